@@ -1,0 +1,220 @@
+"""What an author writes in `hidden_tests.py`: checks, their cases and their rules.
+
+A check names one property of an exercise. Its function draws the cases from a
+seed; a probe (see `probes.py` of the chapter) drives the reference and the
+learner's code on each of them; a rule compares what came back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Case = dict[str, Any]
+"""The inputs of one probe call: plain data only (numbers, strings, tensors, ...)."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a probe call did besides returning, recorded without being asked."""
+
+    inputs_changed: tuple[str, ...] = ()
+    """Paths of the case's tensors (as `labels` or `batches[2]`) changed in place."""
+    rng_changed: tuple[str, ...] = ()
+    """Which of `torch`, `numpy`, `random` drew numbers or were reseeded."""
+    state_changed: tuple[str, ...] = ()
+    """Of `grad mode`, `default dtype`, `deterministic`, `autocast`, those left changed."""
+    modules_changed: tuple[str, ...] = ()
+    """Of the modules given to the learner's functions: `training` or `hooks` left changed."""
+    warnings: tuple[str, ...] = ()
+    """Category names of the warnings issued."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one probe call on one case gave.
+
+    Attributes:
+        data: the plain data that the probe returned; None if it raised.
+        raised: class names from the raised exception up to `Exception`
+            (most special first); empty if the probe returned.
+        effects: what the call changed besides.
+        not_attempted: the learner's own line raised NotImplementedError.
+    """
+
+    data: Any = None
+    raised: tuple[str, ...] = ()
+    effects: Effects = field(default_factory=Effects)
+    not_attempted: bool = False
+
+
+Rule = Callable[[Case, Result, Result], str | None]
+"""(case, the learner's result, the reference's result) -> None if the learner's is
+right, else one short sentence for the learner. The sentence goes to feedback: it
+never holds an input, an expected value or a line of test code."""
+
+
+class Draw:
+    """Draws case inputs from one seed, the same on every machine and torch version
+    that keeps its CPU generator.
+
+    Every method advances one private generator; global random state is not touched.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def normal(
+        self,
+        *shape: int,
+        mean: float = 0.0,
+        std: float = 1.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Normal numbers, drawn in float64 and rounded to `dtype`."""
+        drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64)
+        return (mean + std * drawn).to(dtype)
+
+    def uniform(
+        self,
+        *shape: int,
+        low: float = 0.0,
+        high: float = 1.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Uniform numbers in [low, high), drawn in float64 and rounded to `dtype`."""
+        drawn = torch.rand(shape, generator=self.generator, dtype=torch.float64)
+        return (low + (high - low) * drawn).to(dtype)
+
+    def integers(
+        self, low: int, high: int, *shape: int, dtype: torch.dtype = torch.int64
+    ) -> Tensor:
+        """Integers in [low, high)."""
+        return torch.randint(low, high, shape, generator=self.generator).to(dtype)
+
+    def permutation(self, n: int) -> Tensor:
+        """A random order of 0 .. n-1, int64 of shape (n,)."""
+        return torch.randperm(n, generator=self.generator)
+
+    def integer(self, low: int, high: int) -> int:
+        """One Python int in [low, high)."""
+        return int(self.integers(low, high, 1).item())
+
+    def choice(self, options: Sequence[Any]) -> Any:
+        """One of the options."""
+        return options[self.integer(0, len(options))]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One hidden check. Made by the decorator `check`, not by hand.
+
+    Attributes:
+        name: the name of the decorated function; unique in the chapter.
+        exercise: id of the exercise whose points it shares.
+        probe: name of the function in the chapter's `probes.py`.
+        weight: share of the exercise's points, relative to its other checks.
+        says: what is checked, in the learner's words; shown in feedback.
+        cases: draws the cases.
+        rule: replaces the default comparison, if given.
+        also: further rules, all of which must hold as well.
+        on: the keys of the probe's dict that are compared; None for all.
+        rtol: relative tolerance; None for the default of the dtype.
+        atol: absolute tolerance; None for the default of the dtype.
+        raises: where the reference raises, the exception names that are right.
+        timeout_s: seconds allowed for one call of the probe.
+    """
+
+    name: str
+    exercise: str
+    probe: str
+    weight: float
+    says: str
+    cases: Callable[[Draw], list[Case]]
+    rule: Rule | None = None
+    also: tuple[Rule, ...] = ()
+    on: tuple[str, ...] | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    raises: tuple[str, ...] = ("ValueError", "IndexError", "RuntimeError", "TypeError")
+    timeout_s: float = 10.0
+
+
+def check(
+    exercise: str,
+    *,
+    probe: Callable[..., Any],
+    says: str,
+    weight: float = 1.0,
+    rule: Rule | None = None,
+    also: Sequence[Rule] = (),
+    on: Sequence[str] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    raises: Sequence[str] = ("ValueError", "IndexError", "RuntimeError", "TypeError"),
+    timeout_s: float = 10.0,
+) -> Callable[[Callable[[Draw], list[Case]]], Check]:
+    """Makes a hidden check of the function that draws its cases.
+
+    By default the learner's data must equal the reference's (same structure,
+    dtypes, shapes, device types, values within the tolerance), and where the
+    reference raises, the learner's code must raise one of `raises`. A check on
+    whose cases the reference always raises is refused: code that always raises
+    would pass it.
+    """
+
+    def make(cases: Callable[[Draw], list[Case]]) -> Check:
+        return Check(
+            name=cases.__name__,
+            exercise=exercise,
+            probe=probe.__name__,
+            weight=weight,
+            says=says,
+            cases=cases,
+            rule=rule,
+            also=tuple(also),
+            on=None if on is None else tuple(on),
+            rtol=rtol,
+            atol=atol,
+            raises=tuple(raises),
+            timeout_s=timeout_s,
+        )
+
+    return make
+
+
+def leaves_inputs_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    """Rule for `also`: no tensor of the case was changed in place."""
+    changed = seen.effects.inputs_changed
+    if changed:
+        return f"Your code changed its input {changed[0]} in place."
+    return None
+
+
+def leaves_rng_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    """Rule for `also`: no global random state was used or reseeded."""
+    changed = seen.effects.rng_changed
+    if changed:
+        return f"Your code changed the global random state of {changed[0]}."
+    return None
+
+
+def leaves_state_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    """Rule for `also`: grad mode, default dtype and the like are as before, and
+    modules keep their training flags and hooks."""
+    changed = seen.effects.state_changed + seen.effects.modules_changed
+    if changed:
+        return f"Your code left a setting changed: {changed[0]}."
+    return None
+
+
+def gives_no_warning(case: Case, seen: Result, expected: Result) -> str | None:
+    """Rule for `also`: no warning beyond those that the reference gives too."""
+    extra = [w for w in seen.effects.warnings if w not in expected.effects.warnings]
+    if extra:
+        return f"Your code caused a {extra[0]}; read what it says."
+    return None

@@ -1,0 +1,1 @@
+"""What a chapter would otherwise repeat."""
