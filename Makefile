@@ -1,0 +1,28 @@
+# The commands of the course. A Python of the right age, make and a network are
+# all that a machine must have; what else is missing is said in one sentence.
+#   make lab PYTHON=/path/to/python3.12    where several Pythons are installed
+
+PYTHON ?=
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help lab demo test test-all
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+lab: ## install into .venv, fill work/ with the chapters, open JupyterLab
+	@sh tools/setup.sh instructor
+	@.venv/bin/course lab
+
+demo: ## an instructor's day on a synthetic class
+	@sh tools/setup.sh instructor
+	@.venv/bin/course demo
+
+test: ## everything that CI runs
+	@sh tools/setup.sh instructor,dev
+	@.venv/bin/python tools/run_checks.py
+
+test-all: ## the same, and the slow tests too
+	@sh tools/setup.sh instructor,dev
+	@.venv/bin/python tools/run_checks.py --slow
