@@ -1,0 +1,1 @@
+"""From the one source of a chapter to what learners and instructors get."""

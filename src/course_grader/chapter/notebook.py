@@ -1,0 +1,211 @@
+"""From a chapter's source to notebooks: the instructor's and the learners'."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.nbgraderformat import SCHEMA_VERSION
+from nbgrader.preprocessors import (
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ClearMarkScheme,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    LockCells,
+)
+
+from course_grader.chapter.source import Cell, Chapter, Exercise, Role
+
+INSTALL_CELL_ID = "setup-course-utils"
+
+_INSTALL = """\
+# Installs the course's package where it is missing, as on Colab.
+# Silent where there is nothing to do; running it again does no harm.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("course_utils") is None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "{requirement}"], check=True)
+    importlib.invalidate_caches()\
+"""
+
+_GRADE = """\
+# Graded by hidden checks after you submit: {points}.
+### BEGIN HIDDEN TESTS
+from course_grader.judge.inprocess import grade
+
+grade({chapter!r}, {exercise!r}, globals())
+### END HIDDEN TESTS\
+"""
+
+
+def visible_check_id(exercise_id: str) -> str:
+    """The grade_id of an exercise's visible check."""
+    return f"{exercise_id}_visible"
+
+
+def grade_cell_id(exercise_id: str) -> str:
+    """The grade_id of an exercise's grade cell, which carries its points."""
+    return f"{exercise_id}_hidden"
+
+
+def source_notebook(chapter: Chapter, kit: str) -> NotebookNode:
+    """The instructor's notebook: solutions and hidden-test regions included.
+
+    Args:
+        chapter: the chapter.
+        kit: address of the published learner kit.
+    """
+    cells: list[NotebookNode] = []
+    for index, cell in enumerate(chapter.cells):
+        cells.append(_cell(chapter, cell, kit, first=index == 0))
+        if index == 0:
+            cells.append(
+                new_code_cell(
+                    _INSTALL.format(requirement=install_requirement(kit)),
+                    id=INSTALL_CELL_ID,
+                )
+            )
+    return new_notebook(
+        cells=cells,
+        metadata={
+            "kernelspec": {
+                "display_name": "Python 3 (ipykernel)",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        },
+    )
+
+
+def install_requirement(kit: str) -> str:
+    """What pip is given to install `course_utils` from the kit."""
+    if kit.endswith(".whl") or kit.startswith("file:"):
+        return kit
+    return f"course_utils @ {kit}/archive/HEAD.zip"
+
+
+def released_notebook(source: NotebookNode) -> NotebookNode:
+    """What learners get: nbgrader's own release step, without a gradebook."""
+    notebook = nbformat.from_dict(source)
+    resources: dict[str, Any] = {"nbgrader": {}}
+    for step in (
+        LockCells,
+        ClearSolutions,
+        ClearOutput,
+        CheckCellMetadata,
+        ComputeChecksums,
+        ClearHiddenTests,
+        ClearMarkScheme,
+        ComputeChecksums,
+        CheckCellMetadata,
+    ):
+        preprocessor = step()
+        preprocessor.log.setLevel(logging.ERROR)
+        notebook, resources = preprocessor.preprocess(notebook, resources)
+    return notebook
+
+
+def write(notebook: NotebookNode) -> str:
+    """A notebook as the text of its file."""
+    return nbformat.writes(notebook, version=4) + "\n"
+
+
+def _cell(chapter: Chapter, cell: Cell, kit: str, first: bool) -> NotebookNode:
+    text, nbgrader = cell.source, None
+    exercise = (
+        chapter.exercise(cell.name)
+        if cell.role in (Role.TASK, Role.EXERCISE, Role.CHECK, Role.GRADE)
+        else None
+    )
+    match cell.role:
+        case Role.READING if first:
+            text = _with_badge(text, chapter, kit)
+        case Role.SETUP:
+            nbgrader = _metadata(f"setup_{cell.name}", locked=True)
+        case Role.TASK:
+            assert exercise is not None
+            text = _with_facts(text, chapter, exercise)
+        case Role.EXERCISE:
+            nbgrader = _metadata(cell.name, solution=True)
+        case Role.CHECK:
+            nbgrader = _metadata(
+                visible_check_id(cell.name), grade=True, locked=True, points=0
+            )
+        case Role.GRADE:
+            assert exercise is not None
+            text = _GRADE.format(
+                points=points_text(exercise.points),
+                chapter=chapter.name,
+                exercise=exercise.id,
+            )
+            nbgrader = _metadata(
+                grade_cell_id(cell.name),
+                grade=True,
+                locked=True,
+                points=exercise.points,
+            )
+    metadata = {} if nbgrader is None else {"nbgrader": nbgrader}
+    new = new_markdown_cell if cell.markdown else new_code_cell
+    node: NotebookNode = new(text, id=cell.id, metadata=metadata)
+    if nbgrader is not None:
+        nbgrader["cell_type"] = node.cell_type
+    return node
+
+
+def _metadata(
+    grade_id: str,
+    *,
+    grade: bool = False,
+    solution: bool = False,
+    locked: bool = False,
+    points: float | None = None,
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "grade": grade,
+        "grade_id": grade_id,
+        "locked": locked,
+        "schema_version": SCHEMA_VERSION,
+        "solution": solution,
+        "task": False,
+    }
+    if points is not None:
+        metadata["points"] = int(points) if points == int(points) else points
+    return metadata
+
+
+def points_text(points: float) -> str:
+    """Points as a reader says them: "1 point", "2.5 points"."""
+    return f"{points:g} point" + ("" if points == 1 else "s")
+
+
+def _with_facts(text: str, chapter: Chapter, exercise: Exercise) -> str:
+    number = 1 + [one.id for one in chapter.exercises].index(exercise.id)
+    return (
+        f"### Exercise {number} · {exercise.title}\n\n"
+        f"*{points_text(exercise.points)} · about {exercise.minutes} minutes · "
+        f"builds on {exercise.builds_on}*\n\n{text}"
+    )
+
+
+def _with_badge(text: str, chapter: Chapter, kit: str) -> str:
+    """Adds the link that opens the chapter in Colab, below the title."""
+    host = "https://github.com/"
+    if not kit.startswith(host):
+        return text
+    title, _, rest = text.partition("\n")
+    path = f"notebooks/{chapter.name}/{chapter.name}.ipynb"
+    badge = (
+        "[![Open in Colab](https://colab.research.google.com/assets/"
+        "colab-badge.svg)](https://colab.research.google.com/github/"
+        f"{kit.removeprefix(host)}/blob/HEAD/{path})"
+    )
+    return f"{title}\n\n{badge}\n{rest}"

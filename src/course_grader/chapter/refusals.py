@@ -1,0 +1,141 @@
+"""Reasons to refuse a chapter before learners see it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+from course_grader.chapter.grading import Grading
+from course_grader.chapter.source import (
+    BEGIN_SOLUTION,
+    END_SOLUTION,
+    Chapter,
+    Role,
+)
+from course_grader.course import Course, CourseError
+
+TELLING_CHARS = 24
+"""A line this long (blanks squeezed) says something; shorter ones, such as
+`return loss`, occur anywhere."""
+
+FORBIDDEN = (BEGIN_SOLUTION, "### BEGIN HIDDEN TESTS", "course_grader")
+
+
+def refuse_leaks(
+    course: Course, grading: Grading, released: NotebookNode
+) -> None:
+    """Refuses a learner notebook that holds a solution line or a hidden test.
+
+    Raises:
+        CourseError: naming the line and the cell.
+    """
+    telling: dict[str, str] = {}
+    for exercise in grading.chapter.exercises:
+        given = {_squeezed(line) for line in _outside_solution(exercise.source)}
+        for line in _inside_solution(exercise.source):
+            if _squeezed(line) not in given:
+                telling[_squeezed(line)] = f"the solution of {exercise.id}"
+    shared = _shared_with_solutions(grading.chapter)
+    hidden = course.autograde / grading.chapter.name / "hidden_tests.py"
+    for line in hidden.read_text(encoding="utf-8").splitlines():
+        if _squeezed(line) not in shared:
+            telling.setdefault(_squeezed(line), "hidden_tests.py")
+    for cell in released.cells:
+        for word in FORBIDDEN:
+            if word in cell.source:
+                raise CourseError(
+                    f"{grading.chapter.name}: the cell {cell.id} would show "
+                    f"learners {word!r}."
+                )
+        for line in cell.source.splitlines():
+            origin = telling.get(_squeezed(line))
+            if origin is not None and len(_squeezed(line)) >= TELLING_CHARS:
+                raise CourseError(
+                    f"{grading.chapter.name}: the cell {cell.id} would show "
+                    f"learners a line of {origin}: {line.strip()!r}. Write "
+                    "it differently in one of the two places."
+                )
+
+
+def refuse_needed_reading_cells(chapter: Chapter) -> None:
+    """Refuses a solution that uses what only a reading cell defines.
+
+    Raises:
+        CourseError: naming the exercise and the name.
+    """
+    known = set(dir(builtins)) | {"__name__"}
+    for cell in chapter.cells:
+        if cell.role is Role.SETUP:
+            known |= _bound(cell.source)
+    for exercise in chapter.exercises:
+        own = _bound(exercise.source)
+        for name in sorted(_used(exercise.source) - own - known):
+            raise CourseError(
+                f"{chapter.name}: the solution of {exercise.id} uses {name!r}, "
+                "which no set-up cell defines. Define it in a set-up cell "
+                "or in the solution."
+            )
+
+
+def _squeezed(line: str) -> str:
+    return re.sub(r"\s+", "", line)
+
+
+def _inside_solution(source: str) -> Iterator[str]:
+    inside = False
+    for line in source.splitlines():
+        if BEGIN_SOLUTION in line:
+            inside = True
+        elif END_SOLUTION in line:
+            inside = False
+        elif inside:
+            yield line
+
+
+def _outside_solution(source: str) -> Iterator[str]:
+    hidden = list(_inside_solution(source))
+    for line in source.splitlines():
+        if line not in hidden:
+            yield line
+
+
+def _shared_with_solutions(chapter: Chapter) -> set[str]:
+    return {
+        _squeezed(line)
+        for cell in chapter.cells
+        if cell.role in (Role.EXERCISE, Role.SETUP)
+        for line in cell.source.splitlines()
+    }
+
+
+def _bound(source: str) -> set[str]:
+    """Names that a cell binds at its top level."""
+    table = symtable.symtable(source, "cell", "exec")
+    return {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_assigned() or symbol.is_imported()
+    }
+
+
+def _used(source: str) -> set[str]:
+    """Global names that a cell reads, in whatever scope.
+
+    Annotations count too: they run when the function is defined.
+    """
+    ast.parse(source)
+    names: set[str] = set()
+    tables = [symtable.symtable(source, "cell", "exec")]
+    while tables:
+        table = tables.pop()
+        tables.extend(table.get_children())
+        for symbol in table.get_symbols():
+            top = table.get_type() == "module"
+            if symbol.is_referenced() and (top or symbol.is_global()):
+                names.add(symbol.get_name())
+    return names

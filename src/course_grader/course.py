@@ -1,0 +1,111 @@
+"""Where a course keeps its things, and what its chapters are called."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+CHAPTER_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+
+
+class CourseError(Exception):
+    """Something a person has to put right; the message says what and how."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """The folders of one course.
+
+    Attributes:
+        root: the project's top folder, the one with pyproject.toml.
+    """
+
+    root: Path
+
+    @property
+    def solutions(self) -> Path:
+        return self.root / "solutions"
+
+    @property
+    def notebooks(self) -> Path:
+        return self.root / "notebooks"
+
+    @property
+    def autograde(self) -> Path:
+        """nbgrader's course root."""
+        return self.root / "autograde"
+
+    @property
+    def work(self) -> Path:
+        """Where a learner on this machine works."""
+        return self.root / "work"
+
+    @cached_property
+    def kit_address(self) -> str:
+        """Where the learner kit is published, from `[tool.course]`."""
+        with (self.root / "pyproject.toml").open("rb") as file:
+            return str(tomllib.load(file)["tool"]["course"]["kit"])
+
+    def source_of(self, chapter: str) -> Path:
+        """The one source of a chapter."""
+        return self.solutions / chapter / f"{chapter}.py"
+
+    def notebook_of(self, chapter: str) -> Path:
+        """The committed learner notebook of a chapter."""
+        return self.notebooks / chapter / f"{chapter}.ipynb"
+
+    def chapters(self) -> list[str]:
+        """Names of all chapters, in order."""
+        return sorted(
+            path.name
+            for path in self.solutions.glob("*")
+            if CHAPTER_NAME.fullmatch(path.name)
+            and self.source_of(path.name).exists()
+        )
+
+    def chapter(self, name: str) -> str:
+        """The chapter called `name`: its full name, or its number.
+
+        Raises:
+            CourseError: there is none or more than one.
+        """
+        found = [
+            one
+            for one in self.chapters()
+            if one == name
+            or one.startswith(name + "_")
+            or one == Path(name).stem
+        ]
+        if len(found) != 1:
+            raise CourseError(
+                f"There is no chapter {name!r}. The chapters are: "
+                + ", ".join(self.chapters())
+                + "."
+            )
+        return found[0]
+
+
+def find_course(start: Path | None = None) -> Course:
+    """The course that `start` (the current folder if None) lies in.
+
+    The environment variable COURSE_ROOT wins, so that a kernel started
+    anywhere finds its course.
+
+    Raises:
+        CourseError: there is none.
+    """
+    told = os.environ.get("COURSE_ROOT")
+    first = Path(told) if told else (start or Path.cwd())
+    for folder in [first.resolve(), *first.resolve().parents]:
+        if (folder / "pyproject.toml").exists() and (
+            folder / "solutions"
+        ).is_dir():
+            return Course(folder)
+    raise CourseError(
+        f"No course was found in {first} or above it. Run this inside the "
+        "course's folder, the one that holds solutions/ and pyproject.toml."
+    )

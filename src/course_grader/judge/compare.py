@@ -1,0 +1,172 @@
+"""Equality of plain data within a tolerance, and words for what differs.
+
+The words never hold a value: they name the kind of difference only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from course_grader.kernel.plain import Unknown
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far numbers may differ; None means the default of their dtype.
+
+    The defaults are those of `torch.testing.assert_close`: relative 1.3e-6 and
+    absolute 1e-5 for float32, 1e-7 both for float64 and for Python floats,
+    1.6e-2 and 1e-5 for bfloat16, 1e-3 and 1e-5 for float16.
+    """
+
+    rtol: float | None = None
+    atol: float | None = None
+
+
+_DEFAULTS = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex32: (1e-3, 1e-5),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
+
+
+def difference(
+    seen: Any, expected: Any, tolerance: Tolerance, what: str = ""
+) -> str | None:
+    """What differs first, as a sentence for the learner; None if nothing does.
+
+    Args:
+        seen: the learner's plain data.
+        expected: the reference's.
+        tolerance: for numbers.
+        what: words for what is compared, such as "out"; empty for the whole.
+    """
+    name = what or "what your code returned"
+    if isinstance(expected, Tensor) or isinstance(seen, Tensor):
+        if type(seen) is not type(expected):
+            return _other_type(name, seen, expected)
+        return _tensors(seen, expected, tolerance, name)
+    if isinstance(expected, np.ndarray) and isinstance(seen, np.ndarray):
+        return _tensors(_t(seen), _t(expected), tolerance, name)
+    if type(seen) is not type(expected):
+        return _other_type(name, seen, expected)
+    if isinstance(expected, float | complex):
+        dtype = (
+            torch.float64 if isinstance(expected, float) else torch.complex128
+        )
+        return _tensors(
+            torch.tensor(seen, dtype=dtype),
+            torch.tensor(expected, dtype=dtype),
+            tolerance,
+            name,
+        )
+    if isinstance(expected, list | tuple):
+        if len(seen) != len(expected):
+            return f"{_cap(name)} has the wrong length."
+        for index, (one, other) in enumerate(zip(seen, expected, strict=True)):
+            place = f"{what}[{index}]" if what else f"entry {index}"
+            found = difference(one, other, tolerance, place)
+            if found:
+                return found
+        return None
+    if isinstance(expected, dict):
+        if list(seen) != list(expected) and set(seen) != set(expected):
+            return f"{_cap(name)} has the wrong keys."
+        for key in expected:
+            place = f"{what}[{key!r}]" if what else f"{key}"
+            found = difference(seen[key], expected[key], tolerance, place)
+            if found:
+                return found
+        return None
+    if isinstance(expected, Unknown):
+        return None if seen == expected else _other_type(name, seen, expected)
+    return None if seen == expected else f"{_cap(name)} is wrong."
+
+
+def _tensors(
+    seen: Tensor, expected: Tensor, tolerance: Tolerance, name: str
+) -> str | None:
+    if seen.dtype != expected.dtype:
+        return (
+            f"{_cap(name)} has the dtype {_dtype(seen)}, but it should be "
+            f"{_dtype(expected)}."
+        )
+    if seen.dim() != expected.dim():
+        return (
+            f"{_cap(name)} has {seen.dim()} dimension"
+            f"{'' if seen.dim() == 1 else 's'}, but it should have "
+            f"{expected.dim()}."
+        )
+    if seen.shape != expected.shape:
+        return f"{_cap(name)} has the wrong shape."
+    if seen.device.type != expected.device.type:
+        return f"{_cap(name)} is on the wrong device ({seen.device.type})."
+    if seen.device.type == "meta":
+        return None
+    seen, expected = seen.detach(), expected.detach()
+    rtol, atol = _DEFAULTS.get(seen.dtype, (0.0, 0.0))
+    rtol = rtol if tolerance.rtol is None else tolerance.rtol
+    atol = atol if tolerance.atol is None else tolerance.atol
+    if seen.dtype.is_floating_point or seen.dtype.is_complex:
+        wide = (
+            torch.float64 if seen.dtype.is_floating_point else torch.complex128
+        )
+        seen, expected = seen.to(wide), expected.to(wide)
+        if torch.equal(
+            torch.isnan(seen), torch.isnan(expected)
+        ) and torch.allclose(
+            seen, expected, rtol=rtol, atol=atol, equal_nan=True
+        ):
+            return None
+        if bool(torch.isnan(seen).any()) and not bool(
+            torch.isnan(expected).any()
+        ):
+            return f"{_cap(name)} holds NaN."
+        return f"{_cap(name)} has wrong values."
+    if torch.equal(seen, expected):
+        return None
+    return f"{_cap(name)} has wrong values."
+
+
+def _other_type(name: str, seen: Any, expected: Any) -> str:
+    return (
+        f"{_cap(name)} is {_type_words(seen)}, but it should be "
+        f"{_type_words(expected)}."
+    )
+
+
+def _type_words(value: Any) -> str:
+    words = {
+        type(None): "None",
+        Tensor: "a tensor",
+        np.ndarray: "a NumPy array",
+        float: "a float",
+        int: "an int",
+        bool: "a bool",
+        str: "a string",
+        list: "a list",
+        tuple: "a tuple",
+        dict: "a dict",
+    }
+    return words.get(type(value), "a value of another type")
+
+
+def _dtype(value: Tensor) -> str:
+    return str(value.dtype).removeprefix("torch.")
+
+
+def _t(value: Any) -> Tensor:
+    return torch.from_numpy(np.asarray(value))
+
+
+def _cap(name: str) -> str:
+    return name[:1].upper() + name[1:] if " " in name else f"`{name}`"

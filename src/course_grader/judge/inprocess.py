@@ -1,0 +1,155 @@
+"""The stock route: the same checks inside the kernel that nbgrader started.
+
+A grade cell's hidden-test region calls `grade`, so that `nbgrader autograde`
+with nbgrader's own Execute still gives honest learners the right marks. It
+trusts the kernel it runs in; marks that must not be forged come from the
+out-of-process judge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from course_grader.bank import Answer
+from course_grader.chapter.grading import Grading, load_grading
+from course_grader.checks import Case
+from course_grader.course import find_course
+from course_grader.judge.judging import (
+    Behaviour,
+    Expectations,
+    Misconceptions,
+    expectations,
+    judge_exercise,
+)
+from course_grader.judge.kernels import ProbeRun, read_record
+from course_grader.judge.report import ExerciseReport
+from course_grader.kernel import plain
+from course_grader.kernel.probing import load_probes, run_probe
+
+ANSWER_FILE = "<answer>"
+"""Code file name of reference and bank cells run in this process."""
+
+
+class LocalProber:
+    """Runs probes on a namespace of this process."""
+
+    def __init__(
+        self, probes_source: str, namespace: Mapping[str, Any]
+    ) -> None:
+        self.probes = load_probes(probes_source)
+        self.namespace = namespace
+
+    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
+        """Runs a probe; a case and an answer travel as they would between
+        processes, so that both routes see the same data."""
+        record = run_probe(
+            self.probes[probe],
+            self.namespace,
+            plain.decode(*plain.encode(case)),
+            _is_learners_file,
+        )
+        data = plain.decode(*plain.encode(record.pop("data")))
+        return read_record(record, data)
+
+
+def _is_learners_file(name: str) -> bool:
+    return name == ANSWER_FILE or "ipykernel" in name or "ipython-input" in name
+
+
+def reference_namespace(grading: Grading) -> dict[str, Any]:
+    """The chapter's set-up and solution cells, run in a namespace of their own."""
+    namespace = setup_namespace(grading)
+    for exercise in grading.chapter.exercises:
+        exec(compile(exercise.source, ANSWER_FILE, "exec"), namespace)
+    return namespace
+
+
+def setup_namespace(grading: Grading) -> dict[str, Any]:
+    """The chapter's set-up cells, run in a namespace of their own."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for _, source in grading.chapter.setup_source:
+        exec(compile(source, ANSWER_FILE, "exec"), namespace)
+    return namespace
+
+
+def answer_namespace(grading: Grading, answer: Answer) -> dict[str, Any]:
+    """What a learner's kernel holds who gives this answer."""
+    namespace = setup_namespace(grading)
+    source = grading.answer_cell(answer)
+    with contextlib.suppress(Exception):  # as a cell that stops half-way
+        exec(compile(source, ANSWER_FILE, "exec"), namespace)
+    return namespace
+
+
+def local_expectations(
+    grading: Grading, seed: int, exercise_id: str
+) -> Expectations:
+    """Cases and reference results, worked out in this process."""
+    prober = LocalProber(grading.probes_source, reference_namespace(grading))
+    return expectations(grading, seed, lambda _: prober, [exercise_id])
+
+
+def local_misconceptions(
+    grading: Grading, expected: Expectations
+) -> Misconceptions:
+    """The wrong answers of the bank, run in this process on first need."""
+
+    def behave(answer: Answer) -> Behaviour | None:
+        prober = LocalProber(
+            grading.probes_source, answer_namespace(grading, answer)
+        )
+        seen: Behaviour = {}
+        for check in grading.checks_of(answer.exercise):
+            for number, case in enumerate(expected.cases[check.name]):
+                run = prober.probe(check.probe, case, check.timeout_s)
+                assert run.result is not None
+                seen[check.name, number] = run.result
+        return seen
+
+    return Misconceptions(behave)
+
+
+def judge_namespace(
+    grading: Grading,
+    exercise_id: str,
+    namespace: Mapping[str, Any],
+    expected: Expectations,
+    misconceptions: Misconceptions | None = None,
+) -> ExerciseReport:
+    """Judges an exercise by what a namespace of this process defines."""
+    prober = LocalProber(grading.probes_source, namespace)
+    return judge_exercise(
+        grading, exercise_id, expected, lambda: prober, misconceptions
+    )
+
+
+@functools.cache
+def _grading(chapter: str) -> Grading:
+    return load_grading(find_course(), chapter)
+
+
+def grade(chapter: str, exercise_id: str, namespace: dict[str, Any]) -> float:
+    """Points of one exercise; what a grade cell ends in under stock nbgrader.
+
+    Text on stderr would cost the whole cell there, so none gets out.
+
+    Args:
+        chapter: the chapter's name.
+        exercise_id: the exercise.
+        namespace: the learner's globals.
+    """
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        grading = _grading(chapter)
+        expected = local_expectations(
+            grading, secrets.randbelow(2**31), exercise_id
+        )
+        report = judge_namespace(grading, exercise_id, namespace, expected)
+    return report.points

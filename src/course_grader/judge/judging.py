@@ -1,0 +1,360 @@
+"""Makes verdicts: runs an exercise's checks against an implementation.
+
+The same code judges through a learner's process (`kernels.Probing`), through
+the stock route inside nbgrader's kernel (`inprocess`) and the answer bank: what
+differs is only who calls the probe, the `Prober`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from course_grader.bank import Answer
+from course_grader.chapter.grading import Grading
+from course_grader.checks import Case, Check, Draw, Result
+from course_grader.course import CourseError
+from course_grader.judge.compare import Tolerance, difference
+from course_grader.judge.kernels import Died, Kernel, ProbeRun
+from course_grader.judge.report import CheckReport, ExerciseReport, Verdict
+
+CELL_TIMEOUT_S = 60.0
+"""Seconds for one cell of a notebook."""
+
+Behaviour = dict[tuple[str, int], Result]
+"""What an implementation gave, by check name and number of the case."""
+
+
+class Prober(Protocol):
+    """Whoever runs a probe on an implementation."""
+
+    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun: ...
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """A chapter's cases for one seed, and what the reference gives on them.
+
+    Attributes:
+        seed: the cases were drawn from it.
+        cases: by check name.
+        reference: by check name and number of the case.
+    """
+
+    seed: int
+    cases: dict[str, list[Case]]
+    reference: Behaviour
+
+
+@dataclass
+class Misconceptions:
+    """The wrong answers' behaviour on the same cases, worked out on first need.
+
+    Attributes:
+        behave: runs one answer of the bank and returns its behaviour, or None
+            if it ended its process.
+        known: behaviours so far, by answer name.
+    """
+
+    behave: Callable[[Answer], Behaviour | None]
+    known: dict[str, Behaviour | None] = field(default_factory=dict)
+
+    def recognise(
+        self, grading: Grading, exercise_id: str, seen: Behaviour
+    ) -> str:
+        """What the one wrong answer that behaves like `seen` on every case
+        tells; empty if none does or several with different texts do."""
+        tells = set()
+        for answer in grading.answers_of(exercise_id):
+            if answer.right or answer.ends_process:
+                continue
+            if answer.name not in self.known:
+                self.known[answer.name] = self.behave(answer)
+            known = self.known[answer.name]
+            if known is not None and _alike(grading, exercise_id, seen, known):
+                tells.add(answer.tells)
+        return tells.pop() if len(tells) == 1 else ""
+
+
+def draw_cases(
+    grading: Grading, seed: int, exercises: Sequence[str] | None = None
+) -> dict[str, list[Case]]:
+    """All cases for a seed, each check with a generator of its own, so that a
+    change to one check leaves the cases of the others as they are."""
+    cases = {}
+    for index, check in enumerate(grading.checks):
+        if exercises is None or check.exercise in exercises:
+            cases[check.name] = check.cases(Draw(seed * 1000 + index))
+            if not cases[check.name]:
+                raise CourseError(f"The check {check.name} draws no cases.")
+    return cases
+
+
+def expectations(
+    grading: Grading,
+    seed: int,
+    prober_of: Callable[[str], Prober],
+    exercises: Sequence[str] | None = None,
+) -> Expectations:
+    """Runs the reference on the cases of a seed.
+
+    Args:
+        grading: the chapter's grading.
+        seed: to draw from.
+        prober_of: a prober of the reference for an exercise id.
+        exercises: ids; all if None.
+
+    Raises:
+        CourseError: the reference fails a probe, or a check's cases make it
+            raise throughout.
+    """
+    cases = draw_cases(grading, seed, exercises)
+    reference: Behaviour = {}
+    for check in grading.checks:
+        if check.name not in cases:
+            continue
+        prober = prober_of(check.exercise)
+        raised = 0
+        for number, case in enumerate(cases[check.name]):
+            run = prober.probe(check.probe, case, 4 * check.timeout_s)
+            if run.result is None:
+                raise CourseError(
+                    f"The reference solution fails the check {check.name}: "
+                    f"{run.died.why if run.died else 'no answer'}"
+                )
+            wanted = set(check.raises)
+            if run.result.raised and not wanted & set(run.result.raised):
+                raise CourseError(
+                    f"The reference solution raises {run.result.raised[0]} in "
+                    f"the check {check.name}, which the check does not list "
+                    "among what it `raises`."
+                )
+            raised += bool(run.result.raised)
+            reference[check.name, number] = run.result
+        if raised == len(cases[check.name]):
+            raise CourseError(
+                f"The reference raises on every case of {check.name}: code "
+                "that always raises would pass. Add a case that succeeds."
+            )
+        if check.rule is not None or check.also:
+            _refuse_broken_reference(check, cases[check.name], reference)
+    return Expectations(seed, cases, reference)
+
+
+def _refuse_broken_reference(
+    check: Check, cases: list[Case], reference: Behaviour
+) -> None:
+    for number, case in enumerate(cases):
+        result = reference[check.name, number]
+        complaint = _complaint(check, case, result, result)
+        if complaint:
+            raise CourseError(
+                f"The reference solution breaks its own check {check.name}: "
+                f"{complaint}"
+            )
+
+
+def judge_exercise(
+    grading: Grading,
+    exercise_id: str,
+    expected: Expectations,
+    prober: Callable[[], Prober],
+    misconceptions: Misconceptions | None,
+    learner_line: Callable[[str, int], str] = lambda cell, line: "",
+    failed_before: Died | None = None,
+) -> ExerciseReport:
+    """Judges one exercise.
+
+    Args:
+        grading: the chapter's grading.
+        exercise_id: the exercise.
+        expected: cases and reference results.
+        prober: a working prober; called again after one has died.
+        misconceptions: to recognise wrong ideas; None to skip that.
+        learner_line: the text of a line of one of the learner's cells.
+        failed_before: the exercise's own cell already ended its process.
+
+    Returns:
+        The report; never raises for what the learner's code does.
+    """
+    exercise = grading.chapter.exercise(exercise_id)
+    seen: Behaviour = {}
+    reports = []
+    current: Prober | None = None
+    for check in grading.checks_of(exercise_id):
+        died = failed_before
+        message, verdict = "", Verdict.PASSED
+        for number, case in enumerate(expected.cases[check.name]):
+            if died is not None:
+                break
+            if current is None:
+                current = prober()
+            run = current.probe(check.probe, case, check.timeout_s)
+            if run.died is not None or run.result is None:
+                died = run.died or Died(Verdict.EXITED, "Your code ended.")
+                current = None
+                break
+            seen[check.name, number] = run.result
+            if verdict is Verdict.PASSED:
+                verdict, message = _verdict(
+                    check,
+                    case,
+                    run,
+                    expected.reference[check.name, number],
+                    learner_line,
+                )
+        if died is not None:
+            verdict, message = died.verdict, died.why
+        points = grading.points_of(check)
+        reports.append(
+            CheckReport(
+                name=check.name,
+                says=check.says,
+                verdict=verdict,
+                points=points if verdict is Verdict.PASSED else 0.0,
+                max_points=points,
+                message=message,
+            )
+        )
+    all_passed = all(one.verdict is Verdict.PASSED for one in reports)
+    none_tried = all(one.verdict is Verdict.NOT_ATTEMPTED for one in reports)
+    complete = len(seen) == sum(
+        len(expected.cases[one.name]) for one in grading.checks_of(exercise_id)
+    )
+    return ExerciseReport(
+        exercise=exercise_id,
+        title=exercise.title,
+        # the sum of equal shares must not miss the whole by a rounding error
+        points=exercise.points
+        if all_passed
+        else round(sum(one.points for one in reports), 6),
+        max_points=exercise.points,
+        checks=tuple(reports),
+        misconception=misconceptions.recognise(grading, exercise_id, seen)
+        if misconceptions and complete and not all_passed and not none_tried
+        else "",
+    )
+
+
+def _verdict(
+    check: Check,
+    case: Case,
+    run: ProbeRun,
+    expected: Result,
+    learner_line: Callable[[str, int], str],
+) -> tuple[Verdict, str]:
+    seen = run.result
+    assert seen is not None
+    if seen.not_attempted:
+        return Verdict.NOT_ATTEMPTED, "Nothing was handed in for this yet."
+    if run.out_of_memory:
+        return Verdict.OUT_OF_MEMORY, "Your code asked for too much memory."
+    complaint = _complaint(check, case, seen, expected)
+    if complaint is None:
+        return Verdict.PASSED, ""
+    if seen.raised and not expected.raised:
+        where = ""
+        if run.where is not None:
+            line = learner_line(*run.where).strip()
+            where = f" at your line `{line}`" if line else ""
+        return Verdict.ERROR, f"Your code raised {_builtin(seen)}{where}."
+    return Verdict.FAILED, complaint
+
+
+def _complaint(
+    check: Check, case: Case, seen: Result, expected: Result
+) -> str | None:
+    if expected.raised:
+        if not seen.raised:
+            return "Your code accepted an input that it must refuse."
+        if not set(seen.raised) & set(check.raises):
+            return (
+                f"Your code refused a bad input with {_builtin(seen)}, but "
+                f"should raise {' or '.join(check.raises)}."
+            )
+    elif seen.raised:
+        return f"Your code raised {_builtin(seen)}."
+    elif check.rule is not None:
+        complaint = check.rule(case, seen, expected)
+        if complaint:
+            return complaint
+    else:
+        complaint = difference(
+            _selected(seen.data, check.on),
+            _selected(expected.data, check.on),
+            Tolerance(check.rtol, check.atol),
+        )
+        if complaint:
+            return complaint
+    for rule in check.also:
+        complaint = rule(case, seen, expected)
+        if complaint:
+            return complaint
+    return None
+
+
+def _selected(data: object, keys: tuple[str, ...] | None) -> object:
+    if keys is None or not isinstance(data, dict):
+        return data
+    return {key: data.get(key) for key in keys}
+
+
+def _builtin(seen: Result) -> str:
+    """The most special builtin exception type: a learner's own class names
+    never go to feedback."""
+    import builtins
+
+    for name in seen.raised:
+        value = getattr(builtins, name, None)
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return name
+    return "an exception"
+
+
+def _alike(
+    grading: Grading, exercise_id: str, one: Behaviour, other: Behaviour
+) -> bool:
+    if one.keys() != other.keys():
+        return False
+    for check in grading.checks_of(exercise_id):
+        tolerance = Tolerance(check.rtol, check.atol)
+        for key in one:
+            if key[0] != check.name:
+                continue
+            a, b = one[key], other[key]
+            if _builtin_or_none(a) != _builtin_or_none(b):
+                return False
+            if a.effects != b.effects:
+                return False
+            if difference(a.data, b.data, tolerance) is not None:
+                return False
+    return True
+
+
+def _builtin_or_none(result: Result) -> str:
+    return _builtin(result) if result.raised else ""
+
+
+def run_cells(
+    kernel: Kernel, cells: Sequence[tuple[str, str]], chapter: str
+) -> None:
+    """Runs cells of the course's own (id, source) in a fresh process.
+
+    Raises:
+        CourseError: one of them fails.
+    """
+    for cell_id, source in cells:
+        run = kernel.run_cell(source, cell_id, CELL_TIMEOUT_S)
+        if not run.ok:
+            error = next(
+                (
+                    f"{one['ename']}: {one['evalue']}"
+                    for one in run.outputs
+                    if one["output_type"] == "error"
+                ),
+                run.died.why if run.died else "it failed",
+            )
+            raise CourseError(
+                f"{chapter}: the cell {cell_id} does not run: {error}"
+            )

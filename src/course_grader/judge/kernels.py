@@ -1,0 +1,403 @@
+"""The judge's side of learner processes: starting them, running cells, probing.
+
+Nothing received from them is trusted: frames have sizes and deadlines, data is
+plain, and whatever goes wrong ends in a verdict for the work at hand.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from course_grader.checks import Case, Effects, Result
+from course_grader.judge.report import Verdict
+from course_grader.kernel import plain
+from course_grader.kernel.channel import (
+    Channel,
+    ChannelClosed,
+    DeadlinePassed,
+)
+from course_grader.kernel.warm import Limits
+
+START_TIMEOUT_S = 180.0
+"""The first start on a slow disk imports torch cold."""
+ANSWER_TIMEOUT_S = 20.0
+"""For requests that run no learner code but wait behind it."""
+
+
+class GraderBroken(RuntimeError):
+    """The grading machinery itself failed: nobody's work is to blame."""
+
+
+@dataclass(frozen=True)
+class Died:
+    """A learner's process that ended or had to be ended.
+
+    Attributes:
+        verdict: timed out, exited or out of memory.
+        why: one sentence for the learner.
+    """
+
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """What running one cell gave.
+
+    Attributes:
+        outputs: in nbformat's terms; frozen before the first case is sent.
+        ok: it ran to its end.
+        died: set if the whole process ended in it.
+    """
+
+    outputs: list[dict[str, Any]]
+    ok: bool
+    died: Died | None = None
+
+
+@dataclass(frozen=True)
+class ProbeRun:
+    """What one probe call gave.
+
+    Attributes:
+        result: for the rules; None if the process died.
+        out_of_memory: it ran into the memory limit.
+        where: (cell id, line) of the learner's last line before an exception.
+        died: set if the process ended in it.
+    """
+
+    result: Result | None
+    out_of_memory: bool = False
+    where: tuple[str, int] | None = None
+    died: Died | None = None
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment of learner processes: nothing of the instructor's."""
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "HOME": tempfile.gettempdir(),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "NBGRADER_EXECUTION": "autograde",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+
+
+def _send_with_fd(
+    sock: socket.socket, request: dict[str, Any], fd: int
+) -> None:
+    body = json.dumps(request).encode()
+    head = len(body).to_bytes(8, "big") + bytes(8)
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+    sent = sock.sendmsg([head], rights)
+    sock.sendall(head[sent:] + body)
+
+
+def _send(sock: socket.socket, request: dict[str, Any]) -> None:
+    body = json.dumps(request).encode()
+    try:
+        sock.sendall(len(body).to_bytes(8, "big") + bytes(8) + body)
+    except OSError as error:
+        raise ChannelClosed("the other side is gone") from error
+
+
+class WarmProcess:
+    """A process that has imported everything and forks learner processes."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        mine, theirs = socket.socketpair()
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-I",
+                "-m",
+                "course_grader.kernel.warm",
+                str(theirs.fileno()),
+                json.dumps((limits or Limits()).to_json()),
+            ],
+            pass_fds=[theirs.fileno()],
+            env=clean_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=tempfile.gettempdir(),
+            start_new_session=True,
+        )
+        theirs.close()
+        self.channel = Channel(mine)
+        self.ready = False
+
+    def _wait_until_ready(self) -> None:
+        if not self.ready:
+            try:
+                self.channel.receive(START_TIMEOUT_S)
+            except (ChannelClosed, DeadlinePassed) as error:
+                raise GraderBroken(
+                    "The process that runs learner code did not start: "
+                    f"`{sys.executable} -c 'import torch, IPython'` must work."
+                ) from error
+            self.ready = True
+
+    def kernel(self) -> Kernel:
+        """A fresh learner process."""
+        self._wait_until_ready()
+        mine, theirs = socket.socketpair()
+        with theirs:
+            _send_with_fd(self.channel.socket, {"op": "start"}, theirs.fileno())
+        answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        return Kernel(self, mine, answer["pid"])
+
+    def stop(self, pid: int) -> int:
+        """Ends a learner process and all of its group; its exit status."""
+        _send(self.channel.socket, {"op": "stop", "pid": pid})
+        answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        return int(answer["status"])
+
+    def close(self) -> None:
+        self.channel.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self) -> WarmProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Kernel:
+    """One learner process: runs cells; then its forks answer probes."""
+
+    def __init__(
+        self, warm: WarmProcess, sock: socket.socket, pid: int
+    ) -> None:
+        self.warm = warm
+        self.channel = Channel(sock)
+        self.pid = pid
+        self.died: Died | None = None
+
+    def run_cell(self, source: str, cell_id: str, timeout_s: float) -> CellRun:
+        """Runs one cell; a process that hangs or exits in it is ended."""
+        try:
+            _send(
+                self.channel.socket,
+                {"op": "cell", "source": source, "id": cell_id},
+            )
+            answer, _ = self.channel.receive(timeout_s)
+            return CellRun(_outputs(answer.get("outputs")), bool(answer["ok"]))
+        except DeadlinePassed:
+            self._end(
+                Died(
+                    Verdict.TIMED_OUT,
+                    f"The cell did not finish within {timeout_s:g} seconds.",
+                )
+            )
+        except (ChannelClosed, KeyError):
+            self._end(Died(Verdict.EXITED, "The cell ended the whole process."))
+        return CellRun([], False, self.died)
+
+    @contextlib.contextmanager
+    def probing(self, probes_source: str) -> Iterator[Probing]:
+        """A fork of this process as it stands, for the probes of one exercise."""
+        mine, theirs = socket.socketpair()
+        channel = Channel(mine)
+        pid = None
+        try:
+            with theirs:
+                _send_with_fd(
+                    self.channel.socket, {"op": "fork"}, theirs.fileno()
+                )
+            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+            pid = int(answer["pid"])
+            channel.send({"op": "probes", "source": probes_source})
+        except (
+            ChannelClosed,
+            DeadlinePassed,
+            KeyError,
+            OSError,
+            TypeError,
+            ValueError,
+        ):
+            pid = None
+            self._end(
+                Died(Verdict.EXITED, "Your cells left the process unusable.")
+            )
+        try:
+            yield Probing(channel)
+        finally:
+            channel.close()
+            if pid is not None and self.died is None:
+                try:
+                    _send(self.channel.socket, {"op": "reap", "pid": pid})
+                    self.channel.receive(ANSWER_TIMEOUT_S)
+                except (ChannelClosed, DeadlinePassed):
+                    self._end(
+                        Died(
+                            Verdict.EXITED,
+                            "Your cells left the process unusable.",
+                        )
+                    )
+
+    def _end(self, died: Died) -> None:
+        if self.died is None:
+            self.died = died
+            self.close()
+
+    def close(self) -> None:
+        if self.pid:
+            self.channel.close()
+            self.warm.stop(self.pid)
+            self.pid = 0
+
+    def __enter__(self) -> Kernel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Probing:
+    """The judge's end of a process that answers probes."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.died: Died | None = None
+
+    def run_cell(self, source: str, cell_id: str, timeout_s: float) -> CellRun:
+        """Runs an answer's cell in this process alone (used for the bank)."""
+        try:
+            self.channel.send({"op": "cell", "source": source, "id": cell_id})
+            answer, _ = self.channel.receive(timeout_s)
+            return CellRun([], bool(answer["ok"]))
+        except DeadlinePassed:
+            self.died = Died(
+                Verdict.TIMED_OUT,
+                f"The cell did not finish within {timeout_s:g} seconds.",
+            )
+        except (ChannelClosed, KeyError):
+            self.died = Died(
+                Verdict.EXITED, "The cell ended the whole process."
+            )
+        return CellRun([], False, self.died)
+
+    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
+        """Runs one probe on one case."""
+        if self.died is not None:
+            return ProbeRun(None, died=self.died)
+        layout, blob = plain.encode(case)
+        try:
+            self.channel.send(
+                {"op": "probe", "probe": probe, "case": layout}, blob
+            )
+            answer, blob = self.channel.receive(timeout_s)
+            return read_record(answer, plain.decode(answer["data"], blob))
+        except DeadlinePassed:
+            self.died = Died(
+                Verdict.TIMED_OUT,
+                f"Your code did not answer within {timeout_s:g} seconds.",
+            )
+        except (ChannelClosed, KeyError):
+            self.died = Died(
+                Verdict.EXITED, "Your code ended the whole process."
+            )
+        except plain.NotPlain:
+            self.died = Died(
+                Verdict.ERROR, "Your code returned data that cannot be read."
+            )
+        return ProbeRun(None, died=self.died)
+
+
+def read_record(answer: dict[str, Any], data: Any) -> ProbeRun:
+    """A probe's record as the rules see it; malformed fields become empty."""
+    effects = answer.get("effects")
+    if not isinstance(effects, dict):
+        effects = {}
+    where = answer.get("where")
+    return ProbeRun(
+        Result(
+            data=data,
+            raised=_strings(answer.get("raised")),
+            effects=Effects(
+                **{
+                    name: _strings(effects.get(name))
+                    for name in Effects.__dataclass_fields__
+                }
+            ),
+            not_attempted=answer.get("not_attempted") is True,
+        ),
+        out_of_memory=answer.get("out_of_memory") is True,
+        where=(where[0], where[1])
+        if isinstance(where, list)
+        and len(where) == 2
+        and isinstance(where[0], str)
+        and type(where[1]) is int
+        else None,
+    )
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(one[:120] for one in value[:50] if isinstance(one, str))
+
+
+def _outputs(value: Any) -> list[dict[str, Any]]:
+    """Outputs in nbformat's terms, whatever was sent."""
+    kept: list[dict[str, Any]] = []
+    for one in value if isinstance(value, list) else []:
+        match one:
+            case {
+                "output_type": "stream",
+                "name": str(name),
+                "text": str(text),
+            }:
+                name = name if name in ("stdout", "stderr") else "stdout"
+                kept.append(
+                    {"output_type": "stream", "name": name, "text": text}
+                )
+            case {
+                "output_type": "error",
+                "ename": str(ename),
+                "evalue": str(evalue),
+                "traceback": list(lines),
+            }:
+                kept.append(
+                    {
+                        "output_type": "error",
+                        "ename": ename,
+                        "evalue": evalue,
+                        "traceback": [str(line) for line in lines],
+                    }
+                )
+            case {
+                "output_type": "display_data" | "execute_result" as kind,
+                "data": dict(data),
+            }:
+                output = {
+                    "output_type": kind,
+                    "data": {
+                        str(k): v for k, v in data.items() if isinstance(v, str)
+                    },
+                    "metadata": {},
+                }
+                if kind == "execute_result":
+                    output["execution_count"] = None
+                kept.append(output)
+    return kept

@@ -1,0 +1,128 @@
+"""The reference and the answer bank, run in processes of their own.
+
+They never share a process with a learner: what they know dies with them before
+the first learner process is probed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from course_grader.bank import Answer
+from course_grader.chapter.grading import Grading
+from course_grader.judge.judging import (
+    CELL_TIMEOUT_S,
+    Behaviour,
+    Expectations,
+    Misconceptions,
+    Prober,
+    expectations,
+    judge_exercise,
+    run_cells,
+)
+from course_grader.judge.kernels import Kernel, WarmProcess
+from course_grader.judge.report import ExerciseReport
+
+
+def reference_expectations(
+    warm: WarmProcess,
+    grading: Grading,
+    seed: int,
+    exercises: Sequence[str] | None = None,
+) -> Expectations:
+    """Cases for a seed and what the reference gives on them.
+
+    Raises:
+        CourseError: the reference does not run or breaks its own checks.
+    """
+    chapter = grading.chapter
+    with warm.kernel() as kernel, contextlib.ExitStack() as stack:
+        solutions = [(one.id, one.source) for one in chapter.exercises]
+        run_cells(kernel, [*chapter.setup_source, *solutions], chapter.name)
+        probers: dict[str, Prober] = {}
+
+        def prober_of(exercise_id: str) -> Prober:
+            if exercise_id not in probers:
+                probers[exercise_id] = stack.enter_context(
+                    kernel.probing(grading.probes_source)
+                )
+            return probers[exercise_id]
+
+        return expectations(grading, seed, prober_of, exercises)
+
+
+def bank_misconceptions(
+    warm: WarmProcess, grading: Grading, expected: Expectations
+) -> Misconceptions:
+    """The wrong answers of the bank, run on first need, each in a process of
+    its own."""
+
+    def behave(answer: Answer) -> Behaviour | None:
+        with prepared_kernel(warm, grading) as kernel:
+            return _behaviour(kernel, grading, answer, expected)
+
+    return Misconceptions(behave)
+
+
+def prepared_kernel(warm: WarmProcess, grading: Grading) -> Kernel:
+    """A fresh process that has run the chapter's set-up cells."""
+    kernel = warm.kernel()
+    run_cells(kernel, grading.chapter.setup_source, grading.chapter.name)
+    return kernel
+
+
+def _behaviour(
+    kernel: Kernel, grading: Grading, answer: Answer, expected: Expectations
+) -> Behaviour | None:
+    seen: Behaviour = {}
+    with kernel.probing(grading.probes_source) as probing:
+        probing.run_cell(
+            grading.answer_cell(answer), answer.exercise, CELL_TIMEOUT_S
+        )
+        for check in grading.checks_of(answer.exercise):
+            for number, case in enumerate(expected.cases[check.name]):
+                run = probing.probe(check.probe, case, check.timeout_s)
+                if run.result is None:
+                    return None
+                seen[check.name, number] = run.result
+    return seen
+
+
+def judge_answer(
+    kernel: Kernel,
+    grading: Grading,
+    answer: Answer,
+    expected: Expectations,
+    misconceptions: Misconceptions,
+) -> ExerciseReport:
+    """Judges one answer of the bank as if a learner had handed it in.
+
+    Args:
+        kernel: a process that has run the chapter's set-up cells.
+        grading: the chapter's grading.
+        answer: the answer.
+        expected: cases and reference results.
+        misconceptions: of the same cases.
+    """
+    source = grading.answer_cell(answer)
+    with contextlib.ExitStack() as stack:
+
+        def prober() -> Prober:
+            probing = stack.enter_context(kernel.probing(grading.probes_source))
+            probing.run_cell(source, answer.exercise, CELL_TIMEOUT_S)
+            return probing
+
+        return judge_exercise(
+            grading,
+            answer.exercise,
+            expected,
+            prober,
+            misconceptions,
+            lambda cell, line: _line(source, line),
+        )
+
+
+def _line(source: str, line: int) -> str:
+    lines = source.splitlines()
+    return lines[line - 1] if 0 < line <= len(lines) else ""

@@ -1,0 +1,180 @@
+"""Tries the answer bank of an exercise: graders are themselves tested."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from course_grader.bank import Answer
+from course_grader.chapter.grading import Grading
+from course_grader.checks import Case
+from course_grader.judge.inprocess import (
+    answer_namespace,
+    judge_namespace,
+    local_misconceptions,
+)
+from course_grader.judge.judging import (
+    Expectations,
+    Misconceptions,
+    judge_exercise,
+)
+from course_grader.judge.kernels import ProbeRun, WarmProcess
+from course_grader.judge.reference import (
+    bank_misconceptions,
+    judge_answer,
+    prepared_kernel,
+    reference_expectations,
+)
+from course_grader.judge.report import ExerciseReport, Verdict
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One answer of the bank on one seed.
+
+    Attributes:
+        answer: the answer.
+        seed: the seed.
+        report: what the judge said.
+        complaints: what is wrong with the grader or the bank; empty if the
+            answer got what it must get.
+    """
+
+    answer: Answer
+    seed: int
+    report: ExerciseReport
+    complaints: tuple[str, ...]
+
+
+def try_bank(
+    warm: WarmProcess,
+    grading: Grading,
+    seeds: Sequence[int],
+    exercises: Sequence[str] | None = None,
+    both_judges: bool = False,
+) -> Iterator[Trial]:
+    """Runs the bank through the judge.
+
+    Args:
+        warm: where processes are forked from.
+        grading: the chapter's grading.
+        seeds: each answer runs on each.
+        exercises: ids; all if None.
+        both_judges: also in-process, where both must agree.
+    """
+    wanted = [
+        one.id
+        for one in grading.chapter.exercises
+        if exercises is None or one.id in exercises
+    ]
+    for seed in seeds:
+        expected = reference_expectations(warm, grading, seed, wanted)
+        misconceptions = bank_misconceptions(warm, grading, expected)
+        local = local_misconceptions(grading, expected)
+        with prepared_kernel(warm, grading) as kernel:
+            for exercise_id in wanted:
+                for answer in grading.answers_of(exercise_id):
+                    report = judge_answer(
+                        kernel, grading, answer, expected, misconceptions
+                    )
+                    complaints = _complaints(answer, report)
+                    if both_judges and not answer.ends_process:
+                        complaints += _disagreement(
+                            grading, answer, expected, report, local
+                        )
+                    yield Trial(answer, seed, report, tuple(complaints))
+
+
+def _complaints(answer: Answer, report: ExerciseReport) -> list[str]:
+    failed = [one for one in report.checks if one.verdict is not Verdict.PASSED]
+    if answer.right:
+        return [
+            f"is right but lost {one.name}: {one.verdict}. {one.message}"
+            for one in failed
+        ]
+    names = {one.name for one in failed}
+    complaints = [
+        f"is wrong but passed {name}"
+        for name in answer.breaks
+        if name not in names
+    ]
+    if not answer.ends_process and answer.tells != report.misconception:
+        complaints.append(
+            "is told the message of another wrong answer"
+            if report.misconception
+            else "is not told what it did wrong (none or several answers with "
+            "different texts behave alike)"
+        )
+    return complaints
+
+
+def _disagreement(
+    grading: Grading,
+    answer: Answer,
+    expected: Expectations,
+    report: ExerciseReport,
+    misconceptions: Misconceptions,
+) -> list[str]:
+    local = judge_namespace(
+        grading,
+        answer.exercise,
+        answer_namespace(grading, answer),
+        expected,
+        misconceptions,
+    )
+    return [
+        f"the judges disagree on {one.name}: {one.verdict} out of process, "
+        f"{other.verdict} in process ({other.message})"
+        for one, other in zip(report.checks, local.checks, strict=True)
+        if one.verdict is not other.verdict
+    ]
+
+
+class _Replay:
+    """Answers every probe with what the reference gave on another seed."""
+
+    def __init__(self, recorded: Expectations, grading: Grading) -> None:
+        self.recorded = recorded
+        self.queue: list[ProbeRun] = []
+        self.grading = grading
+
+    def expect(self, check: str, cases: int) -> None:
+        """Lines up the recorded results for the next check."""
+        numbers = len(self.recorded.cases[check])
+        self.queue = [
+            ProbeRun(self.recorded.reference[check, n % numbers])
+            for n in range(cases)
+        ]
+
+    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
+        return self.queue.pop(0)
+
+
+def _same(replay: _Replay) -> _Replay:
+    return replay
+
+
+def replayed_checks(
+    grading: Grading, recorded: Expectations, expected: Expectations
+) -> list[str]:
+    """Names of the checks that pass when the answers recorded on one seed are
+    played back on another; there must be none."""
+    passed = []
+    for exercise in grading.chapter.exercises:
+        replay = _Replay(recorded, grading)
+        for check in grading.checks_of(exercise.id):
+            replay.expect(check.name, len(expected.cases[check.name]))
+            alone = Grading(
+                grading.chapter, grading.probes_source, (check,), ()
+            )
+            report = judge_exercise(
+                alone,
+                exercise.id,
+                expected,
+                functools.partial(_same, replay),
+                None,
+            )
+            if report.checks[0].verdict is Verdict.PASSED:
+                passed.append(check.name)
+    return passed

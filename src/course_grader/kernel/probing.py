@@ -1,0 +1,278 @@
+"""Runs one probe on one case and records what it did.
+
+The same function serves the reference, the learner's process and the stock
+route inside nbgrader's kernel, so that all three see the same conditions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import io
+import random
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+PROBE_SEED = 20_26
+"""Seeds global random state before every probe call, on every side."""
+
+
+class MissingName(NameError):
+    """The learner's namespace lacks a name that the exercise asks for."""
+
+
+def load_probes(source: str) -> dict[str, Callable[..., Any]]:
+    """The probes of a chapter from the text of its `probes.py`."""
+    module = types.ModuleType("probes")
+    exec(compile(source, "probes.py", "exec"), module.__dict__)
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, types.FunctionType)
+    }
+
+
+def run_probe(
+    probe: Callable[..., Any],
+    namespace: Mapping[str, Any],
+    case: dict[str, Any],
+    is_learners_file: Callable[[str], bool],
+) -> dict[str, Any]:
+    """Calls a probe with what the namespace defines and records the call.
+
+    Args:
+        probe: takes the names of the exercise, then `case`.
+        namespace: where the implementation stands.
+        case: the inputs; belongs to this call alone.
+        is_learners_file: tells whether a code file name is a learner's cell.
+
+    Returns:
+        A record with `data` (what the probe returned), `raised` (class names
+        from the exception up), `effects`, `not_attempted`, `out_of_memory`
+        and `where` (code file and line of the learner's last frame, or None).
+    """
+    record: dict[str, Any] = {
+        "data": None,
+        "raised": [],
+        "not_attempted": False,
+        "out_of_memory": False,
+        "where": None,
+        "effects": {},
+    }
+    modules = _ModuleWatch()
+    with _same_conditions():
+        before = _Before(case)
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("always")
+            try:
+                given = _implementations(probe, namespace, modules)
+                record["data"] = probe(*given, case)
+            except BaseException as error:
+                _describe(error, record, is_learners_file)
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+        record["effects"] = {
+            **before.changes(),
+            "modules_changed": modules.changes(),
+            "warnings": sorted({one.category.__name__ for one in caught}),
+        }
+    return record
+
+
+def _implementations(
+    probe: Callable[..., Any],
+    namespace: Mapping[str, Any],
+    modules: _ModuleWatch,
+) -> list[Any]:
+    names = list(inspect.signature(probe).parameters)[:-1]
+    given = []
+    for name in names:
+        if name not in namespace:
+            raise MissingName(name)
+        value = namespace[name]
+        if isinstance(value, types.FunctionType):
+            value = modules.watched(value)
+        given.append(value)
+    return given
+
+
+def _describe(
+    error: BaseException,
+    record: dict[str, Any],
+    is_learners_file: Callable[[str], bool],
+) -> None:
+    classes = type(error).__mro__
+    record["raised"] = [one.__name__ for one in classes[:-1]]
+    where = None
+    traceback = error.__traceback__
+    innermost = None
+    while traceback is not None:
+        innermost = traceback.tb_frame.f_code.co_filename
+        if is_learners_file(innermost):
+            where = [innermost, traceback.tb_lineno]
+        traceback = traceback.tb_next
+    record["where"] = where
+    text = str(error)
+    record["out_of_memory"] = isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError)
+        and ("allocate memory" in text or "not enough memory" in text)
+    )
+    record["not_attempted"] = isinstance(error, MissingName) or (
+        type(error) is NotImplementedError
+        and innermost is not None
+        and is_learners_file(innermost)
+    )
+
+
+@contextlib.contextmanager
+def _same_conditions() -> Iterator[None]:
+    """Seeds everything for the call and puts the settings back after it."""
+    settings = _settings()
+    rng = (torch.get_rng_state(), np.random.get_state(), random.getstate())
+    always = torch.is_warn_always_enabled()
+    torch.manual_seed(PROBE_SEED)
+    np.random.seed(PROBE_SEED)
+    random.seed(PROBE_SEED)
+    torch.set_warn_always(True)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(always)
+        torch.set_grad_enabled(settings["grad mode"])
+        torch.set_default_dtype(settings["default dtype"])
+        torch.use_deterministic_algorithms(settings["deterministic"])
+        torch.set_autocast_enabled("cpu", settings["autocast"])
+        torch.set_rng_state(rng[0])
+        np.random.set_state(rng[1])
+        random.setstate(rng[2])
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "grad mode": torch.is_grad_enabled(),
+        "default dtype": torch.get_default_dtype(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+    }
+
+
+def _numpy_rng() -> tuple[Any, int]:
+    """Keys and position of NumPy's global generator."""
+    state: Any = np.random.get_state(legacy=True)
+    return state[1], state[2]
+
+
+class _Before:
+    """The case's tensors and the global state as they were before the call."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.tensors = list(_tensors(case, ""))
+        self.copies = [
+            (value._version, value.shape, value.detach().clone())
+            if isinstance(value, torch.Tensor)
+            else value.copy()
+            for _, value in self.tensors
+        ]
+        self.settings = _settings()
+        self.torch_rng = torch.get_rng_state()
+        self.numpy_rng = _numpy_rng()
+        self.python_rng = random.getstate()
+
+    def changes(self) -> dict[str, Any]:
+        numpy_rng = _numpy_rng()
+        rng = {
+            "torch": not torch.equal(self.torch_rng, torch.get_rng_state()),
+            "numpy": self.numpy_rng[1] != numpy_rng[1]
+            or not np.array_equal(self.numpy_rng[0], numpy_rng[0]),
+            "random": self.python_rng != random.getstate(),
+        }
+        settings = _settings()
+        return {
+            "inputs_changed": [
+                path
+                for (path, value), copy in zip(
+                    self.tensors, self.copies, strict=True
+                )
+                if _changed(value, copy)
+            ],
+            "rng_changed": [name for name, moved in rng.items() if moved],
+            "state_changed": [
+                name
+                for name in settings
+                if settings[name] != self.settings[name]
+            ],
+        }
+
+
+def _changed(value: Any, copy: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        version, shape, values = copy
+        if value._version != version or value.shape != shape:
+            return True
+        if value.device.type == "meta":
+            return False
+        flat, kept = value.detach().contiguous(), values.contiguous()
+        return not torch.equal(
+            flat.flatten().view(torch.uint8), kept.flatten().view(torch.uint8)
+        )
+    return bool(value.shape != copy.shape or value.tobytes() != copy.tobytes())
+
+
+def _tensors(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, torch.Tensor | np.ndarray):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _tensors(one, f"{path}[{key!r}]" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, one in enumerate(value):
+            yield from _tensors(one, f"{path}[{index}]")
+
+
+class _ModuleWatch:
+    """Notes whether modules given to learner functions keep flags and hooks."""
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()
+
+    def watched(self, function: types.FunctionType) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            modules = [
+                module
+                for value in (*args, *kwargs.values())
+                if isinstance(value, torch.nn.Module)
+                for module in value.modules()
+            ]
+            flags = [module.training for module in modules]
+            hooks = [_hook_count(module) for module in modules]
+            try:
+                return function(*args, **kwargs)
+            finally:
+                if flags != [module.training for module in modules]:
+                    self.changed.add("training")
+                if hooks != [_hook_count(module) for module in modules]:
+                    self.changed.add("hooks")
+
+        return call
+
+    def changes(self) -> list[str]:
+        return sorted(self.changed)
+
+
+def _hook_count(module: torch.nn.Module) -> int:
+    return sum(
+        len(hooks)
+        for name, hooks in vars(module).items()
+        if name.endswith("_hooks") and hooks is not None
+    )

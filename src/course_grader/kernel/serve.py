@@ -1,0 +1,131 @@
+"""The learner's process: runs cells, then forks one process per exercise.
+
+Everything in it belongs to the learner's code once the first cell has run, so
+nothing here is trusted by the judge: it only ever reads plain data, within
+deadlines.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import signal
+import socket
+from typing import Any
+
+from course_grader.kernel import plain
+from course_grader.kernel.channel import Channel, ChannelClosed
+from course_grader.kernel.probing import load_probes, run_probe
+from course_grader.kernel.shell import CellShell
+
+CELL_FILE_MARK = "<ipython-input-"
+"""How IPython names the code of cells in tracebacks."""
+
+
+def serve(sock: socket.socket, shell: CellShell) -> None:
+    """Answers the judge until it hangs up. Never returns a value, never raises
+    for what the judge's side does."""
+    channel = Channel(sock)
+    cells: dict[str, str] = {}
+    while True:
+        try:
+            request, fd = _receive_with_fd(sock)
+        except (ChannelClosed, OSError):
+            return
+        match request["op"]:
+            case "cell":
+                number = shell.execution_count
+                outputs, ok = shell.run(request["source"])
+                cells[f"{CELL_FILE_MARK}{number}-"] = request["id"]
+                channel.send({"outputs": outputs, "ok": ok})
+            case "fork":
+                assert fd is not None
+                pid = os.fork()
+                if pid == 0:
+                    sock.close()
+                    _answer_probes(socket.socket(fileno=fd), shell, cells)
+                    os._exit(0)
+                os.close(fd)
+                channel.send({"pid": pid})
+            case "reap":
+                channel.send({"status": _reap(request["pid"])})
+
+
+def _receive_with_fd(sock: socket.socket) -> tuple[dict[str, Any], int | None]:
+    """One small JSON request; a file descriptor may travel with its first byte."""
+    rights = socket.CMSG_SPACE(array.array("i").itemsize)
+    first, ancillary, _, _ = sock.recvmsg(16, rights)
+    if not first:
+        raise ChannelClosed("the judge hung up")
+    fd = None
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fd = array.array("i", data)[0]
+    while len(first) < 16:
+        first += sock.recv(16 - len(first))
+    size = int.from_bytes(first[:8], "big")
+    body = bytearray()
+    while len(body) < size:
+        piece = sock.recv(size - len(body))
+        if not piece:
+            raise ChannelClosed("the judge hung up")
+        body += piece
+    return json.loads(bytes(body)), fd
+
+
+def _reap(pid: int) -> int:
+    """Ends a child of this process; its exit status as `os.waitstatus_to_exitcode`."""
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except OSError:
+        return 0
+
+
+def _answer_probes(
+    sock: socket.socket, shell: CellShell, cells: dict[str, str]
+) -> None:
+    """Runs probes of one exercise for the judge, in a process of their own."""
+    channel = Channel(sock)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    probes: dict[str, Any] = {}
+    while True:
+        try:
+            request, blob = channel.receive()
+        except ChannelClosed:
+            return
+        match request["op"]:
+            case "cell":
+                number = shell.execution_count
+                _, ok = shell.run(request["source"])
+                cells[f"{CELL_FILE_MARK}{number}-"] = request["id"]
+                channel.send({"ok": ok})
+            case "probes":
+                probes = load_probes(request["source"])
+            case "probe":
+                record = run_probe(
+                    probes[request["probe"]],
+                    shell.user_ns,
+                    plain.decode(request["case"], blob),
+                    lambda name: name.startswith(CELL_FILE_MARK),
+                )
+                if record["where"] is not None:
+                    file, line = record["where"]
+                    record["where"] = [
+                        next(
+                            (
+                                cell
+                                for mark, cell in cells.items()
+                                if file.startswith(mark)
+                            ),
+                            "",
+                        ),
+                        line,
+                    ]
+                layout, answer = plain.encode(record.pop("data"))
+                channel.send({**record, "data": layout}, answer)
