@@ -76,7 +76,9 @@ class Draw:
         dtype: torch.dtype = torch.float32,
     ) -> Tensor:
         """Normal numbers, drawn in float64 and rounded to `dtype`."""
-        drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64)
+        drawn = torch.randn(
+            shape, generator=self.generator, dtype=torch.float64
+        )
         return (mean + std * drawn).to(dtype)
 
     def uniform(
@@ -94,7 +96,9 @@ class Draw:
         self, low: int, high: int, *shape: int, dtype: torch.dtype = torch.int64
     ) -> Tensor:
         """Integers in [low, high)."""
-        return torch.randint(low, high, shape, generator=self.generator).to(dtype)
+        return torch.randint(low, high, shape, generator=self.generator).to(
+            dtype
+        )
 
     def permutation(self, n: int) -> Tensor:
         """A random order of 0 .. n-1, int64 of shape (n,)."""
@@ -140,7 +144,12 @@ class Check:
     on: tuple[str, ...] | None = None
     rtol: float | None = None
     atol: float | None = None
-    raises: tuple[str, ...] = ("ValueError", "IndexError", "RuntimeError", "TypeError")
+    raises: tuple[str, ...] = (
+        "ValueError",
+        "IndexError",
+        "RuntimeError",
+        "TypeError",
+    )
     timeout_s: float = 10.0
 
 
@@ -155,7 +164,12 @@ def check(
     on: Sequence[str] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    raises: Sequence[str] = ("ValueError", "IndexError", "RuntimeError", "TypeError"),
+    raises: Sequence[str] = (
+        "ValueError",
+        "IndexError",
+        "RuntimeError",
+        "TypeError",
+    ),
     timeout_s: float = 10.0,
 ) -> Callable[[Callable[[Draw], list[Case]]], Check]:
     """Makes a hidden check of the function that draws its cases.
@@ -187,7 +201,9 @@ def check(
     return make
 
 
-def leaves_inputs_alone(case: Case, seen: Result, expected: Result) -> str | None:
+def leaves_inputs_alone(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
     """Rule for `also`: no tensor of the case was changed in place."""
     changed = seen.effects.inputs_changed
     if changed:
@@ -203,7 +219,9 @@ def leaves_rng_alone(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
-def leaves_state_alone(case: Case, seen: Result, expected: Result) -> str | None:
+def leaves_state_alone(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
     """Rule for `also`: grad mode, default dtype and the like are as before, and
     modules keep their training flags and hooks."""
     changed = seen.effects.state_changed + seen.effects.modules_changed
@@ -214,7 +232,9 @@ def leaves_state_alone(case: Case, seen: Result, expected: Result) -> str | None
 
 def gives_no_warning(case: Case, seen: Result, expected: Result) -> str | None:
     """Rule for `also`: no warning beyond those that the reference gives too."""
-    extra = [w for w in seen.effects.warnings if w not in expected.effects.warnings]
+    extra = [
+        w for w in seen.effects.warnings if w not in expected.effects.warnings
+    ]
     if extra:
         return f"Your code caused a {extra[0]}; read what it says."
     return None
