@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,10 +87,9 @@ def test_constraints_meet_the_floors_of_pyproject():
         assert requirement.specifier.contains(pin.removeprefix("==")), line
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux", reason="constraints.txt pins what CI runs: Linux"
-)
-def test_constraints_pin_everything_that_the_course_brings():
+def brought() -> set[str]:
+    """Every package that the course brings with all its extras, in the end."""
+
     def brought_by(requirement: Requirement) -> None:
         name = canonicalize_name(requirement.name)
         for line in metadata.requires(name) or []:
@@ -104,10 +104,27 @@ def test_constraints_pin_everything_that_the_course_brings():
 
     seen: set[tuple[str, ...]] = set()
     brought_by(Requirement(f"{PROJECT['name']}[instructor,dev]"))
-    brought = {name for name, *_ in seen}
-    assert "torch" in brought
-    assert "tornado" in brought, "packages of packages are brought too"
-    assert brought - set(pinned()) == set()
+    return {name for name, *_ in seen}
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="constraints.txt pins what CI runs: Linux"
+)
+def test_constraints_pin_everything_that_the_course_brings():
+    assert {"torch", "tornado"} <= brought(), "torch at once, tornado in turn"
+    assert brought() - set(pinned()) == set()
+
+
+def test_the_oldest_python_that_we_admit_can_install_it_all():
+    # Debian 12 stays at Python 3.11.2; packages have asked for 3.11.5.
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    refusing = {
+        name: asked
+        for name in brought()
+        if (asked := metadata.metadata(name)["Requires-Python"])
+        and not SpecifierSet(asked).contains(oldest)
+    }
+    assert refusing == {}
 
 
 # --- The set-up of `make` -------------------------------------------------
@@ -274,3 +291,58 @@ def test_a_python_without_venv_is_told_in_one_sentence(course, tmp_path):
     assert len(said.stderr.splitlines()) == 1
     assert f"apt-get install python{version}-venv" in said.stderr
     assert not course.python.exists()
+
+
+# --- `make test` ----------------------------------------------------------
+
+PYTEST = """
+for argument; do
+    case $argument in --junitxml=*) junit=${argument#*=} ;; esac
+done
+echo '<testsuites><testsuite>
+<testcase file="tests/test_a.py" time="1.5"/>
+<testcase file="tests/test_a.py" time="2.0"/>
+</testsuite></testsuites>' >"$junit"
+echo "$@"
+echo "== 2 passed in 3.50s =="
+"""
+
+
+def run_checks(folder: Path, *args: str, **exit_codes: int):
+    """`make test` where each part only ends with the exit code given to it."""
+    (folder / "python").symlink_to(sys.executable)
+    for name in ("ruff", "mypy", "course", "pytest"):
+        says = PYTEST if name == "pytest" else ""
+        program(folder, name, f"{says}\nexit {exit_codes.get(name, 0)}")
+    return subprocess.run(
+        [folder / "python", ROOT / "tools/run_checks.py", *args],
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_make_test_says_what_pytest_said_and_which_part_took_how_long(tmp_path):
+    run = run_checks(tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "-m not slow" in run.stdout
+    _, table = run.stdout.split("== 2 passed in 3.50s ==\n")
+    assert "3.5 s    tests/test_a.py" in table
+    assert "course build" in table
+    assert "failed" not in table
+
+
+def test_make_test_all_leaves_no_test_out(tmp_path):
+    assert "not slow" not in run_checks(tmp_path, "--slow").stdout
+
+
+def test_make_test_fails_as_pytest_does_and_for_any_other_part(tmp_path):
+    run = run_checks(tmp_path, mypy=3, pytest=2)
+    assert run.returncode == 2
+    assert re.search(r"mypy +failed", run.stdout)
+    assert re.search(r"pytest +failed", run.stdout)
+
+
+def test_make_test_fails_where_only_the_notebooks_are_stale(tmp_path):
+    run = run_checks(tmp_path, course=3)
+    assert run.returncode == 3
+    assert "== 2 passed in 3.50s ==" in run.stdout
