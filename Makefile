@@ -1,9 +1,6 @@
 # The commands of the course. A Python of the right age, make and a network are
 # all that a machine must have; what else is missing is said in one sentence.
-#   make lab PYTHON=/path/to/python3.12    where several Pythons are installed
-
-PYTHON ?=
-export PYTHON
+# `make lab PYTHON=python3.12` makes .venv with that Python, where there is none.
 
 .DEFAULT_GOAL := help
 .PHONY: help lab demo test test-all
