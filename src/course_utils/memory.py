@@ -1,0 +1,148 @@
+"""How much memory something needs: by the allocator on CUDA, elsewhere by what
+autograd keeps for the backward pass.
+
+PyTorch's CPU allocator keeps no count, but most of what training needs beyond
+the weights is the tensors saved in the forward pass, and these can be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .devices import pick_device
+
+
+@dataclass(frozen=True)
+class PeakMemory:
+    """The most memory that a call held at once.
+
+    Attributes:
+        peak_bytes: on CUDA, what the allocator gave out beyond what was there
+            before; elsewhere, the tensors saved for the backward pass.
+        counted: "allocator" or "saved tensors". The two are not comparable.
+        device: where it ran, as "cuda".
+    """
+
+    peak_bytes: int
+    counted: str
+    device: str
+
+
+class SavedTensors:
+    """Counts the tensors that autograd keeps; made by `saved_tensor_bytes`.
+
+    Attributes:
+        live_bytes: kept now.
+        peak_bytes: the most that was kept at once.
+    """
+
+    def __init__(self, ignore: Iterable[Tensor]) -> None:
+        self.live_bytes = 0
+        self.peak_bytes = 0
+        # Held, so that no other storage can come to lie at the same address.
+        self._ignored = {_address(tensor): tensor for tensor in ignore}
+        self._uses: dict[tuple[str, int], int] = {}
+
+    def _keep(self, tensor: Tensor) -> _Kept:
+        address = _address(tensor)
+        if address not in self._ignored:
+            uses = self._uses.get(address, 0)
+            self._uses[address] = uses + 1
+            if uses == 0:
+                self.live_bytes += tensor.untyped_storage().nbytes()
+                self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        return _Kept(tensor, self)
+
+    def _drop(self, tensor: Tensor) -> None:
+        address = _address(tensor)
+        if address in self._ignored:
+            return
+        self._uses[address] -= 1
+        if self._uses[address] == 0:
+            del self._uses[address]
+            self.live_bytes -= tensor.untyped_storage().nbytes()
+
+
+class _Kept:
+    """Stands in the graph for a saved tensor and tells when it is let go."""
+
+    def __init__(self, tensor: Tensor, count: SavedTensors) -> None:
+        # An output saved by its own operation would keep itself alive.
+        self.tensor = tensor.detach()
+        self.version = tensor._version
+        self.count = count
+
+    def give_back(self) -> Tensor:
+        # Autograd leaves this check to the hooks where there are some.
+        if self.tensor._version != self.version:
+            raise RuntimeError(
+                "A tensor that the backward pass needs, of shape "
+                f"{tuple(self.tensor.shape)}, was modified by an inplace "
+                "operation after the forward pass had saved it."
+            )
+        return self.tensor
+
+    def __del__(self) -> None:
+        self.count._drop(self.tensor)
+
+
+def _address(tensor: Tensor) -> tuple[str, int]:
+    storage = tensor.untyped_storage()
+    return str(storage.device), storage.data_ptr()
+
+
+@contextmanager
+def saved_tensor_bytes(
+    ignore: Iterable[Tensor] = (),
+) -> Iterator[SavedTensors]:
+    """Counts the bytes that autograd saves for the backward pass in this block.
+
+    Each storage counts once, however many tensors look at it, and counts no
+    more once the backward pass has let it go, also after the block. What
+    `torch.utils.checkpoint` hides from the graph is not counted.
+
+    Args:
+        ignore: tensors that count as there anyway: `model.parameters()`.
+
+    Yields:
+        The counter, with `live_bytes` and `peak_bytes`.
+
+    Source: torch.autograd.graph.saved_tensors_hooks.
+    """
+    count = SavedTensors(ignore)
+    with torch.autograd.graph.saved_tensors_hooks(count._keep, _Kept.give_back):
+        yield count
+
+
+def peak_memory(
+    function: Callable[[], Any],
+    *,
+    device: torch.device | str | None = None,
+    ignore: Iterable[Tensor] = (),
+) -> PeakMemory:
+    """The most memory that one call of `function` needs.
+
+    Args:
+        function: what is measured, called once without arguments.
+        device: where it runs; by default that of `pick_device`.
+        ignore: off CUDA, tensors that do not count (see `saved_tensor_bytes`).
+            On CUDA whatever existed before the call does not count.
+    """
+    device = pick_device() if device is None else torch.device(device)
+    if device.type != "cuda":
+        with saved_tensor_bytes(ignore) as saved:
+            function()
+        return PeakMemory(saved.peak_bytes, "saved tensors", device.type)
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    function()
+    torch.cuda.synchronize(device)
+    peak = torch.cuda.max_memory_allocated(device) - before
+    return PeakMemory(peak, "allocator", device.type)
