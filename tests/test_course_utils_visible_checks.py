@@ -3,8 +3,11 @@
 import contextlib
 import io
 import linecache
+import os
 import textwrap
 
+import nbclient
+import nbformat
 import numpy as np
 import pytest
 import torch
@@ -72,6 +75,29 @@ def test_untouched_exercise():
 
 def test_cell_not_run():
     assert Notebook().run(CHECK) == "one_hot: not attempted\n"
+
+
+@pytest.mark.parametrize(
+    "opening",
+    ["with torch.no_grad():", "for _ in range(2):", "try:", "if True:"],
+)
+def test_untouched_exercise_in_a_block_that_is_given(opening):
+    closing = "    finally:\n        pass\n" if opening == "try:" else ""
+    said = heard(
+        "@torch.no_grad()\n"
+        "def one_hot(labels, num_classes):\n"
+        f"    {opening}\n"
+        "        raise NotImplementedError()\n" + closing
+    )
+    assert said == "one_hot: not attempted\n"
+
+
+def test_untouched_generator():
+    said = heard(
+        "def batches(n):\n    raise NotImplementedError()\n    yield 1",
+        'with visible_check("batches"):\n    expect("it", list(batches(3)), [])',
+    )
+    assert said == "batches: not attempted\n"
 
 
 def test_untouched_method_called_by_torch():
@@ -211,6 +237,19 @@ def test_exercise_of_several_names_tells_which_cell():
     )
 
 
+@pytest.mark.parametrize("decorator", ["", "@staticmethod"])
+def test_the_line_in_a_class_that_is_the_exercise(decorator):
+    said = heard(
+        f"class Meter:\n    {decorator}\n    def update(*values):\n"
+        "        return values[7]",
+        'with visible_check("Meter"):\n    Meter.update(1)',
+    )
+    assert said == (
+        "Meter: try again · your code raised IndexError: tuple index out of "
+        "range (line 4 of your cell)\n"
+    )
+
+
 def test_an_assert_of_the_learner_is_the_learners_error():
     said = heard("""
         def one_hot(labels, num_classes):
@@ -318,6 +357,42 @@ class TestUnderNbgrader:
         with pytest.raises(AssertionError) as caught:
             heard(f"def one_hot(labels, num_classes):\n    {body}")
         assert str(caught.value) == sentence
+
+
+def executed(*cells, **environment):
+    """The cells of a notebook run by a kernel that goes on after errors."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in cells]
+    )
+    client = nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", allow_errors=True
+    )
+    client.execute(env={**os.environ, **environment})
+    return [cell.outputs for cell in notebook.cells]
+
+
+NOTEBOOK = (
+    "import torch\nfrom course_utils import expect, visible_check",
+    "def one_hot(labels, num_classes):\n    return torch.zeros(2)[num_classes]",
+    CHECK.strip(),
+)
+
+
+def test_in_a_kernel_a_failed_check_prints_one_line():
+    (said,) = executed(*NOTEBOOK)[-1]
+    assert said.output_type == "stream"
+    assert said.text.startswith(
+        "one_hot: try again · your code raised IndexError: index 3"
+    )
+    assert said.text.endswith("(line 2 of your cell)\n")
+    assert said.text.count("\n") == 1
+
+
+def test_in_a_kernel_of_nbgrader_a_failed_check_is_an_error():
+    (said,) = executed(*NOTEBOOK, NBGRADER_EXECUTION="validate")[-1]
+    assert said.output_type == "error"
+    assert said.ename == "AssertionError"
+    assert said.evalue.startswith("one_hot: try again · your code raised")
 
 
 nan = float("nan")

@@ -63,5 +63,5 @@ def _accelerator_names() -> list[str]:
     except Exception:  # a driver too old for this build of PyTorch
         names = []
     if torch.backends.mps.is_available():
-        names.append(f"Apple {platform.processor() or 'GPU'} (mps)")
+        names.append("Apple GPU")
     return names

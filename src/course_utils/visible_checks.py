@@ -223,14 +223,14 @@ def _place(name: str, own: list[TracebackType], first: TracebackType) -> str:
 
 def _file_of(exercise: Any) -> str | None:
     """The file name under which a function or class was compiled."""
-    made: Any = exercise
-    if isinstance(made, type):
-        methods = (m for m in vars(made).values() if hasattr(m, "__code__"))
-        made = next(methods, None)
-    while hasattr(made, "__wrapped__"):
-        made = made.__wrapped__
-    code = getattr(made, "__code__", None)
-    return code.co_filename if isinstance(code, CodeType) else None
+    made = vars(exercise).values() if isinstance(exercise, type) else [exercise]
+    for one in made:
+        while hasattr(one, "__wrapped__"):
+            one = one.__wrapped__
+        code = getattr(one, "__code__", None)
+        if isinstance(code, CodeType) and not _is_library(code):
+            return code.co_filename
+    return None
 
 
 def _source_at(step: TracebackType) -> str:
