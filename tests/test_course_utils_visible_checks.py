@@ -228,12 +228,13 @@ def test_the_line_is_that_of_the_exercise_and_not_of_a_set_up_helper():
 
 def test_exercise_of_several_names_tells_which_cell():
     said = heard(
-        "def save_it():\n    pass\n\n\ndef load_it():\n    return {}['a']",
-        'with visible_check("save_and_load"):\n    load_it()',
+        "def save_it():\n    pass\n\n\nclass Loader:\n"
+        "    def load(self):\n        return {}['a']",
+        'with visible_check("save_and_load"):\n    Loader().load()',
     )
     assert said == (
         "save_and_load: try again · your code raised KeyError: 'a' "
-        "(line 6 of the cell with load_it)\n"
+        "(line 7 of the cell with Loader.load)\n"
     )
 
 

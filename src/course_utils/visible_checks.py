@@ -218,7 +218,8 @@ def _place(name: str, own: list[TracebackType], first: TracebackType) -> str:
         return f"line {step.tb_lineno} of {file}"
     if at_home or code.co_name.startswith("<"):
         return f"line {step.tb_lineno} of your cell"
-    return f"line {step.tb_lineno} of the cell with {code.co_name}"
+    function = code.co_qualname.partition(".<locals>")[0]
+    return f"line {step.tb_lineno} of the cell with {function}"
 
 
 def _file_of(exercise: Any) -> str | None:
