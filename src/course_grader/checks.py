@@ -204,18 +204,22 @@ def check(
 def leaves_inputs_alone(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
-    """Rule for `also`: no tensor of the case was changed in place."""
-    changed = seen.effects.inputs_changed
-    if changed:
-        return f"Your code changed its input {changed[0]} in place."
-    return None
+    """Rule for `also`: no tensor of the case was changed in place, but for those
+    that the reference changes too."""
+    changed = _beyond(
+        seen.effects.inputs_changed, expected.effects.inputs_changed
+    )
+    return (
+        f"Your code changed its input {changed} in place." if changed else None
+    )
 
 
 def leaves_rng_alone(case: Case, seen: Result, expected: Result) -> str | None:
-    """Rule for `also`: no global random state was used or reseeded."""
-    changed = seen.effects.rng_changed
+    """Rule for `also`: no global random state was used or reseeded beyond what the
+    reference does."""
+    changed = _beyond(seen.effects.rng_changed, expected.effects.rng_changed)
     if changed:
-        return f"Your code changed the global random state of {changed[0]}."
+        return f"Your code changed the global random state of {changed}."
     return None
 
 
@@ -223,18 +227,20 @@ def leaves_state_alone(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
     """Rule for `also`: grad mode, default dtype and the like are as before, and
-    modules keep their training flags and hooks."""
-    changed = seen.effects.state_changed + seen.effects.modules_changed
-    if changed:
-        return f"Your code left a setting changed: {changed[0]}."
-    return None
+    modules keep their training flags and hooks, unless the reference changes them."""
+    changed = _beyond(
+        seen.effects.state_changed + seen.effects.modules_changed,
+        expected.effects.state_changed + expected.effects.modules_changed,
+    )
+    return f"Your code left a setting changed: {changed}." if changed else None
 
 
 def gives_no_warning(case: Case, seen: Result, expected: Result) -> str | None:
     """Rule for `also`: no warning beyond those that the reference gives too."""
-    extra = [
-        w for w in seen.effects.warnings if w not in expected.effects.warnings
-    ]
-    if extra:
-        return f"Your code caused a {extra[0]}; read what it says."
-    return None
+    extra = _beyond(seen.effects.warnings, expected.effects.warnings)
+    return f"Your code caused a {extra}; read what it says." if extra else None
+
+
+def _beyond(seen: tuple[str, ...], allowed: tuple[str, ...]) -> str:
+    """The first of `seen` that is not allowed; empty if there is none."""
+    return next((one for one in seen if one not in allowed), "")

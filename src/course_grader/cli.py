@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import secrets
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -16,8 +20,13 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
 from course_grader.course import Course, CourseError, find_course
+
+if TYPE_CHECKING:
+    from course_grader.classroom.nbgrader_api import Classroom
+    from course_grader.grading.pool import Outcome
 
 console = Console(highlight=False)
 
@@ -66,7 +75,7 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
     from course_grader.judge.trial import try_bank
 
     started = time.perf_counter()
-    with WarmProcess() as warm:
+    with WarmProcess(course.limits) as warm:
         grading = load_grading(course, course.chapter(args.chapter))
         ids = [one.id for one in grading.chapter.exercises]
         wanted = [one for one in ids if one.startswith(args.exercise or "")]
@@ -100,6 +109,273 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
+def publish(course: Course, args: argparse.Namespace) -> int:
+    """Writes the learner kit: notebooks, course_utils, a README."""
+    from course_grader.chapter.kit import publish as write_kit
+
+    chapters = write_kit(course, args.folder, args.address)
+    console.print(f"The kit with {len(chapters)} chapters is in {args.folder}.")
+    return 0
+
+
+def lab(course: Course, args: argparse.Namespace) -> int:
+    """Opens JupyterLab on work/, filled with the chapters."""
+    from course_grader.classroom.lab import (
+        fill_exchange,
+        fill_work,
+        lab_command,
+        lab_environment,
+    )
+    from course_grader.needs import free_port, need_program
+
+    for name in fill_work(course):
+        console.print(f"work/{name} is new.")
+    if sys.platform != "win32":
+        console.print(
+            "The exchange in autograde/exchange is for this machine and this "
+            "user only: it keeps nobody's work from anybody."
+        )
+        for name in fill_exchange(course):
+            console.print(f"{name} can be handed in from Assignment List.")
+    for program in ("dot",):
+        sentence = need_program(program)
+        if sentence:
+            console.print(sentence)
+    os.chdir(course.work)
+    command = lab_command(course, args.port or free_port(8888), args.browser)
+    return subprocess.call(command, env=lab_environment(course))
+
+
+def release(course: Course, args: argparse.Namespace) -> int:
+    """Releases chapters to the exchange."""
+    from course_grader.classroom import nbgrader_api
+
+    classroom = nbgrader_api.open_classroom(course)
+    for name in _chapters(course, args.chapters):
+        nbgrader_api.release(classroom, name)
+        console.print(f"{name}: released")
+    return 0
+
+
+def collect(course: Course, args: argparse.Namespace) -> int:
+    """Collects submissions from the exchange, or from an LMS's zip."""
+    from course_grader.classroom import nbgrader_api
+
+    classroom = nbgrader_api.open_classroom(course)
+    if args.zip:
+        return _collect_zip(course, classroom, args)
+    if args.chapter is None:
+        raise CourseError("Say which chapter to collect from the exchange.")
+    name = course.chapter(args.chapter)
+    for line in nbgrader_api.collect(classroom, name).splitlines():
+        console.print(line, markup=False)
+    return 0
+
+
+def _collect_zip(
+    course: Course, classroom: Classroom, args: argparse.Namespace
+) -> int:
+    from course_grader.classroom.collect_names import roster
+    from course_grader.classroom.collect_zip import collect_zip
+
+    outcomes = collect_zip(
+        args.zip,
+        classroom.coursedir,
+        course.chapters(),
+        roster(classroom.coursedir),
+        add_students=args.add_students,
+    )
+    for one in outcomes:
+        console.print(
+            f"{one.student or 'somebody'}: {one.message}", markup=False
+        )
+    return 1 if any(one.needs_human for one in outcomes) else 0
+
+
+def grade(course: Course, args: argparse.Namespace) -> int:
+    """Grades collected submissions, or a folder or a file without a gradebook."""
+    seed = secrets.randbelow(2**31) if args.seed is None else args.seed
+    name = course.chapter(args.chapter)
+    if args.source is None:
+        return _grade_class(course, args, name, seed)
+    if args.to is None:
+        raise CourseError("Say with --to where the results go.")
+    if args.source.is_file():
+        return _grade_file(course, args, name, seed)
+    return _grade_folder(course, args, name, seed)
+
+
+def _grade_class(
+    course: Course, args: argparse.Namespace, name: str, seed: int
+) -> int:
+    from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.grading.pool import Job, grade_many
+
+    classroom = nbgrader_api.open_classroom(course)
+    found = {one.student: one for one in gradebook.submissions(classroom, name)}
+    todo = [one for one in found.values() if args.again or not one.graded]
+    console.print(
+        f"{name}: {len(found)} submissions, {len(found) - len(todo)} of them "
+        f"graded already (seed {seed})."
+    )
+    jobs = [Job(one.student, one.content) for one in todo]
+    failed = 0
+    with progress_bar() as bar:
+        task = bar.add_task("grading", total=len(jobs))
+        for outcome in grade_many(
+            course, name, seed, jobs, args.workers, args.all_cells
+        ):
+            failed += _tell(bar.console, outcome)
+            if outcome.report is not None:
+                gradebook.save(
+                    classroom,
+                    name,
+                    found[outcome.job.student],
+                    outcome.notebook,
+                )
+            bar.advance(task)
+    return 1 if failed else 0
+
+
+def _grade_folder(
+    course: Course, args: argparse.Namespace, name: str, seed: int
+) -> int:
+    from course_grader.classroom.folder import jobs_in, write_results
+    from course_grader.grading.pool import grade_many
+
+    jobs, refused = jobs_in(args.source)
+    for student, why in refused.items():
+        console.print(f"{student}: {why}", markup=False)
+    outcomes = grade_many(
+        course, name, seed, jobs, args.workers, args.all_cells
+    )
+    failed = 0
+    with progress_bar() as bar:
+        task = bar.add_task("grading", total=len(jobs))
+        for outcome in write_results(args.to, outcomes, refused):
+            failed += _tell(bar.console, outcome)
+            bar.advance(task)
+    console.print(
+        f"{args.to}: scores.json, details.json, feedback/STUDENT/{name}.html"
+    )
+    return 1 if failed else 0
+
+
+def _grade_file(
+    course: Course, args: argparse.Namespace, name: str, seed: int
+) -> int:
+    from course_grader.classroom.folder import write_page
+    from course_grader.grading.pool import Job, grade_many
+
+    jobs = [Job(args.source.stem, args.source.read_bytes())]
+    for outcome in grade_many(course, name, seed, jobs, 1, args.all_cells):
+        failed = _tell(console, outcome)
+        if outcome.report is not None:
+            path = write_page(args.to, "you", outcome)
+            console.print(f"Your report is in {path}.")
+    return 1 if failed else 0
+
+
+def _tell(where: Console, outcome: Outcome) -> int:
+    """One line about a graded submission; 1 if the machinery failed on it."""
+    report = outcome.report
+    if report is None:
+        said = f"could not be graded: {outcome.failed}"
+    elif report.refused:
+        said = report.refused
+    else:
+        said = f"{report.points:g} of {report.max_points:g} points"
+    where.print(f"{outcome.job.student}: {said}", markup=False)
+    return int(report is None)
+
+
+def feedback(course: Course, args: argparse.Namespace) -> int:
+    """Writes every graded learner's page and puts it into the exchange."""
+    from course_grader.classroom import nbgrader_api
+
+    classroom = nbgrader_api.open_classroom(course)
+    name = course.chapter(args.chapter)
+    folder = nbgrader_api.feedback(classroom, name)
+    console.print(f"The pages are in {folder}/STUDENT/{name}/.")
+    return 0
+
+
+def export(course: Course, args: argparse.Namespace) -> int:
+    """Writes the marks as CSV."""
+    from course_grader.classroom import gradebook, nbgrader_api
+
+    classroom = nbgrader_api.open_classroom(course)
+    found = gradebook.marks(classroom, _chapters(course, args.chapters))
+    text = gradebook.export_csv(found)
+    if args.to is None:
+        sys.stdout.write(text)
+    else:
+        args.to.write_text(text, encoding="utf-8")
+        console.print(f"{len(found)} marks are in {args.to}.")
+    return 0
+
+
+def status(course: Course, args: argparse.Namespace) -> int:
+    """Shows, chapter by chapter, what is released, collected and graded."""
+    from course_grader.classroom import gradebook, nbgrader_api
+
+    classroom = nbgrader_api.open_classroom(course)
+    released = classroom.api.get_released_assignments()
+    table = Table("chapter", "released", "submitted", "graded", "to look at")
+    for name in course.chapters():
+        found = list(gradebook.submissions(classroom, name))
+        marks = gradebook.marks(classroom, [name])
+        table.add_row(
+            name,
+            "yes" if name in released else "no",
+            str(len(found)),
+            str(sum(one.graded for one in found)),
+            str(sum(one.needs_manual for one in marks)),
+        )
+    console.print(table)
+    return 0
+
+
+def demo(course: Course, args: argparse.Namespace) -> int:
+    """An instructor's day on a synthetic class of 20, on a copy of the course."""
+    from course_grader.classroom import demo as day
+    from course_grader.classroom import gradebook, nbgrader_api
+
+    copy = day.copy_course(course, course.root / "build" / "demo")
+    name = copy.chapter(args.chapter)
+    classroom = nbgrader_api.open_classroom(copy)
+    console.rule(f"Release {name}")
+    nbgrader_api.release(classroom, name)
+    console.rule("Twenty learners hand in")
+    notebooks = day.synthetic_class(copy, name)
+    with progress_bar() as bar:
+        for student in bar.track(notebooks, description="handing in"):
+            day.submit(classroom, name, student, notebooks[student])
+    console.rule("Collect")
+    nbgrader_api.collect(classroom, name)
+    console.rule("Grade")
+    args.again = args.all_cells = False
+    args.workers = None
+    _grade_class(copy, args, name, 1)
+    console.rule("Feedback")
+    folder = nbgrader_api.feedback(classroom, name)
+    console.rule("Marks")
+    found = gradebook.marks(classroom, [name])
+    table = Table("learner", "points", *found[0].by_exercise)
+    for mark in found:
+        table.add_row(
+            mark.student,
+            f"{mark.points:g} of {mark.max_points:g}",
+            *(f"{points:g}" for points in mark.by_exercise.values()),
+        )
+    console.print(table)
+    grades = copy.root / "grades.csv"
+    grades.write_text(gradebook.export_csv(found), encoding="utf-8")
+    console.print(f"Marks: {grades}")
+    console.print(f"Feedback: {folder}/STUDENT/{name}/{name}.html")
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="course", description=__doc__)
     parser.add_argument(
@@ -125,6 +401,42 @@ def _parser() -> argparse.ArgumentParser:
         "--both", action="store_true", help="the in-process judge too"
     )
     one.add_argument("-v", "--verbose", action="store_true")
+    one = command("publish", publish)
+    one.add_argument("folder", type=Path)
+    one.add_argument("--address", help="where the kit will be found")
+    one = command("lab", lab)
+    one.add_argument("--port", type=int)
+    one.add_argument("--no-browser", dest="browser", action="store_false")
+    one = command("release", release)
+    one.add_argument("chapters", nargs="*")
+    one = command("collect", collect)
+    one.add_argument("chapter", nargs="?")
+    one.add_argument("--zip", type=Path, nargs="+", metavar="FILE")
+    one.add_argument("--add-students", action="store_true")
+    one = command("grade", grade)
+    one.add_argument("chapter")
+    one.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="PATH",
+        help="a folder of STUDENT/*.ipynb, or one notebook",
+    )
+    one.add_argument("--to", type=Path, metavar="DIR")
+    one.add_argument("--seed", type=int, help="of the hidden cases")
+    one.add_argument("--workers", type=int)
+    one.add_argument("--all-cells", action="store_true")
+    one.add_argument(
+        "--again", action="store_true", help="what is graded already, too"
+    )
+    one = command("feedback", feedback)
+    one.add_argument("chapter")
+    one = command("export", export)
+    one.add_argument("chapters", nargs="*")
+    one.add_argument("--to", type=Path, metavar="FILE")
+    command("status", status)
+    one = command("demo", demo)
+    one.add_argument("chapter", nargs="?", default="03")
     return parser
 
 

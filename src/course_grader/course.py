@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from course_grader.kernel.limits import Limits
+
 CHAPTER_NAME = re.compile(r"\d\d_[a-z0-9_]+")
 
 
@@ -49,6 +51,20 @@ class Course:
         """Where the learner kit is published, from `[tool.course]`."""
         with (self.root / "pyproject.toml").open("rb") as file:
             return str(tomllib.load(file)["tool"]["course"]["kit"])
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What one submission may take, from `[tool.course.limits]`."""
+        with (self.root / "pyproject.toml").open("rb") as file:
+            given = tomllib.load(file)["tool"]["course"].get("limits", {})
+        try:
+            return Limits(**given)
+        except TypeError as error:
+            raise CourseError(
+                "pyproject.toml: [tool.course.limits] knows "
+                + ", ".join(Limits.__dataclass_fields__)
+                + f", not {', '.join(set(given) - set(Limits.__dataclass_fields__))}."
+            ) from error
 
     def source_of(self, chapter: str) -> Path:
         """The one source of a chapter."""

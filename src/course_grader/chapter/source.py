@@ -176,7 +176,7 @@ def _title(cells: list[Cell], path: Path) -> str:
 def _exercises(
     cells: list[Cell], options: dict[str, dict[str, object]], path: Path
 ) -> list[Exercise]:
-    by_role = {
+    by_role: dict[Role, dict[str, Cell]] = {
         role: {cell.name: cell for cell in cells if cell.role is role}
         for role in MARKS
     }

@@ -1,0 +1,1 @@
+"""From the bytes of a submitted notebook to a graded notebook and a report."""

@@ -19,9 +19,6 @@ from course_grader.judge.compare import Tolerance, difference
 from course_grader.judge.kernels import Died, Kernel, ProbeRun
 from course_grader.judge.report import CheckReport, ExerciseReport, Verdict
 
-CELL_TIMEOUT_S = 60.0
-"""Seconds for one cell of a notebook."""
-
 Behaviour = dict[tuple[str, int], Result]
 """What an implementation gave, by check name and number of the case."""
 
@@ -345,7 +342,7 @@ def run_cells(
         CourseError: one of them fails.
     """
     for cell_id, source in cells:
-        run = kernel.run_cell(source, cell_id, CELL_TIMEOUT_S)
+        run = kernel.run_cell(source, cell_id)
         if not run.ok:
             error = next(
                 (

@@ -26,7 +26,7 @@ from course_grader.kernel.channel import (
     ChannelClosed,
     DeadlinePassed,
 )
-from course_grader.kernel.warm import Limits
+from course_grader.kernel.limits import Limits
 
 START_TIMEOUT_S = 180.0
 """The first start on a slow disk imports torch cold."""
@@ -119,6 +119,7 @@ class WarmProcess:
     """A process that has imported everything and forks learner processes."""
 
     def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
         mine, theirs = socket.socketpair()
         self.process = subprocess.Popen(
             [
@@ -127,7 +128,7 @@ class WarmProcess:
                 "-m",
                 "course_grader.kernel.warm",
                 str(theirs.fileno()),
-                json.dumps((limits or Limits()).to_json()),
+                json.dumps(self.limits.to_json()),
             ],
             pass_fds=[theirs.fileno()],
             env=clean_environment(),
@@ -193,8 +194,18 @@ class Kernel:
         self.pid = pid
         self.died: Died | None = None
 
-    def run_cell(self, source: str, cell_id: str, timeout_s: float) -> CellRun:
-        """Runs one cell; a process that hangs or exits in it is ended."""
+    def run_cell(
+        self, source: str, cell_id: str, timeout_s: float | None = None
+    ) -> CellRun:
+        """Runs one cell; a process that hangs or exits in it is ended.
+
+        Args:
+            source: the cell.
+            cell_id: names it in tracebacks.
+            timeout_s: at most the limit for a cell, which is the default.
+        """
+        limit = self.warm.limits.cell_s
+        timeout_s = limit if timeout_s is None else min(timeout_s, limit)
         try:
             _send(
                 self.channel.socket,
@@ -240,7 +251,7 @@ class Kernel:
                 Died(Verdict.EXITED, "Your cells left the process unusable.")
             )
         try:
-            yield Probing(channel)
+            yield Probing(channel, self.warm.limits.cell_s)
         finally:
             channel.close()
             if pid is not None and self.died is None:
@@ -276,20 +287,21 @@ class Kernel:
 class Probing:
     """The judge's end of a process that answers probes."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, cell_s: float) -> None:
         self.channel = channel
+        self.cell_s = cell_s
         self.died: Died | None = None
 
-    def run_cell(self, source: str, cell_id: str, timeout_s: float) -> CellRun:
+    def run_cell(self, source: str, cell_id: str) -> CellRun:
         """Runs an answer's cell in this process alone (used for the bank)."""
         try:
             self.channel.send({"op": "cell", "source": source, "id": cell_id})
-            answer, _ = self.channel.receive(timeout_s)
+            answer, _ = self.channel.receive(self.cell_s)
             return CellRun([], bool(answer["ok"]))
         except DeadlinePassed:
             self.died = Died(
                 Verdict.TIMED_OUT,
-                f"The cell did not finish within {timeout_s:g} seconds.",
+                f"The cell did not finish within {self.cell_s:g} seconds.",
             )
         except (ChannelClosed, KeyError):
             self.died = Died(

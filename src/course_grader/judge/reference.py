@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
 from course_grader.judge.judging import (
-    CELL_TIMEOUT_S,
     Behaviour,
     Expectations,
     Misconceptions,
@@ -77,9 +76,7 @@ def _behaviour(
 ) -> Behaviour | None:
     seen: Behaviour = {}
     with kernel.probing(grading.probes_source) as probing:
-        probing.run_cell(
-            grading.answer_cell(answer), answer.exercise, CELL_TIMEOUT_S
-        )
+        probing.run_cell(grading.answer_cell(answer), answer.exercise)
         for check in grading.checks_of(answer.exercise):
             for number, case in enumerate(expected.cases[check.name]):
                 run = probing.probe(check.probe, case, check.timeout_s)
@@ -110,7 +107,7 @@ def judge_answer(
 
         def prober() -> Prober:
             probing = stack.enter_context(kernel.probing(grading.probes_source))
-            probing.run_cell(source, answer.exercise, CELL_TIMEOUT_S)
+            probing.run_cell(source, answer.exercise)
             return probing
 
         return judge_exercise(

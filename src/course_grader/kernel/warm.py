@@ -20,31 +20,11 @@ import signal
 import socket
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
 
 from course_grader.kernel.channel import Channel, ChannelClosed
+from course_grader.kernel.limits import Limits
 
 PR_SET_PDEATHSIG = 1
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one learner's process may take.
-
-    Attributes:
-        memory_bytes: private memory of each of its processes.
-        cpu_s: processor time of each of its processes, in seconds.
-        file_bytes: size of one file.
-        open_files: open files of each process.
-    """
-
-    memory_bytes: int = 6 * 2**30
-    cpu_s: int = 600
-    file_bytes: int = 256 * 2**20
-    open_files: int = 1024
-
-    def to_json(self) -> dict[str, int]:
-        return asdict(self)
 
 
 def import_everything() -> None:

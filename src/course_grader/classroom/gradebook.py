@@ -1,0 +1,212 @@
+"""Writes graded submissions into nbgrader's gradebook and folders, and reads
+marks out of it. One coordinator writes; nobody else needs the database.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
+
+from course_grader.classroom.nbgrader_api import Classroom
+from course_grader.course import CourseError
+from course_grader.feedback import sanitise
+
+DIGEST = "course.sha256"
+"""File beside a graded notebook: the digest of the submission it came from."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One collected submission.
+
+    Attributes:
+        student: whose it is.
+        path: the notebook file in nbgrader's submitted folder.
+        content: its bytes.
+        graded: whether exactly this file has been graded already.
+    """
+
+    student: str
+    path: Path
+    content: bytes
+    graded: bool
+
+
+def submissions(classroom: Classroom, chapter: str) -> Iterator[Submission]:
+    """The collected submissions of a chapter, by student."""
+    pattern = classroom.folder("submitted", "*", chapter)
+    for folder in sorted(pattern.parent.parent.glob(f"*/{chapter}")):
+        path = folder / f"{chapter}.ipynb"
+        if path.is_symlink() or not path.is_file():
+            continue
+        student = folder.parent.name
+        content = path.read_bytes()
+        digest = classroom.folder("autograded", student, chapter) / DIGEST
+        yield Submission(
+            student,
+            path,
+            content,
+            digest.exists()
+            and digest.read_text().strip()
+            == hashlib.sha256(content).hexdigest(),
+        )
+
+
+def save(
+    classroom: Classroom,
+    chapter: str,
+    submission: Submission,
+    graded_notebook: str,
+) -> None:
+    """Stores one graded submission as `nbgrader autograde` would: the notebook in
+    the autograded folder, automatic marks in the gradebook. Manual marks and
+    comments stay.
+
+    Raises:
+        CourseError: the chapter was never released.
+    """
+    coursedir = classroom.coursedir
+    timestamp = coursedir.get_existing_timestamp(str(submission.path.parent))
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        try:
+            gradebook.find_assignment(chapter)
+        except MissingEntry:
+            raise CourseError(
+                f"The gradebook does not know {chapter}: run `course release "
+                f"{chapter}` first."
+            ) from None
+        gradebook.update_or_create_student(submission.student)
+        more = {"timestamp": timestamp} if timestamp else {}
+        gradebook.update_or_create_submission(
+            chapter, submission.student, **more
+        )
+    notebook = sanitise(nbformat.reads(graded_notebook, as_version=4))
+    resources = {
+        "nbgrader": {
+            "notebook": chapter,
+            "assignment": chapter,
+            "student": submission.student,
+            "db_url": coursedir.db_url,
+        }
+    }
+    for step in (SaveAutoGrades, AssignLatePenalties):
+        notebook, resources = step(parent=classroom.api).preprocess(
+            notebook, resources
+        )
+    folder = classroom.folder("autograded", submission.student, chapter)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{chapter}.ipynb").write_text(
+        nbformat.writes(notebook, version=4) + "\n", encoding="utf-8"
+    )
+    stamp = submission.path.parent / "timestamp.txt"
+    if stamp.is_file():
+        shutil.copyfile(stamp, folder / "timestamp.txt")
+    # last of all: a run that stopped half-way grades this one again
+    (folder / DIGEST).write_text(
+        hashlib.sha256(submission.content).hexdigest() + "\n"
+    )
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A student's mark for a chapter, as the gradebook has it.
+
+    Attributes:
+        student: the student's id.
+        name: the student's name, if the roster has one.
+        chapter: the chapter.
+        points: manual marks included, late penalty taken off.
+        max_points: what the chapter gives.
+        by_exercise: points by grade cell.
+        needs_manual: somebody should look at it.
+    """
+
+    student: str
+    name: str
+    chapter: str
+    points: float
+    max_points: float
+    by_exercise: dict[str, float]
+    needs_manual: bool
+
+
+def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
+    """All marks of the chapters, by chapter and student; only of students who
+    handed in."""
+    coursedir = classroom.coursedir
+    found = []
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        for chapter in chapters:
+            try:
+                collected = gradebook.assignment_submissions(chapter)
+            except MissingEntry:
+                continue
+            for one in collected:
+                student = one.student
+                name = " ".join(
+                    part
+                    for part in (student.first_name, student.last_name)
+                    if part
+                )
+                grades = [g for nb in one.notebooks for g in nb.grades]
+                found.append(
+                    Mark(
+                        student=student.id,
+                        name=name,
+                        chapter=chapter,
+                        points=max(
+                            0.0, one.score - (one.late_submission_penalty or 0)
+                        ),
+                        max_points=one.max_score,
+                        by_exercise={
+                            grade.name.removesuffix("_hidden"): grade.score
+                            for grade in grades
+                            if grade.max_score
+                        },
+                        needs_manual=bool(one.needs_manual_grade),
+                    )
+                )
+    return sorted(found, key=lambda mark: (mark.chapter, mark.student))
+
+
+def export_csv(found: list[Mark]) -> str:
+    """Marks as CSV: one row per student and chapter, one column per exercise."""
+    exercises = list(
+        dict.fromkeys(name for mark in found for name in mark.by_exercise)
+    )
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(
+        ["chapter", "student", "name", "points", "max_points", *exercises]
+    )
+    for mark in found:
+        writer.writerow(
+            [
+                mark.chapter,
+                _harmless(mark.student),
+                _harmless(mark.name),
+                f"{mark.points:g}",
+                f"{mark.max_points:g}",
+                *(
+                    f"{mark.by_exercise[name]:g}"
+                    if name in mark.by_exercise
+                    else ""
+                    for name in exercises
+                ),
+            ]
+        )
+    return text.getvalue()
+
+
+def _harmless(text: str) -> str:
+    """A spreadsheet must not take a student's name for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text

@@ -1,0 +1,65 @@
+"""`course lab`: JupyterLab on this machine with the chapters to work on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from course_grader.classroom.nbgrader_api import open_classroom, release
+from course_grader.course import Course
+
+
+def fill_work(course: Course) -> list[str]:
+    """Copies chapters into work/ that are not there yet; their names. A file
+    that exists is a learner's: it is never touched."""
+    added = []
+    for chapter in course.chapters():
+        target = course.work / chapter / f"{chapter}.ipynb"
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(course.notebook_of(chapter), target)
+            added.append(chapter)
+    return added
+
+
+def fill_exchange(course: Course) -> list[str]:
+    """Releases chapters that this machine's exchange does not have, so that
+    Assignment List can hand in; their names."""
+    classroom = open_classroom(course)
+    outbound = (
+        Path(classroom.config.Exchange.root)
+        / classroom.coursedir.course_id
+        / "outbound"
+    )
+    missing = [
+        one for one in course.chapters() if not (outbound / one).exists()
+    ]
+    for chapter in missing:
+        release(classroom, chapter)
+    return missing
+
+
+def lab_command(course: Course, port: int, browser: bool) -> list[str]:
+    """The command that starts JupyterLab on work/."""
+    return [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={course.work}",
+        f"--ServerApp.port={port}",
+        *([] if browser else ["--no-browser"]),
+    ]
+
+
+def lab_environment(course: Course) -> dict[str, str]:
+    """The environment in which Jupyter finds nbgrader's settings."""
+    known = os.environ.get("JUPYTER_CONFIG_PATH")
+    return {
+        **os.environ,
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(
+            [str(course.autograde), *([known] if known else [])]
+        ),
+        "COURSE_ROOT": str(course.root),
+    }

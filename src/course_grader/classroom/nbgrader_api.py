@@ -1,0 +1,135 @@
+"""nbgrader's API for this course, and its answers as sentences."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from course_grader.chapter.build import build_chapter
+from course_grader.chapter.notebook import write
+from course_grader.course import Course, CourseError
+
+
+@dataclass(frozen=True)
+class Classroom:
+    """One course as nbgrader sees it.
+
+    Attributes:
+        course: the course.
+        config: what `autograde/nbgrader_config.py` sets.
+        api: nbgrader's API with that configuration.
+    """
+
+    course: Course
+    config: Config
+    api: NbGraderAPI
+
+    @property
+    def coursedir(self) -> CourseDirectory:
+        return self.api.coursedir
+
+    def folder(self, step: str, student: str, chapter: str) -> Path:
+        """nbgrader's folder of a student's chapter in a step such as
+        "submitted" or "autograded"."""
+        directory = getattr(self.coursedir, f"{step}_directory")
+        return Path(self.coursedir.format_path(directory, student, chapter))
+
+
+def open_classroom(course: Course) -> Classroom:
+    """Opens the course's gradebook and exchange through nbgrader.
+
+    Raises:
+        CourseError: `autograde/nbgrader_config.py` is missing.
+    """
+    path = course.autograde / "nbgrader_config.py"
+    if not path.exists():
+        raise CourseError(
+            "autograde/nbgrader_config.py is missing: nbgrader's settings "
+            "stand there. `git checkout autograde/nbgrader_config.py` brings "
+            "it back."
+        )
+    config = PyFileConfigLoader(path.name, path=str(path.parent)).load_config()
+    quiet = logging.getLogger("course.nbgrader")
+    quiet.propagate = False
+    quiet.addHandler(logging.NullHandler())
+    api = NbGraderAPI(config=config)
+    return Classroom(course, config, api)
+
+
+def succeed(answer: dict[str, Any], doing: str) -> None:
+    """Does nothing if nbgrader succeeded.
+
+    Raises:
+        CourseError: what nbgrader said went wrong.
+    """
+    if answer["success"]:
+        return
+    said = str(answer.get("error") or answer.get("log") or "").strip()
+    last = said.splitlines()[-1] if said else "no reason given"
+    raise CourseError(f"nbgrader failed when {doing}: {last}")
+
+
+def release(classroom: Classroom, chapter: str) -> None:
+    """Releases a chapter to the exchange, where Assignment List shows it.
+
+    Raises:
+        CourseError: the chapter is refused, or nbgrader fails.
+    """
+    course = classroom.course
+    _, source, _ = build_chapter(course, chapter)
+    path = classroom.folder("source", ".", chapter) / f"{chapter}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(write(source), encoding="utf-8")
+    exchange = Path(classroom.config.Exchange.root)
+    exchange.mkdir(parents=True, exist_ok=True)
+    # nbgrader insists that every account of the machine may write here
+    exchange.chmod(0o777)
+    succeed(
+        classroom.api.generate_assignment(chapter, force=True, create=True),
+        f"making the release version of {chapter}",
+    )
+    released = exchange / classroom.coursedir.course_id / "outbound" / chapter
+    if released.exists():
+        succeed(classroom.api.unrelease(chapter), f"replacing {chapter}")
+    succeed(classroom.api.release_assignment(chapter), f"releasing {chapter}")
+
+
+def collect(classroom: Classroom, chapter: str) -> str:
+    """Collects submissions from the exchange; nbgrader's log.
+
+    Raises:
+        CourseError: nbgrader fails.
+    """
+    answer = classroom.api.collect(chapter, update=True)
+    succeed(answer, f"collecting {chapter}")
+    return str(answer.get("log", ""))
+
+
+def feedback(classroom: Classroom, chapter: str) -> Path:
+    """Writes every graded learner's page and puts it into the exchange.
+
+    Returns:
+        The folder in which the pages lie, by student.
+
+    Raises:
+        CourseError: nbgrader fails.
+    """
+    api = classroom.api
+    succeed(
+        api.generate_feedback(chapter, force=True),
+        f"writing feedback for {chapter}",
+    )
+    exchange = Path(classroom.config.Exchange.root)
+    if (exchange / classroom.coursedir.course_id).exists():
+        succeed(
+            api.release_feedback(chapter), f"releasing feedback for {chapter}"
+        )
+    directory = classroom.coursedir.feedback_directory
+    return Path(classroom.coursedir.root) / directory
