@@ -1,0 +1,104 @@
+"""nbgrader's own *generate feedback*, with our page.
+
+In `nbgrader_config.py`:
+
+    c.GenerateFeedback.exporter_class = "course_grader.feedback.FeedbackExporter"
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters import Exporter, HTMLExporter
+from nbformat import NotebookNode
+
+from course_grader.feedback.learner import Mark, page, page_without_report
+from course_grader.judge.report import SubmissionReport
+
+NO_RESPONSE = "No response."
+"""The comment that nbgrader itself gives to an untouched cell."""
+
+
+class FeedbackExporter(HTMLExporter):
+    """Makes the learner's page of an autograded notebook.
+
+    The report is taken from `metadata["course"]["report"]` of the notebook, points
+    and comments from what nbgrader's GetGrades read in the gradebook. Without a
+    report (nbgrader's own Execute writes none) the page shows these alone.
+    """
+
+    def from_notebook_node(  # type: ignore[override]
+        self,
+        nb: NotebookNode,
+        resources: dict[str, Any] | None = None,
+        **kw: Any,
+    ) -> tuple[str, dict[str, Any]]:
+        # HTMLExporter's own would render its template; only the preprocessors
+        # and `output_extension`, without which no file is written, are wanted.
+        notebook, resources = Exporter.from_notebook_node(
+            self, nb, resources, **kw
+        )
+        graded = resources.get("nbgrader", {})
+        marks = gradebook_marks(notebook)
+        known: dict[str, Any] = {
+            "student": graded.get("student", ""),
+            "late_penalty": graded.get("late_penalty", 0.0),
+            "submitted": _submitted(resources["metadata"].get("path", "")),
+        }
+        course = notebook.metadata.get("course", {})
+        if "report" in course:
+            try:
+                report = SubmissionReport.from_json(course["report"])
+                shown = page(report, notebook, manual=marks, **known)
+                return shown, resources
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                self.log.warning(
+                    "The report in the notebook of %s cannot be read (%s: %s); "
+                    "its feedback shows the gradebook's points alone. Grade the "
+                    "submission again to get the details.",
+                    known["student"],
+                    type(error).__name__,
+                    error,
+                )
+        chapter = graded.get("assignment") or resources["metadata"]["name"]
+        shown = page_without_report(chapter, notebook, marks=marks, **known)
+        return shown, resources
+
+
+def gradebook_marks(notebook: NotebookNode) -> list[Mark]:
+    """What GetGrades wrote into the cells, one mark for each exercise (whose
+    comment stands on its solution cell, points on its grade cell) and for each
+    other graded cell, in the order of the notebook."""
+    marks: dict[str, Mark] = {}
+    for cell in notebook.cells:
+        nbgrader = cell.metadata.get("nbgrader", {})
+        graded = nbgrader.get("grade") or nbgrader.get("task")
+        comment = nbgrader.get("comment") or ""
+        if not graded and not comment:
+            continue
+        name = nbgrader["grade_id"].removesuffix("_hidden")
+        mark = marks.get(name, Mark(name))
+        if graded:
+            mark = replace(
+                mark,
+                points=nbgrader.get("score"),
+                max_points=nbgrader.get("points") or 0.0,
+            )
+        if comment and comment != NO_RESPONSE:
+            mark = replace(mark, comment=comment)
+        marks[name] = mark
+    return list(marks.values())
+
+
+def _submitted(folder: str) -> str:
+    """When nbgrader says it was submitted, to the minute; empty if it does not."""
+    file = Path(folder, "timestamp.txt")
+    if not file.is_file() or file.is_symlink():
+        return ""
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        text = opened.read(100)
+    found = re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d)\S*( [\w/+-]+)?", text)
+    return found[1] + (found[2] or "") if found else ""
