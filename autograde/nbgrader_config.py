@@ -11,8 +11,12 @@ c = get_config()  # noqa: F821  (traitlets provides it)
 
 c.CourseDirectory.course_id = "pytorch_training_tricks"
 c.CourseDirectory.root = str(autograde)
-# formgrader reads only these; the author's files beside them are no assignments
-c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__"]
+c.CourseDirectory.ignore = [
+    ".ipynb_checkpoints",
+    "*.pyc",
+    "__pycache__",
+    "course.sha256",  # what `course grade` notes beside a graded notebook
+]
 
 # An exchange for one machine and one user: everybody on it runs as you.
 c.Exchange.root = str(autograde / "exchange")

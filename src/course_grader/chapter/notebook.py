@@ -21,6 +21,9 @@ from nbgrader.preprocessors import (
 
 from course_grader.chapter.source import Cell, Chapter, Exercise, Role
 
+_LOG = logging.getLogger("course_grader.build")
+_LOG.setLevel(logging.ERROR)
+
 INSTALL_CELL_ID = "setup-course-utils"
 
 _INSTALL = """\
@@ -108,9 +111,8 @@ def released_notebook(source: NotebookNode) -> NotebookNode:
         ComputeChecksums,
         CheckCellMetadata,
     ):
-        preprocessor = step()
-        preprocessor.log.setLevel(logging.ERROR)
-        notebook, resources = preprocessor.preprocess(notebook, resources)
+        # a log of its own: the default one is the running application's
+        notebook, resources = step(log=_LOG).preprocess(notebook, resources)
     return notebook
 
 

@@ -6,11 +6,8 @@ Works on a copy of the course, so that nothing of a real class is touched.
 from __future__ import annotations
 
 import copy
-import os
 import random
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -126,25 +123,9 @@ def submit(
     config.Exchange.assignment_dir = str(home)
     config.Exchange.cache = str(home / ".cache")
     config.CourseDirectory.assignment_id = chapter
-    coursedir = CourseDirectory(config=config)
-    with _as_user(student):
-        ExchangeSubmit(
-            coursedir=coursedir,
-            authenticator=Authenticator(config=config),
-            config=config,
-        ).start()
-
-
-@contextmanager
-def _as_user(name: str) -> Iterator[None]:
-    """nbgrader asks the environment who hands in."""
-    before = {key: os.environ.get(key) for key in ("LOGNAME", "USER")}
-    os.environ.update(dict.fromkeys(before, name))
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                del os.environ[key]
-            else:
-                os.environ[key] = value
+    config.CourseDirectory.student_id = student
+    ExchangeSubmit(
+        coursedir=CourseDirectory(config=config),
+        authenticator=Authenticator(config=config),
+        config=config,
+    ).start()

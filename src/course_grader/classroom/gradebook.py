@@ -8,6 +8,7 @@ import csv
 import hashlib
 import io
 import shutil
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
+from sqlalchemy.exc import SAWarning
 
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.course import CourseError
@@ -86,9 +88,11 @@ def save(
             ) from None
         gradebook.update_or_create_student(submission.student)
         more = {"timestamp": timestamp} if timestamp else {}
-        gradebook.update_or_create_submission(
-            chapter, submission.student, **more
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SAWarning)
+            gradebook.update_or_create_submission(
+                chapter, submission.student, **more
+            )
     notebook = sanitise(nbformat.reads(graded_notebook, as_version=4))
     resources = {
         "nbgrader": {
@@ -98,18 +102,25 @@ def save(
             "db_url": coursedir.db_url,
         }
     }
-    for step in (SaveAutoGrades, AssignLatePenalties):
-        notebook, resources = step(parent=classroom.api).preprocess(
-            notebook, resources
-        )
+    with warnings.catch_warnings():
+        # nbgrader 0.9.6 builds its rows in an order SQLAlchemy 2.1 frowns on
+        warnings.simplefilter("ignore", SAWarning)
+        for step in (SaveAutoGrades, AssignLatePenalties):
+            notebook, resources = step(parent=classroom.api).preprocess(
+                notebook, resources
+            )
     folder = classroom.folder("autograded", submission.student, chapter)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{chapter}.ipynb").write_text(
-        nbformat.writes(notebook, version=4) + "\n", encoding="utf-8"
-    )
-    stamp = submission.path.parent / "timestamp.txt"
-    if stamp.is_file():
-        shutil.copyfile(stamp, folder / "timestamp.txt")
+    # replaced, not written over: `nbgrader autograde` leaves it read-only
+    made = folder / f"{chapter}.ipynb.part"
+    made.write_text(nbformat.writes(notebook, version=4), encoding="utf-8")
+    made.replace(folder / f"{chapter}.ipynb")
+    # nbgrader needs both to release feedback to the learner alone
+    for name in ("timestamp.txt", "submission_secret.txt"):
+        file = submission.path.parent / name
+        if file.is_file() and not file.is_symlink():
+            (folder / name).unlink(missing_ok=True)
+            shutil.copyfile(file, folder / name)
     # last of all: a run that stopped half-way grades this one again
     (folder / DIGEST).write_text(
         hashlib.sha256(submission.content).hexdigest() + "\n"

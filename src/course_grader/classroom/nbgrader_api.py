@@ -113,7 +113,8 @@ def collect(classroom: Classroom, chapter: str) -> str:
 
 
 def feedback(classroom: Classroom, chapter: str) -> Path:
-    """Writes every graded learner's page and puts it into the exchange.
+    """Writes every graded learner's page, and puts the pages of those who handed
+    in through the exchange into it.
 
     Returns:
         The folder in which the pages lie, by student.
@@ -126,10 +127,14 @@ def feedback(classroom: Classroom, chapter: str) -> Path:
         api.generate_feedback(chapter, force=True),
         f"writing feedback for {chapter}",
     )
-    exchange = Path(classroom.config.Exchange.root)
-    if (exchange / classroom.coursedir.course_id).exists():
-        succeed(
-            api.release_feedback(chapter), f"releasing feedback for {chapter}"
-        )
+    pages = classroom.folder("feedback", "*", chapter)
+    for folder in sorted(pages.parent.parent.glob(f"*/{chapter}")):
+        # what came by an LMS has no way back through the exchange
+        if (folder / "submission_secret.txt").exists():
+            student = folder.parent.name
+            succeed(
+                api.release_feedback(chapter, student),
+                f"releasing feedback for {student}",
+            )
     directory = classroom.coursedir.feedback_directory
     return Path(classroom.coursedir.root) / directory
