@@ -1,0 +1,646 @@
+"""Collects notebooks from what a learning management system lets one download.
+
+That is how learners on Colab hand in. An archive is read entry by entry: no
+name in it ever becomes a path on this machine, and no number in it is believed
+before the bytes are there. The archive itself is never changed.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import itertools
+import secrets
+import stat
+import struct
+import zipfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+from nbgrader.coursedir import CourseDirectory
+
+from course_grader.classroom.collect_names import (
+    Owner,
+    Student,
+    chapter_of,
+    is_notebook,
+    new_student_id,
+    num_wrapping_folders,
+    owner_of,
+)
+from course_grader.classroom.collect_tree import (
+    LeftOut,
+    Limits,
+    SafeFile,
+    copy_out,
+    left_out_sentence,
+    printable,
+    safe_files,
+)
+from course_grader.classroom.collect_versions import (
+    UNKNOWN,
+    Outcome,
+    bad_student_id,
+    digest,
+    keep_version,
+    mark,
+    put_in_place,
+    read_timestamp,
+    staging,
+    submitted_folder,
+    versions_folder,
+)
+
+_CHUNK_BYTES = 1 << 20
+_ENCRYPTED = 0x1
+_UTF8_NAME = 0x800
+_NO_NOTEBOOK = "not a notebook"
+# What `zipfile` raises on an entry that is not as it should be.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    RuntimeError,
+)
+
+
+@dataclass(frozen=True)
+class ArchiveLimits:
+    """How much of one archive, or of one folder, is read.
+
+    Attributes:
+        max_entries: an archive with more is not read at all.
+        max_file_bytes: unpacked size of one notebook.
+        max_total_bytes: unpacked size of all notebooks of an archive.
+        max_ratio: unpacked to packed size of a notebook of over 10 MB.
+        max_index_bytes: an archive's list of entries, read into memory.
+    """
+
+    max_entries: int = 20_000
+    max_file_bytes: int = 100_000_000
+    max_total_bytes: int = 4_000_000_000
+    max_ratio: int = 200
+    max_index_bytes: int = 8_000_000
+
+
+_DEFAULT_LIMITS = ArchiveLimits()
+
+
+class UnreadableArchive(Exception):
+    """An archive or folder that cannot be read at all; says why."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One file of an archive or folder.
+
+    Attributes:
+        parts: its path there, from the top down.
+        timestamp: when it was handed in, in UTC without a time zone.
+        copy: its content, in the staging folder; None if it was left out.
+        why: why it was left out.
+    """
+
+    parts: tuple[str, ...]
+    timestamp: datetime
+    copy: Path | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class _HandedIn:
+    """A notebook whose student is known, in order of time.
+
+    Attributes:
+        timestamp: as in `_Found`.
+        order: its number among all that were found.
+        name: the name it was handed in under.
+        copy: its content, in the staging folder.
+        late: marked as late by the learning management system.
+    """
+
+    timestamp: datetime
+    order: int
+    name: str
+    copy: Path
+    late: bool
+
+
+def collect_zip(
+    paths: Path | Iterable[Path],
+    coursedir: CourseDirectory,
+    chapters: Sequence[str],
+    students: Iterable[Student],
+    *,
+    add_students: bool = False,
+    timezone: tzinfo | None = None,
+    limits: ArchiveLimits = ArchiveLimits(),
+) -> list[Outcome]:
+    """Puts the notebooks of downloaded archives where nbgrader grades them.
+
+    A student's newest notebook of a chapter becomes
+    `submitted/STUDENT/CHAPTER/CHAPTER.ipynb`, byte for byte, unless what lies
+    there is as new; all others are kept under `versions/`. Contents are not
+    looked at. Known forms of names: Moodle's, Canvas's, `STUDENT/name.ipynb`,
+    `STUDENT_name.ipynb`, `STUDENT__name.ipynb`.
+
+    Args:
+        paths: archives; folders with archives only; folders as unpacked.
+        coursedir: the course.
+        chapters: all chapters of the course.
+        students: the roster, as `collect_names.roster` reads it.
+        add_students: also collect for those who are not on the roster, under
+            an id made of their name; nbgrader adds them when it grades.
+        timezone: of the times in archives, which do not say it unless the
+            archive was made on Unix; None for that of this machine.
+        limits: how much to read.
+
+    Returns:
+        One outcome per student and chapter, one more per student of whom
+        something was left out, and one per archive that cannot be read.
+    """
+    given = [paths] if isinstance(paths, Path) else list(paths)
+    with staging(coursedir) as work:
+        work.mkdir()
+        collector = _Collector(
+            coursedir, list(chapters), list(students), add_students, work
+        )
+        for path in itertools.chain.from_iterable(map(_archives_in, given)):
+            try:
+                if path.is_dir():
+                    found = list(_read_folder(path, work, limits))
+                else:
+                    found = list(_read_archive(path, work, timezone, limits))
+            except UnreadableArchive as error:
+                message = f"{printable(path.name)} is not collected: {error}."
+                collector.outcomes.append(Outcome("", "", None, message, True))
+                continue
+            collector.sort_out(found)
+        return collector.finish()
+
+
+class _Collector:
+    """What has been found so far, by student."""
+
+    def __init__(
+        self,
+        coursedir: CourseDirectory,
+        chapters: list[str],
+        students: list[Student],
+        add_students: bool,
+        work: Path,
+    ) -> None:
+        self.coursedir = coursedir
+        self.chapters = chapters
+        self.students = students
+        self.add_students = add_students
+        self.work = work
+        self.outcomes: list[Outcome] = []
+        self.handed_in: dict[tuple[str, str], list[_HandedIn]]
+        self.handed_in = defaultdict(list)
+        self.left_out: dict[str, list[LeftOut]] = defaultdict(list)
+        self.number = itertools.count()
+
+    def sort_out(self, found: list[_Found]) -> None:
+        """Says whose each file of one archive is, and of which chapter."""
+        wrapping = num_wrapping_folders(
+            [one.parts for one in found if one.copy is not None],
+            self.students,
+            self.chapters,
+        )
+        owned = []
+        for one in found:
+            *folders, name = one.parts[wrapping:] or one.parts
+            owner = owner_of(folders, name, self.students, self.chapters)
+            owned.append((one, owner, *self.student_of(owner)))
+
+        # Two people whose names fit one student: one may pass for the other.
+        people: dict[str, set[str]] = defaultdict(set)
+        for _, owner, student, _ in owned:
+            if owner.number or not owner.ids:
+                people[student].add(owner.number or owner.claimed)
+        for one, owner, student, why in owned:
+            if student and len(people[student]) > 1:
+                why = f"fits {student}, but so does somebody else in there"
+                student = ""
+            self.sort_in(one, owner, student, why)
+
+    def student_of(self, owner: Owner) -> tuple[str, str]:
+        """The student's id, or "" and why nobody is meant for sure."""
+        if len(owner.ids) == 1:
+            return owner.ids[0], ""
+        if owner.ids:
+            return "", f"fits several students: {', '.join(owner.ids)}"
+        if not owner.claimed:
+            return "", "does not say whose it is"
+        if not self.add_students:
+            return "", "is nobody on the roster"
+        student = new_student_id(owner.claimed)
+        why = bad_student_id(student)
+        if why:
+            return "", f"is nobody on the roster and cannot be added: {why}"
+        return student, ""
+
+    def sort_in(
+        self, one: _Found, owner: Owner, student: str, why: str
+    ) -> None:
+        if one.copy is None:
+            self.left_out[student or printable(owner.claimed)].append(
+                LeftOut(one.parts, one.why)
+            )
+            return
+        chapter = chapter_of(owner.file_name, self.chapters)
+        if student and chapter:
+            self.handed_in[student, chapter].append(
+                _HandedIn(
+                    one.timestamp,
+                    next(self.number),
+                    printable(owner.file_name),
+                    one.copy,
+                    owner.late,
+                )
+            )
+            return
+        self.keep_unknown(one, owner, student, chapter, why)
+
+    def keep_unknown(
+        self,
+        one: _Found,
+        owner: Owner,
+        student: str,
+        chapter: str | None,
+        why: str,
+    ) -> None:
+        """Keeps a notebook that cannot be graded, and says so."""
+        assert one.copy is not None
+        name = printable(owner.file_name)
+        if student:
+            versions = versions_folder(self.coursedir, student, UNKNOWN)
+            said = f"{name} has the name of no chapter of this course"
+        else:
+            claimed = new_student_id(owner.claimed) or UNKNOWN
+            versions = versions_folder(self.coursedir, UNKNOWN, claimed)
+            subject = printable(owner.claimed) or name
+            said = f"{subject} {why}"
+        folder = self.new_folder()
+        stem = new_student_id(Path(owner.file_name).stem) or "notebook"
+        one.copy.rename(folder / f"{stem}.ipynb")
+        kept = keep_version(folder, versions, one.timestamp)
+        where = kept.relative_to(self.coursedir.root)
+        who = student or printable(owner.claimed)
+        message = f"{said}; not graded, but kept in {where}."
+        self.outcomes.append(Outcome(who, chapter or "", None, message, True))
+
+    def new_folder(self) -> Path:
+        folder = self.work / f"folder-{next(self.number)}"
+        folder.mkdir()
+        return folder
+
+    def finish(self) -> list[Outcome]:
+        """Puts everything in its place; returns what became of it."""
+        for (student, chapter), handed_in in self.handed_in.items():
+            try:
+                outcome = self.place(student, chapter, handed_in)
+            except OSError as error:
+                why = error.strerror or str(error)
+                message = f"The submission cannot be stored: {why}."
+                outcome = Outcome(student, chapter, None, message, True)
+            self.outcomes.append(outcome)
+        collected = {one.student for one in self.outcomes if one.path}
+        for student, left_out in self.left_out.items():
+            message = left_out_sentence(left_out)
+            harmless = student in collected and all(
+                one.why == _NO_NOTEBOOK for one in left_out
+            )
+            self.outcomes.append(
+                Outcome(student, "", None, message, not harmless)
+            )
+        return sorted(self.outcomes, key=lambda o: (o.student, o.chapter))
+
+    def place(
+        self, student: str, chapter: str, handed_in: list[_HandedIn]
+    ) -> Outcome:
+        """Puts a student's newest notebook of a chapter where it is graded."""
+        versions = versions_folder(self.coursedir, student, chapter)
+        submitted = submitted_folder(self.coursedir, student, chapter)
+        notebook = submitted / f"{chapter}.ipynb"
+        known = {digest(path) for path in versions.glob("*/*.ipynb")}
+        existing = digest(notebook) if notebook.is_file() else ""
+        existing_time = read_timestamp(submitted)
+
+        *older, newest = sorted(
+            handed_in, key=lambda one: (one.timestamp, one.order)
+        )
+        newest_digest = digest(newest.copy)
+        num_kept = 0
+        for one in older:
+            content = digest(one.copy)
+            if content not in known | {existing, newest_digest}:
+                self.keep(one, chapter, versions)
+                known.add(content)
+                num_kept += 1
+
+        when = f"{newest.timestamp:%Y-%m-%d %H:%M:%S} UTC"
+        late = " The learning management system marks it as late."
+        remark = late if newest.late else ""
+        if newest_digest == existing:
+            message = f"Already collected: {newest.name}."
+            return Outcome(student, chapter, notebook, message + remark)
+        if existing_time is not None and newest.timestamp <= existing_time:
+            if newest_digest in known:
+                message = f"Already kept as an older version: {newest.name}."
+                return Outcome(student, chapter, notebook, message + remark)
+            kept = self.keep(newest, chapter, versions)
+            where = kept.relative_to(self.coursedir.root)
+            message = (
+                f"{newest.name} of {when} is not newer than what is already "
+                f"collected; not graded, but kept in {where}."
+            )
+            return Outcome(student, chapter, notebook, message + remark, True)
+
+        replaced = put_in_place(
+            self.as_submission(newest, chapter), submitted, versions
+        )
+        message = f"Collected {newest.name}, handed in {when}."
+        num_kept += replaced is not None
+        if num_kept:
+            where = versions.relative_to(self.coursedir.root)
+            message += f" Older versions are kept in {where}."
+        return Outcome(student, chapter, notebook, message + remark)
+
+    def as_submission(self, one: _HandedIn, chapter: str) -> Path:
+        folder = self.new_folder()
+        one.copy.rename(folder / f"{chapter}.ipynb")
+        mark(folder, one.timestamp)
+        return folder
+
+    def keep(self, one: _HandedIn, chapter: str, versions: Path) -> Path:
+        made = self.as_submission(one, chapter)
+        return keep_version(made, versions, one.timestamp)
+
+
+def _archives_in(path: Path) -> list[Path]:
+    """The archives of a folder that holds nothing else; else the path."""
+    if not path.is_dir():
+        return [path]
+    inside = sorted(p for p in path.iterdir() if not _is_junk((p.name,)))
+    archives = [
+        p
+        for p in inside
+        if p.suffix.lower() == ".zip" and p.is_file() and not p.is_symlink()
+    ]
+    return archives if archives and archives == inside else [path]
+
+
+def _read_folder(
+    folder: Path, work: Path, limits: ArchiveLimits
+) -> Iterator[_Found]:
+    """The files of a folder, as somebody unpacked an archive."""
+    most = Limits(
+        max_file_bytes=limits.max_file_bytes,
+        max_total_bytes=limits.max_total_bytes,
+        max_files=limits.max_entries,
+    )
+    try:
+        for one in safe_files(folder.resolve(), most):
+            if _is_junk(one.parts):
+                continue
+            if isinstance(one, LeftOut):
+                yield _Found(one.parts, datetime.min, None, one.why)
+                continue
+            yield _from_folder(one, work)
+    except OSError as error:
+        raise UnreadableArchive(error.strerror) from error
+
+
+def _from_folder(one: SafeFile, work: Path) -> _Found:
+    latest_s = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+    changed_s = min(max(one.modified_ns / 1e9, 0), latest_s)
+    changed = datetime.fromtimestamp(changed_s, UTC)
+    timestamp = changed.replace(tzinfo=None)
+    why = _objection_to_name(one.parts[-1])
+    if why:
+        return _Found(one.parts, timestamp, None, why)
+    copy = _new_file(work)
+    try:
+        copy_out(one, copy)
+    except OSError as error:
+        why = f"cannot be copied: {error.strerror}"
+        return _Found(one.parts, timestamp, None, why)
+    return _Found(one.parts, timestamp, copy)
+
+
+def _read_archive(
+    path: Path, work: Path, timezone: tzinfo | None, limits: ArchiveLimits
+) -> Iterator[_Found]:
+    """The files of an archive."""
+    try:
+        file = _Archive(path, limits.max_index_bytes)
+    except OSError as error:
+        raise UnreadableArchive(error.strerror) from error
+    with file:
+        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        try:
+            archive = zipfile.ZipFile(file)
+        except UnicodeDecodeError:
+            why = (
+                "a name in it is not the UTF-8 that it says it is; unpack it "
+                "and collect the folder"
+            )
+            raise UnreadableArchive(why) from None
+        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            why = (
+                f"it is no zip archive, or damaged ({error}); download it again"
+            )
+            raise UnreadableArchive(why) from error
+        except (OSError, struct.error) as error:
+            why = "it is damaged; download it again"
+            raise UnreadableArchive(why) from error
+        with archive:
+            entries = archive.infolist()
+            if len(entries) > limits.max_entries:
+                why = f"it has more than {limits.max_entries} entries"
+                raise UnreadableArchive(why)
+            promised = file.num_promised()
+            if promised != len(entries) % 2**16:
+                why = f"holds {len(entries)} entries, but should {promised}"
+                yield _Found((path.name,), datetime.min, None, why)
+            total_bytes = 0
+            for entry in entries:
+                parts, why = _parts_of(entry)
+                if _is_junk(parts) or entry.is_dir():
+                    continue
+                timestamp = _entry_time(entry, timezone, changed)
+                why = why or _objection(entry, parts[-1], limits)
+                if not why and (
+                    total_bytes + entry.file_size > limits.max_total_bytes
+                ):
+                    why = "the archive unpacks to too much"
+                if why:
+                    yield _Found(parts, timestamp, None, why)
+                    continue
+                copy = _new_file(work)
+                why = _unpack(archive, entry, copy)
+                if why:
+                    yield _Found(parts, timestamp, None, why)
+                    continue
+                total_bytes += entry.file_size
+                yield _Found(parts, timestamp, copy)
+
+
+class _Archive(io.BufferedReader):
+    """An archive's bytes; refuses to read very many at once.
+
+    `zipfile` reads the list of entries in one piece, of a length that the
+    archive names.
+    """
+
+    def __init__(self, path: Path, max_read_bytes: int) -> None:
+        super().__init__(io.FileIO(path))
+        self.max_read_bytes = max_read_bytes
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = self.max_read_bytes
+        if size > self.max_read_bytes:
+            raise UnreadableArchive("its list of entries is too long")
+        return super().read(size)
+
+    def num_promised(self) -> int:
+        """The number of entries, modulo 2^16, that the archive's end names.
+
+        `zipfile` does not compare: one damaged byte can hide entries.
+        """
+        end = min(self.seek(0, io.SEEK_END), 22 + 2**16)
+        self.seek(-end, io.SEEK_END)
+        tail = self.read(end)
+        record = tail[tail.rfind(b"PK\5\6") :]
+        return int.from_bytes(record[10:12], "little")
+
+
+def _parts_of(entry: zipfile.ZipInfo) -> tuple[tuple[str, ...], str]:
+    """An entry's path from the top down, and why it is left out, if it is."""
+    name = entry.orig_filename
+    if not entry.flag_bits & _UTF8_NAME:
+        # Many programs write UTF-8 without saying so; `zipfile` took it for
+        # the code page of the first PCs.
+        try:
+            name = name.encode("cp437").decode("utf-8")
+        except UnicodeError:
+            name = entry.orig_filename
+    path = name.replace("\\", "/")
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    if path.startswith("/") or path[1:2] == ":":
+        return (name,), "an absolute path"
+    if ".." in parts:
+        return (name,), "a path that climbs out of the archive"
+    if "\0" in name or not parts or max(map(len, parts)) > 255:
+        return (name,), "a name that no file has"
+    return parts, ""
+
+
+def _objection(entry: zipfile.ZipInfo, name: str, limits: ArchiveLimits) -> str:
+    """Why an entry is not unpacked; empty if it is."""
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind == stat.S_IFLNK:
+        return "a symbolic link"
+    if kind not in (0, stat.S_IFREG):
+        return "not a regular file"
+    why = _objection_to_name(name)
+    if why:
+        return why
+    if entry.flag_bits & _ENCRYPTED:
+        return "encrypted"
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "packed in a way that is not read here"
+    if entry.file_size > limits.max_file_bytes:
+        return f"unpacks to more than {limits.max_file_bytes / 1e6:g} MB"
+    ratio = entry.file_size / max(entry.compress_size, 1)
+    if entry.file_size > 10_000_000 and ratio > limits.max_ratio:
+        return f"unpacks to more than {limits.max_ratio} times its size"
+    return ""
+
+
+def _objection_to_name(name: str) -> str:
+    if is_notebook(name):
+        return ""
+    if name.lower().endswith((".zip", ".7z", ".rar", ".tar", ".gz", ".tgz")):
+        return "an archive by itself"
+    return _NO_NOTEBOOK
+
+
+def _unpack(
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, copy: Path
+) -> str:
+    """Writes an entry's content; returns why it cannot be had, or "".
+
+    Reads no more than the size that the entry names; the check sum at the end
+    shows whether that was all.
+    """
+    why = ""
+    num_bytes = 0
+    try:
+        with archive.open(entry) as packed, open(copy, "xb") as out:
+            while chunk := packed.read(_CHUNK_BYTES):
+                num_bytes += out.write(chunk)
+    except OSError as error:
+        why = "damaged"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            why = f"cannot be stored: {error.strerror}"
+    except _DAMAGE:
+        why = "damaged"
+    if not why and num_bytes != entry.file_size:
+        why = "damaged"
+    if why:
+        copy.unlink(missing_ok=True)
+    return why
+
+
+def _entry_time(
+    entry: zipfile.ZipInfo, timezone: tzinfo | None, fallback: datetime
+) -> datetime:
+    """When an entry was last changed, in UTC without a time zone.
+
+    Archives made on Unix hold it in UTC (Info-ZIP's extended timestamp,
+    appnote 4.5.7 field 0x5455); else it is in the maker's time zone, which is
+    not named, to two seconds. An entry without a date has the fallback's.
+    """
+    extra = entry.extra
+    while len(extra) >= 4:
+        field, length = struct.unpack("<HH", extra[:4])
+        body, extra = extra[4 : 4 + length], extra[4 + length :]
+        if field == 0x5455 and len(body) >= 5 and body[0] & 1:
+            (seconds,) = struct.unpack("<i", body[1:5])
+            if seconds > 0:
+                at = datetime.fromtimestamp(seconds, UTC)
+                return at.replace(tzinfo=None)
+    try:
+        local = datetime(*entry.date_time)
+    except ValueError:
+        local = datetime.min
+    if local <= datetime(1980, 1, 1):  # what programs write that know no date
+        return fallback.replace(tzinfo=None)
+    if timezone is not None:
+        local = local.replace(tzinfo=timezone)
+    return local.astimezone(UTC).replace(tzinfo=None)
+
+
+def _is_junk(parts: tuple[str, ...]) -> bool:
+    """Whether an operating system or Jupyter put it there, not a learner."""
+    return (
+        "__MACOSX" in parts
+        or ".ipynb_checkpoints" in parts
+        or parts[-1:] in ((".DS_Store",), ("Thumbs.db",), ("desktop.ini",))
+        or any(part.startswith("._") for part in parts[-1:])
+    )
+
+
+def _new_file(work: Path) -> Path:
+    """A path in the staging folder that is not taken."""
+    return work / f"file-{secrets.token_hex(8)}"
