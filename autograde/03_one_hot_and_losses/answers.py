@@ -1,5 +1,7 @@
 """The answer bank of chapter 03: one-hot labels and losses."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -771,6 +773,53 @@ def always_ignoring_minus_100(logits, target, ignore_index=-100, **options):
 
 @wrong(
     "cross_entropy",
+    breaks=hidden_tests.ignored_targets,
+    tells="You count the losses that differ from 0. A sample that is right and "
+    "sure has a loss of exactly 0 and still counts in the mean. Count the "
+    "targets that differ from `ignore_index`.",
+)
+def counting_losses_above_zero(logits, target, **options):
+    reduction = options.pop("reduction", "mean")
+    if reduction != "mean" or options.get("weight") is not None:
+        return F.cross_entropy(logits, target, reduction=reduction, **options)
+    losses = F.cross_entropy(logits, target, reduction="none", **options)
+    return losses.sum() / (losses != 0).sum()
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.bad_targets_raise,
+    tells="You pick the target's log-probability by indexing, or with "
+    "`take_along_dim`, and there -1 means the last class. `gather` takes no "
+    "negative index and raises.",
+)
+def picked_by_indexing(
+    logits,
+    target,
+    weight=None,
+    ignore_index=-100,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(reduction)
+    log_probs = logits.log_softmax(1).movedim(1, -1)
+    if weight is None:
+        weight = torch.ones(logits.shape[1]).to(logits)
+    kept = target != ignore_index
+    safe = target.where(kept, torch.zeros_like(target))
+    picked = torch.take_along_dim(log_probs, safe[..., None], -1)[..., 0]
+    losses = (label_smoothing - 1) * picked * weight[safe]
+    losses = losses - label_smoothing * (log_probs * weight).mean(-1)
+    losses = losses * kept
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    return total if reduction == "sum" else total / weight[target[kept]].sum()
+
+
+@wrong(
+    "cross_entropy",
     breaks=hidden_tests.bad_targets_raise,
     tells="You ignore every negative target. Only `ignore_index` may be ignored: "
     "it can also be a class, and any other negative target is a mistake in the "
@@ -1458,6 +1507,40 @@ def padding_in_the_count(batches):
         total += F.cross_entropy(logits, labels, reduction="sum").item()
         count += len(labels)
     return total / count
+
+
+@wrong(
+    "mean_loss",
+    breaks=hidden_tests.padded_batches,
+    tells="You count the losses that differ from 0. A sample that is right and "
+    "sure has a loss of exactly 0 and still counts. Count the labels that "
+    "differ from -100.",
+)
+def counting_nonzero_losses(batches):
+    every = torch.cat(
+        [
+            F.cross_entropy(logits, labels, reduction="none")
+            for logits, labels in batches
+        ]
+    )
+    return every[every != 0].mean().item()
+
+
+@wrong(
+    "mean_loss",
+    breaks=hidden_tests.padded_batches,
+    tells="You weight each batch mean by the length of the batch, and leave out "
+    "those that are NaN. A batch mean is over the labels that count: weight it "
+    "by their number.",
+)
+def finite_means_weighted_by_length(batches):
+    total, count = 0.0, 0
+    for logits, labels in batches:
+        mean = F.cross_entropy(logits, labels).item()
+        if not math.isnan(mean):
+            total += mean * len(labels)
+            count += len(labels)
+    return total / count if count else math.nan
 
 
 @wrong(

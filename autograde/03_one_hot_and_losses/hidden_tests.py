@@ -261,7 +261,12 @@ def class_weights(draw: Draw) -> list[Case]:
 def ignored_targets(draw: Draw) -> list[Case]:
     weight = draw.uniform(6, low=0.3, high=3.0)
     as_class = draw.integer(0, 6)
+    # One sample so sure and right that its loss is 0, which counts nevertheless.
+    sure = ignoring(draw, scored(draw, 8, 6))
+    kept = int((sure["target"] != IGNORED).nonzero()[0])
+    sure["logits"][kept, sure["target"][kept]] = 500.0
     return [
+        sure,
         ignoring(draw, scored(draw, 9, 6)),
         ignoring(draw, scored(draw, 9, 6, reduction="none")),
         ignoring(draw, scored(draw, 9, 6, reduction="sum")),
@@ -531,10 +536,15 @@ def uneven_batches(draw: Draw) -> list[Case]:
     says="labels of -100 are not counted, also where they fill a batch",
 )
 def padded_batches(draw: Draw) -> list[Case]:
+    # One sample so sure and right that its loss is 0, which counts nevertheless.
+    sure = batches_of(draw, 4, 3)
+    logits, labels = sure["batches"][0]
+    logits[3, labels[3]] = 2000.0
     return [
         with_padding(batches_of(draw, 4, 4, 4), 3, 0, 1),
         with_padding(batches_of(draw, 6, 5, 2), 0, 4, 1),
         with_padding(batches_of(draw, 4, 3, 4), 1, 3, 0),
+        with_padding(sure, 1, 0),
     ]
 
 

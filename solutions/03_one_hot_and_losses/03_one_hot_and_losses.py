@@ -21,6 +21,8 @@ goes on and learns something else.
 """
 
 # %% setup="imports"
+import math
+import warnings
 from collections.abc import Iterable
 
 import torch
@@ -36,9 +38,6 @@ things more.
 """
 
 # %%
-import math
-import warnings
-
 from course_utils import (
     PALETTE,
     beside_reference,
@@ -146,7 +145,7 @@ figure = line_chart(
     ylabel="training loss (nats)",
 )
 figure.axes[0].axhline(floor, color="0.5", linewidth=1)
-figure.axes[0].text(1, floor - 0.14, "log(e + 9) − 1", color="0.4")
+figure.axes[0].text(118, floor - 0.14, "log(e + 9) − 1", color="0.4")
 figure.axes[0].set_ylim(0, None)
 figure
 
@@ -322,6 +321,7 @@ def smoothing_figure(smoothing=0.1, num_classes=5):
     left.bar(range(num_classes), wanted, color=PALETTE[0])
     left.set(ylim=(0, 1), xlabel="class (0 is the target)")
     left.set(ylabel="wanted probability")
+    left.xaxis.get_major_locator().set_params(integer=True)
     left.set_title(f"Smoothing {smoothing:.2f} wants {wanted[0]:.3g}")
     right.plot(margins, losses, color=PALETTE[1])
     right.set(ylim=(0, 5), xlabel="margin of the target's logit")
@@ -615,9 +615,9 @@ attempted*, *try again* or *looks right*. These visible checks are few. After yo
 others look at everything that the text asks for, so read it to the end.
 
 Each exercise is graded by itself, with the imports of the set-up cell and nothing else:
-an answer cannot use functions of another cell. Keep the names and the order of the
-arguments. Where you know a library function that does it all, you may call it for full
-marks; you learn more by hand.
+an answer cannot use functions of another cell, and what else it needs it imports itself.
+Keep the names and the order of the arguments. Where you know a library function that does
+it all, you may call it for full marks; you learn more by hand.
 """
 
 # %% [markdown] task="one_hot" title="One-hot by scatter" minutes=10 builds_on="sections 1 and 2, views (chapter 02)"
