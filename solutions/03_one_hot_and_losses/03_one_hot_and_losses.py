@@ -245,9 +245,8 @@ print("squared error:", F.mse_loss(logits, rows).item())
 # %% [markdown]
 r"""
 **Scatter** is what happens inside `F.one_hot`. `zeros.scatter_(dim, index, 1)` writes a 1
-at the places that `index` names along `dim`. Along the last dimension, `index` must
-have the shape of the zeros, except that its last dimension may be shorter: here 1, one
-place per row.
+at the places that `index` names along `dim`. `index` has as many dimensions as the zeros;
+here its last one has size 1: one place per row.
 
 | | `labels` | `index` | `zeros` |
 |---|---|---|---|
