@@ -59,6 +59,9 @@ _MACRO = re.compile(
 )
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _NAME = re.compile(r"[\w.-]{1,200}", re.ASCII)
+_GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_CHECKSUM = re.compile(r"[0-9a-f]{32}")
+_CELL_TYPE = re.compile(r"code|markdown|raw")
 _CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 _METADATA = {
@@ -168,28 +171,35 @@ def _report(metadata: Any) -> dict[str, Any]:
 
 def _cell_metadata(metadata: Any) -> dict[str, Any]:
     found = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
-    if not isinstance(found, Mapping) or not _is_name(found.get("grade_id")):
+    if not isinstance(found, Mapping) or not _is_grade_id(
+        found.get("grade_id")
+    ):
         return {}
-    kept: dict[str, Any] = {"grade_id": found["grade_id"]}
+    kept: dict[str, Any] = {"grade_id": found["grade_id"], "schema_version": 3}
     for key in ("grade", "solution", "locked", "task"):
-        if key in found:
-            kept[key] = found[key] is True
-    if _is_finite(found.get("points")):
-        kept["points"] = found["points"]
-    if type(found.get("schema_version")) is int:
-        kept["schema_version"] = found["schema_version"]
-    for key in ("checksum", "cell_type"):
-        if _is_name(found.get(key)):
+        kept[key] = found.get(key) is True
+    if kept["grade"] or kept["task"]:
+        # Without points formgrader's page does not open.
+        kept["points"] = _points(found.get("points"))
+    for key, kind in (("checksum", _CHECKSUM), ("cell_type", _CELL_TYPE)):
+        if isinstance(found.get(key), str) and kind.fullmatch(found[key]):
             kept[key] = found[key]
     return {"nbgrader": kept}
+
+
+def _is_grade_id(value: Any) -> bool:
+    return isinstance(value, str) and _GRADE_ID.fullmatch(value) is not None
 
 
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _is_finite(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+def _points(value: Any) -> float:
+    if type(value) in (int, float) and math.isfinite(value) and value >= 0:
+        points: float = value
+        return points
+    return 0
 
 
 def _count(value: Any) -> int | None:

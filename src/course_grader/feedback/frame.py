@@ -14,13 +14,15 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from course_grader.feedback.content import whole
+
 _ROOM = Path(__file__).parent
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, **values: Any) -> str:
-    """The page that a template of this room makes. Values are escaped unless
-    they are `Markup`."""
+    """The page that a template of this room makes, fit to be written as UTF-8.
+    Values are escaped unless they are `Markup`."""
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
@@ -28,7 +30,7 @@ def render(template: str, **values: Any) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     page = _environment().get_template(template)
-    return page.render(style=Markup(style), policy=policy, **values)
+    return whole(page.render(style=Markup(style), policy=policy, **values))
 
 
 def chapter_name(chapter: str) -> str:
