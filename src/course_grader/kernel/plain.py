@@ -102,7 +102,7 @@ class _Writer:
 
     def node(self, value: Any, depth: int) -> Any:
         self.nodes += 1
-        if depth > MAX_DEPTH or self.nodes > MAX_NODES:
+        if depth >= MAX_DEPTH or self.nodes >= MAX_NODES:
             return ["unknown", "nested too deep or too large"]
         kind = type(value)
         if value is None or kind in (bool, str, int):

@@ -1,0 +1,216 @@
+"""What tests of the grader share: the real course, a small one, warm processes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from course_grader.course import Course
+from course_grader.judge.kernels import WarmProcess
+from course_grader.kernel.limits import Limits
+
+ROOT = Path(__file__).resolve().parent.parent
+
+MINI_SOURCE = '''\
+# %% [markdown]
+r"""
+# 03 · Mini
+"""
+
+# %% setup="imports"
+import torch
+from torch import Tensor
+
+from course_utils import expect, visible_check
+
+# %%
+two = 2
+
+# %% [markdown] task="double" title="Double" minutes=2 builds_on="nothing"
+r"""
+Return twice the tensor; a negative `times` is refused with a `ValueError`.
+"""
+
+
+# %% exercise="double"
+def double(x: Tensor, times: int = 1) -> Tensor:
+    """Doubles x, `times` times."""
+    ### BEGIN SOLUTION
+    if times < 0:
+        raise ValueError("times must not be negative")
+    return x * 2**times
+    ### END SOLUTION
+
+
+# %% check="double"
+with visible_check("double"):
+    expect("double of 1", double(torch.ones(2)).tolist(), [2.0, 2.0])
+
+# %% grade="double" points=3
+
+# %% [markdown] task="mean" title="Mean" minutes=2 builds_on="nothing"
+r"""
+Return the mean.
+"""
+
+
+# %% exercise="mean"
+def mean(x: Tensor) -> float:
+    """Mean of x as a Python float."""
+    ### BEGIN SOLUTION
+    return float(x.sum() / x.numel())
+    ### END SOLUTION
+
+
+# %% check="mean"
+with visible_check("mean"):
+    expect("the mean", mean(torch.ones(2)), 1.0)
+
+# %% grade="mean" points=2
+'''
+
+MINI_PROBES = """\
+def call(double, case):
+    return {"out": double(case["x"], case["times"])}
+
+
+def average(mean, case):
+    return mean(case["x"])
+"""
+
+MINI_TESTS = """\
+from course_grader.checks import check, leaves_inputs_alone
+
+from . import probes
+
+
+@check("double", probe=probes.call, weight=2, says="values are doubled")
+def doubles(draw):
+    return [
+        {"x": draw.normal(5), "times": 1},
+        {"x": draw.normal(5, 6)[::2], "times": draw.integer(2, 5)},
+    ]
+
+
+@check(
+    "double",
+    probe=probes.call,
+    says="the input is kept",
+    also=[leaves_inputs_alone],
+)
+def keeps(draw):
+    return [{"x": draw.normal(5), "times": 1}]
+
+
+@check("double", probe=probes.call, says="negative times", raises=["ValueError"])
+def refuses(draw):
+    return [{"x": draw.normal(5), "times": 1}, {"x": draw.normal(5), "times": -1}]
+
+
+@check("mean", probe=probes.average, says="the mean")
+def averages(draw):
+    return [{"x": draw.normal(7)}]
+"""
+
+MINI_ANSWERS = """\
+from course_grader.bank import accepted, wrong
+
+from . import hidden_tests
+
+
+@accepted("double")
+def by_addition(x, times=1):
+    if times < 0:
+        raise ValueError("negative")
+    for _ in range(times):
+        x = x + x
+    return x
+
+
+@wrong("double", breaks=hidden_tests.keeps, tells="You changed x in place.")
+def in_place(x, times=1):
+    if times < 0:
+        raise ValueError
+    return x.mul_(2**times)
+
+
+@wrong("double", breaks=hidden_tests.doubles, tells="You ignored times.")
+def once(x, times=1):
+    if times < 0:
+        raise ValueError
+    return x + x
+
+
+@wrong("double", breaks=hidden_tests.refuses, tells="You never refuse.")
+def never_refuses(x, times=1):
+    return x * 2**times
+
+
+@accepted("mean")
+def by_method(x):
+    return x.mean().item()
+
+
+@wrong("mean", breaks=hidden_tests.averages, tells="That is the sum.")
+def the_sum(x):
+    return x.sum().item()
+"""
+
+
+def write_mini(root: Path) -> Course:
+    """A course of one chapter with two exercises, and quick limits."""
+    for path, text in {
+        "solutions/03_mini/03_mini.py": MINI_SOURCE,
+        "autograde/03_mini/probes.py": MINI_PROBES,
+        "autograde/03_mini/hidden_tests.py": MINI_TESTS,
+        "autograde/03_mini/answers.py": MINI_ANSWERS,
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    shutil.copyfile(
+        ROOT / "autograde" / "nbgrader_config.py",
+        root / "autograde" / "nbgrader_config.py",
+    )
+    (root / "pyproject.toml").write_text(
+        (ROOT / "pyproject.toml")
+        .read_text(encoding="utf-8")
+        .partition("[tool.ruff]")[0]
+        .partition("[tool.course.limits]")[0]
+        + "\n[tool.course.limits]\ncell_s = 5\nmemory_bytes = 2000000000\n",
+        encoding="utf-8",
+    )
+    shutil.copyfile(ROOT / "LICENSE", root / "LICENSE")
+    return Course(root)
+
+
+@pytest.fixture
+def mini(tmp_path: Path) -> Course:
+    """A small course of its own for one test."""
+    return write_mini(tmp_path / "mini")
+
+
+@pytest.fixture(scope="session")
+def course() -> Course:
+    """This course."""
+    return Course(ROOT)
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmProcess]:
+    """One warm process for all tests of a test process."""
+    with WarmProcess(Limits(cell_s=5, memory_bytes=2 * 10**9)) as process:
+        yield process
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder without anybody's Jupyter or nbgrader settings."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_CONFIG_DIR", "COURSE_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    return home

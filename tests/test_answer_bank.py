@@ -1,0 +1,93 @@
+"""Graders are themselves tested: every answer of every bank gets what it must.
+
+Right answers of every kind get full marks; each wrong one loses the check it
+breaks and hears why; both judges agree; over five seeds.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from course_grader.chapter.grading import Grading, load_grading
+from course_grader.chapter.source import read_chapter
+from course_grader.course import Course
+from course_grader.judge.kernels import WarmProcess
+from course_grader.judge.reference import reference_expectations
+from course_grader.judge.trial import replayed_checks, try_bank
+
+COURSE = Course(Path(__file__).resolve().parent.parent)
+SEEDS = (1, 2, 3, 4, 5)
+EXERCISES = [
+    (chapter, exercise.id)
+    for chapter in COURSE.chapters()
+    for exercise in read_chapter(COURSE.source_of(chapter)).exercises
+]
+
+
+@functools.cache
+def grading_of(chapter: str) -> Grading:
+    return load_grading(COURSE, chapter)
+
+
+@pytest.fixture(scope="module")
+def patient() -> WarmProcess:
+    """A warm process with the course's own limits."""
+    with WarmProcess(COURSE.limits) as process:
+        yield process
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_every_answer_gets_what_it_must(
+    patient: WarmProcess, chapter: str, exercise: str
+) -> None:
+    trials = list(
+        try_bank(
+            patient, grading_of(chapter), SEEDS, [exercise], both_judges=True
+        )
+    )
+
+    complaints = [
+        f"seed {one.seed}: {one.answer.name} {complaint}"
+        for one in trials
+        for complaint in one.complaints
+    ]
+    assert not complaints, "\n".join(complaints)
+    assert {one.seed for one in trials} == set(SEEDS)
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_banks_are_large_enough(chapter: str, exercise: str) -> None:
+    answers = grading_of(chapter).answers_of(exercise)
+
+    assert sum(one.right for one in answers) >= 5
+    assert sum(not one.right for one in answers) >= 10
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_every_check_is_broken_by_some_wrong_answer(
+    chapter: str, exercise: str
+) -> None:
+    grading = grading_of(chapter)
+    broken = {
+        name for one in grading.answers_of(exercise) for name in one.breaks
+    }
+
+    assert {one.name for one in grading.checks_of(exercise)} <= broken
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters())
+def test_answers_recorded_on_one_seed_pass_on_no_other(
+    patient: WarmProcess, chapter: str
+) -> None:
+    grading = grading_of(chapter)
+    recorded = reference_expectations(patient, grading, 1)
+    expected = reference_expectations(patient, grading, 2)
+
+    assert replayed_checks(grading, recorded, expected) == []
+    # and it can tell: on its own seed every check passes
+    assert set(replayed_checks(grading, recorded, recorded)) == {
+        one.name for one in grading.checks
+    }

@@ -1,0 +1,201 @@
+"""Learner processes: cells mean what they mean in Jupyter; none outlives its work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_grader.judge.kernels import WarmProcess
+from course_grader.judge.report import Verdict
+
+ECHO = "def echo(f, case):\n    return f(case['x'])\n"
+
+
+def run(warm: WarmProcess, *cells: str) -> list[list[dict[str, object]]]:
+    with warm.kernel() as kernel:
+        return [
+            kernel.run_cell(one, f"c{i}").outputs for i, one in enumerate(cells)
+        ]
+
+
+def test_prints_results_displays_and_figures_are_kept(
+    warm: WarmProcess,
+) -> None:
+    outputs = run(
+        warm,
+        "print('a')\nimport sys\nprint('b', file=sys.stderr)\n1 + 1",
+        "from IPython.display import HTML, display\ndisplay(HTML('<b>x</b>'))",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+    )
+
+    assert [one["output_type"] for one in outputs[0]] == [
+        "stream",
+        "stream",
+        "execute_result",
+    ]
+    assert outputs[0][2]["data"] == {"text/plain": "2"}
+    assert outputs[1][0]["data"]["text/html"] == "<b>x</b>"
+    assert any("image/png" in one.get("data", {}) for one in outputs[2])
+
+
+def test_magics_await_and_errors_work(warm: WarmProcess) -> None:
+    outputs = run(
+        warm,
+        "%timeit -n1 -r1 pass",
+        "import asyncio\nawait asyncio.sleep(0)\n'awaited'",
+        "1 / 0",
+        "def f(:",
+    )
+
+    assert "loop" in outputs[0][0]["text"]
+    assert outputs[1][0]["data"]["text/plain"] == "'awaited'"
+    assert outputs[2][0]["ename"] == "ZeroDivisionError"
+    assert outputs[3][0]["ename"] == "SyntaxError"
+
+
+def test_sys_exit_and_input_end_the_cell_only(warm: WarmProcess) -> None:
+    outputs = run(warm, "import sys\nsys.exit(3)", "input()", "print('alive')")
+
+    assert outputs[1][0]["ename"] == "EOFError"
+    assert outputs[2][0]["text"] == "alive\n"
+
+
+def test_nothing_of_one_process_reaches_the_next(warm: WarmProcess) -> None:
+    run(
+        warm,
+        "import torch, builtins\ntorch.relu = None\nbuiltins.len = None\nx = 1\n"
+        "open('left', 'w').write('x')",
+    )
+
+    outputs = run(
+        warm,
+        "import torch, os\n[torch.relu is None, len([1]), 'x' in globals(), "
+        "os.listdir()]",
+    )
+
+    assert outputs[0][0]["data"]["text/plain"] == "[False, 1, False, []]"
+
+
+def test_probes_run_in_forks_of_the_process(warm: WarmProcess) -> None:
+    with warm.kernel() as kernel:
+        kernel.run_cell(
+            "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n", "a"
+        )
+        for _ in range(2):
+            with kernel.probing(ECHO) as probing:
+                assert probing.probe("echo", {"x": 1}, 5).result.data == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        ("import os; os._exit(0)", Verdict.EXITED),
+        ("import os; os.kill(os.getpid(), 9)", Verdict.EXITED),
+        ("import ctypes; ctypes.string_at(0)", Verdict.EXITED),
+        ("while True: pass", Verdict.TIMED_OUT),
+        (
+            "import signal, time\n    signal.signal(2, signal.SIG_IGN)\n"
+            "    signal.signal(15, signal.SIG_IGN)\n    time.sleep(1000)",
+            Verdict.TIMED_OUT,
+        ),
+    ],
+)
+def test_a_dead_fork_leaves_the_process_alive(
+    warm: WarmProcess, body: str, verdict: Verdict
+) -> None:
+    with warm.kernel() as kernel:
+        kernel.run_cell(
+            f"def f(x):\n    if x:\n        return x\n    {body}", "a"
+        )
+        with kernel.probing(ECHO) as probing:
+            died = probing.probe("echo", {"x": 0}, 1).died
+        with kernel.probing(ECHO) as probing:
+            alive = probing.probe("echo", {"x": 7}, 5)
+
+    assert died is not None
+    assert died.verdict is verdict
+    assert alive.result is not None
+    assert alive.result.data == 7
+
+
+def test_too_much_memory_is_named(warm: WarmProcess) -> None:
+    with warm.kernel() as kernel:
+        kernel.run_cell(
+            "import torch\ndef f(x):\n    return torch.zeros(10**12) + x", "a"
+        )
+        with kernel.probing(ECHO) as probing:
+            answer = probing.probe("echo", {"x": 1}, 5)
+
+    assert answer.out_of_memory
+
+
+@pytest.mark.parametrize("body", ["while True: pass", "import os; os._exit(1)"])
+def test_a_cell_that_ends_the_process_is_told(
+    warm: WarmProcess, body: str
+) -> None:
+    with warm.kernel() as kernel:
+        cell = kernel.run_cell(body, "a", 1)
+
+        assert cell.died is not None
+        assert kernel.died is cell.died
+        with kernel.probing(ECHO) as probing:
+            assert probing.probe("echo", {"x": 1}, 1).died is not None
+
+
+def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
+    source = (
+        "import torch, random, warnings\nimport numpy as np\n"
+        "def f(x):\n"
+        "    x.add_(1)\n    torch.rand(1)\n    random.random()\n"
+        "    np.random.rand()\n    torch.set_grad_enabled(False)\n"
+        "    torch.set_default_dtype(torch.float64)\n    warnings.warn('w')\n"
+        "    return x\n"
+        "def g(x):\n    return x + 1\n"
+    )
+    with warm.kernel() as kernel:
+        kernel.run_cell(source, "a")
+        with kernel.probing(
+            ECHO + ECHO.replace("echo(f", "other(g").replace("f(case", "g(case")
+        ) as probing:
+            dirty = probing.probe("echo", {"x": torch.zeros(2)}, 5)
+            clean = probing.probe("other", {"x": torch.zeros(2)}, 5)
+
+    assert dirty.result.effects.inputs_changed == ("x",)
+    assert dirty.result.effects.rng_changed == ("torch", "numpy", "random")
+    assert dirty.result.effects.state_changed == ("grad mode", "default dtype")
+    assert dirty.result.effects.warnings == ("UserWarning",)
+    assert clean.result.effects.inputs_changed == ()
+    assert clean.result.effects.rng_changed == ()
+    assert clean.result.effects.state_changed == ()
+    assert clean.result.data.dtype is torch.float32
+
+
+def test_modules_keep_mode_and_hooks_or_it_shows(warm: WarmProcess) -> None:
+    probes = (
+        "import torch\n"
+        "def call(f, case):\n    m = torch.nn.Sequential(torch.nn.Linear(2, 2))\n"
+        "    f(m)\n    return case['x']\n"
+    )
+    for body, changed in (
+        ("m.eval()", ("training",)),
+        ("m[0].register_forward_hook(lambda *a: None)", ("hooks",)),
+        ("pass", ()),
+    ):
+        with warm.kernel() as kernel:
+            kernel.run_cell(f"def f(m):\n    {body}", "a")
+            with kernel.probing(probes) as probing:
+                answer = probing.probe("call", {"x": 1}, 5)
+        assert answer.result.effects.modules_changed == changed
+
+
+def test_the_environment_holds_nothing_of_the_graders(
+    warm: WarmProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = run(warm, "import os\nprint(sorted(os.environ), os.getcwd())")
+
+    text = str(outputs[0][0]["text"])
+    assert "TOKEN" not in text
+    assert str(Path.cwd()) not in text
+    assert "NBGRADER_EXECUTION" in text
