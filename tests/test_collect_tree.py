@@ -45,6 +45,8 @@ def copy(handed_in, tmp_path, **limits):
 def test_bytes_and_times_are_kept_and_permissions_are_not(handed_in, tmp_path):
     (handed_in / "data").mkdir()
     (handed_in / "data" / "points.csv").write_text("1,2\n")
+    large = bytes(range(256)) * 10_000 + b"end"  # of several reads
+    (handed_in / "data" / "large.bin").write_bytes(large)
     os.utime(handed_in / NOTEBOOK, ns=(5, 1_700_000_000_123_456_789))
     (handed_in / NOTEBOOK).chmod(0o4777)
     before = contents(handed_in)

@@ -580,22 +580,19 @@ def _unpack(
 ) -> str:
     """Writes an entry's content; returns why it cannot be had, or "".
 
-    Reads no more than the size that the entry names; the check sum at the end
-    shows whether that was all.
+    `zipfile` reads no more than the size that the entry names; the check sum
+    at the end shows whether that was all.
     """
     why = ""
-    num_bytes = 0
     try:
         with archive.open(entry) as packed, open(copy, "xb") as out:
             while chunk := packed.read(_CHUNK_BYTES):
-                num_bytes += out.write(chunk)
+                out.write(chunk)
     except OSError as error:
         why = "damaged"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             why = f"cannot be stored: {error.strerror}"
     except _DAMAGE:
-        why = "damaged"
-    if not why and num_bytes != entry.file_size:
         why = "damaged"
     if why:
         copy.unlink(missing_ok=True)
