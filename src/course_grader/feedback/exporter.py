@@ -48,8 +48,8 @@ class FeedbackExporter(HTMLExporter):
             "late_penalty": graded.get("late_penalty", 0.0),
             "submitted": _submitted(resources["metadata"].get("path", "")),
         }
-        course = notebook.metadata.get("course", {})
-        if "report" in course:
+        course = notebook.metadata.get("course")
+        if isinstance(course, dict) and "report" in course:
             try:
                 report = SubmissionReport.from_json(course["report"])
                 shown = page(report, notebook, manual=marks, **known)
@@ -75,7 +75,8 @@ def gradebook_marks(notebook: NotebookNode) -> list[Mark]:
     marks: dict[str, Mark] = {}
     for cell in notebook.cells:
         nbgrader = cell.metadata.get("nbgrader", {})
-        graded = nbgrader.get("grade") or nbgrader.get("task")
+        # A visible check is a grade cell worth nothing.
+        graded = nbgrader.get("score") or nbgrader.get("points")
         comment = nbgrader.get("comment") or ""
         if not graded and not comment:
             continue
