@@ -14,7 +14,7 @@ from course_grader.chapter.notebook import (
 )
 from course_grader.chapter.refusals import (
     refuse_leaks,
-    refuse_needed_reading_cells,
+    refuse_unknown_names,
 )
 from course_grader.course import Course
 
@@ -37,7 +37,7 @@ def build_chapter(
         CourseError: the chapter is refused.
     """
     grading = load_grading(course, name)
-    refuse_needed_reading_cells(grading.chapter)
+    refuse_unknown_names(grading)
     source = source_notebook(grading.chapter, kit or course.kit_address)
     released = released_notebook(source)
     refuse_leaks(course, grading, released)

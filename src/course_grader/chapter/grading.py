@@ -92,7 +92,13 @@ def _load(folder: Path, chapter_name: str) -> dict[str, ModuleType]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         setattr(package, name, module)
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise CourseError(
+                f"autograde/{chapter_name}/{name}.py does not load: "
+                f"{type(error).__name__}: {error}"
+            ) from error
         modules[name] = module
     return modules
 

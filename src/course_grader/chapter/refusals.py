@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import re
 import symtable
@@ -62,23 +61,33 @@ def refuse_leaks(
                 )
 
 
-def refuse_needed_reading_cells(chapter: Chapter) -> None:
-    """Refuses a solution that uses what only a reading cell defines.
+def refuse_unknown_names(grading: Grading) -> None:
+    """Refuses a solution or an answer that uses what no set-up cell defines,
+    such as what only a reading cell does.
 
     Raises:
-        CourseError: naming the exercise and the name.
+        CourseError: naming the exercise or the answer, and the name.
     """
+    chapter = grading.chapter
     known = set(dir(builtins)) | {"__name__"}
     for cell in chapter.cells:
         if cell.role is Role.SETUP:
             known |= _bound(cell.source)
-    for exercise in chapter.exercises:
-        own = _bound(exercise.source)
-        for name in sorted(_used(exercise.source) - own - known):
+    sources = [
+        *(
+            (f"the solution of {one.id}", one.source)
+            for one in chapter.exercises
+        ),
+        *(
+            (f"the answer {one.name}", grading.answer_cell(one))
+            for one in grading.answers
+        ),
+    ]
+    for what, source in sources:
+        for name in sorted(_used(source) - _bound(source) - known):
             raise CourseError(
-                f"{chapter.name}: the solution of {exercise.id} uses {name!r}, "
-                "which no set-up cell defines. Define it in a set-up cell "
-                "or in the solution."
+                f"{chapter.name}: {what} uses {name!r}, which no set-up cell "
+                "defines. Define it in a set-up cell or in the code itself."
             )
 
 
@@ -128,7 +137,6 @@ def _used(source: str) -> set[str]:
 
     Annotations count too: they run when the function is defined.
     """
-    ast.parse(source)
     names: set[str] = set()
     tables = [symtable.symtable(source, "cell", "exec")]
     while tables:
