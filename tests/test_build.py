@@ -13,8 +13,8 @@ from conftest import MINI_SOURCE
 
 from course_grader.chapter.build import (
     build_chapter,
+    built_files,
     stale_diff,
-    write_notebook,
 )
 from course_grader.chapter.source import Role, read_chapter
 from course_grader.course import Course, CourseError
@@ -28,8 +28,8 @@ def change(course: Course, old: str, new: str, file: str = "") -> None:
 
 
 def test_what_is_committed_is_what_is_built(course: Course) -> None:
-    for chapter in course.chapters():
-        assert stale_diff(course, chapter) == ""
+    for path, built in built_files(course, course.chapters()).items():
+        assert stale_diff(course, path, built) == ""
 
 
 def test_committed_notebooks_equal_nbgraders_release_step(
@@ -128,13 +128,17 @@ def test_ids_survive_a_change_elsewhere(mini: Course) -> None:
 
 
 def test_a_stale_notebook_is_shown_as_a_diff(mini: Course) -> None:
-    assert write_notebook(mini, "03_mini")
-    assert not write_notebook(mini, "03_mini")
-    assert stale_diff(mini, "03_mini") == ""
+    ((path, built),) = built_files(mini, ["03_mini"]).items()
+    path.parent.mkdir(parents=True)
+    path.write_text(built)
+    assert stale_diff(mini, path, built) == ""
 
     change(mini, "Return the mean.", "Return the arithmetic mean.")
+    ((path, built),) = built_files(mini, ["03_mini"]).items()
 
-    assert "arithmetic" in stale_diff(mini, "03_mini")
+    assert "+Return the arithmetic mean." in stale_diff(
+        mini, path, built
+    ).replace('    "', "")
 
 
 @pytest.mark.parametrize(

@@ -47,23 +47,27 @@ def _chapters(course: Course, names: list[str]) -> list[str]:
 
 
 def build(course: Course, args: argparse.Namespace) -> int:
-    """Writes notebooks/, or with --check says which are stale."""
-    from course_grader.chapter.build import stale_diff, write_notebook
+    """Writes notebooks/ and docs/claims.md, or with --check says what is stale."""
+    from course_grader.chapter.build import built_files, stale_diff
 
     stale = 0
-    for name in _chapters(course, args.chapters):
-        if args.check:
-            diff = stale_diff(course, name)
-            if diff:
-                stale += 1
-                sys.stdout.write(diff)
-            console.print(f"{name}: {'stale' if diff else 'up to date'}")
+    files = built_files(course, _chapters(course, args.chapters))
+    for path, built in files.items():
+        diff = stale_diff(course, path, built)
+        name = path.relative_to(course.root)
+        if not diff:
+            console.print(f"{name}: up to date")
+        elif args.check:
+            stale += 1
+            sys.stdout.write(diff)
+            console.print(f"{name}: stale")
         else:
-            changed = write_notebook(course, name)
-            console.print(f"{name}: {'written' if changed else 'up to date'}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(built, encoding="utf-8")
+            console.print(f"{name}: written")
     if stale:
         console.print(
-            "Run `course build` and commit notebooks/.", style="bold red"
+            "Run `course build` and commit what it writes.", style="bold red"
         )
     return 1 if stale else 0
 
@@ -186,9 +190,8 @@ def _collect_zip(
         add_students=args.add_students,
     )
     for one in outcomes:
-        console.print(
-            f"{one.student or 'somebody'}: {one.message}", markup=False
-        )
+        said = f"{one.student}: {one.message}" if one.student else one.message
+        console.print(said, markup=False)
     return 1 if any(one.needs_human for one in outcomes) else 0
 
 

@@ -1,11 +1,18 @@
-"""`course build`: writes the learner notebooks, or says that one is stale."""
+"""`course build`: writes the learner notebooks and the table of claims."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
+from pathlib import Path
 
 from nbformat import NotebookNode
 
+from course_grader.chapter.claims import (
+    claims_page,
+    read_claims,
+    refuse_unshown_claims,
+)
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.notebook import (
     released_notebook,
@@ -38,34 +45,38 @@ def build_chapter(
     """
     grading = load_grading(course, name)
     refuse_unknown_names(grading)
+    refuse_unshown_claims(read_claims(course), grading.chapter)
     source = source_notebook(grading.chapter, kit or course.kit_address)
     released = released_notebook(source)
     refuse_leaks(course, grading, released)
     return grading, source, released
 
 
-def stale_diff(course: Course, name: str) -> str:
-    """How the committed notebook differs from a fresh build; empty if not."""
-    _, _, released = build_chapter(course, name)
-    path = course.notebook_of(name)
+def built_files(course: Course, chapters: Sequence[str]) -> dict[Path, str]:
+    """What `course build` writes: learner notebooks and the table of claims.
+
+    Raises:
+        CourseError: a chapter is refused.
+    """
+    files = {}
+    for name in chapters:
+        _, _, released = build_chapter(course, name)
+        files[course.notebook_of(name)] = write(released)
+    claims = read_claims(course)
+    if claims:
+        files[course.root / "docs" / "claims.md"] = claims_page(claims)
+    return files
+
+
+def stale_diff(course: Course, path: Path, built: str) -> str:
+    """How a committed file differs from what is built; empty if it does not."""
     committed = path.read_text(encoding="utf-8") if path.exists() else ""
+    name = path.relative_to(course.root)
     return "".join(
         difflib.unified_diff(
             committed.splitlines(keepends=True),
-            write(released).splitlines(keepends=True),
-            f"{path.relative_to(course.root)} (committed)",
-            f"{path.relative_to(course.root)} (built)",
+            built.splitlines(keepends=True),
+            f"{name} (committed)",
+            f"{name} (built)",
         )
     )
-
-
-def write_notebook(course: Course, name: str) -> bool:
-    """Writes a chapter's learner notebook; whether it changed."""
-    _, _, released = build_chapter(course, name)
-    path = course.notebook_of(name)
-    text = write(released)
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return True
