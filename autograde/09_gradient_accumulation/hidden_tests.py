@@ -1,0 +1,1008 @@
+"""What is checked in chapter 09: gradient accumulation."""
+
+import torch
+from torch import Tensor
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    check,
+    leaves_inputs_alone,
+    leaves_state_alone,
+)
+
+from . import probes
+
+DOUBLE = torch.float64
+CLOSE = {"rtol": 1e-9, "atol": 1e-12}
+NUM_WEIGHTS = 1000  # more than any model here has
+
+# Rules about how the model was used. They hold only together with the samples
+# that went through, which depend on the case.
+
+
+def same(seen: object, expected: Tensor) -> bool:
+    return (
+        isinstance(seen, Tensor)
+        and seen.dtype == expected.dtype
+        and seen.shape == expected.shape
+        and torch.allclose(seen, expected, rtol=1e-9, atol=1e-12)
+    )
+
+
+def every_sample_came_back(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if not same(seen.data["forward"], expected.data["forward"]):
+        return "Not every sample went through the model exactly once."
+    if not same(seen.data["backward"], expected.data["backward"]):
+        return "Not every sample took part in exactly one backward pass."
+    return None
+
+
+def small_forwards(case: Case, seen: Result, expected: Result) -> str | None:
+    rows, right = seen.data["rows"], expected.data["rows"]
+    if rows and max(rows) > max(right):
+        return (
+            "A forward pass got more rows than a micro-batch has: that is the "
+            "memory that accumulation is there to save."
+        )
+    if sum(rows) > sum(right):
+        return "Samples went through the model more than once."
+    if rows != right:
+        return "The forward passes are not those of the micro-batches."
+    return every_sample_came_back(case, seen, expected)
+
+
+def freed_graphs(case: Case, seen: Result, expected: Result) -> str | None:
+    graphs = seen.data["graphs"]
+    right = expected.data["graphs"]
+    if any(one > other for one, other in zip(graphs, right, strict=True)):
+        return (
+            "More than one micro-batch's graph was kept at once. Go backward "
+            "on each micro-batch before the next one goes forward, and keep "
+            "nothing of it."
+        )
+    return every_sample_came_back(case, seen, expected)
+
+
+def one_step_each(case: Case, seen: Result, expected: Result) -> str | None:
+    steps, right = seen.data["steps"], expected.data["steps"]
+    if steps != right:
+        which = "more" if steps > right else "fewer"
+        return f"The optimizer made {which} steps than it should."
+    return every_sample_came_back(case, seen, expected)
+
+
+# accumulated_step
+
+
+def batches(
+    draw: Draw,
+    num_micro: int,
+    *,
+    size: int = 32,
+    num_batches: int = 2,
+    traps: bool = False,
+    old_gradients: bool = False,
+    **sgd: float,
+) -> Case:
+    """Batches of one size, for a new model and plain SGD."""
+    num_features, num_classes = draw.integer(4, 8), draw.integer(3, 6)
+    return {
+        "batches": [
+            (
+                draw.normal(size, num_features, dtype=DOUBLE),
+                draw.integers(0, num_classes, size),
+            )
+            for _ in range(num_batches)
+        ],
+        "num_micro": num_micro,
+        "num_classes": num_classes,
+        "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
+        "traps": traps,
+        "old_gradients": old_gradients,
+        "sgd": {"lr": 0.5, **sgd},
+    }
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    weight=3,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="the update is that of the full batch: 2 x 16, 4 x 8, 32 x 1",
+)
+def update_of_the_full_batch(draw: Draw) -> list[Case]:
+    return [batches(draw, 2), batches(draw, 4), batches(draw, 32)]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="with one micro-batch it is a plain training step",
+)
+def one_micro_batch(draw: Draw) -> list[Case]:
+    return [batches(draw, 1, size=n) for n in (8, draw.integer(5, 12))]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    on=("weights", "settings"),
+    **CLOSE,
+    says="with momentum and weight decay, and without touching either",
+)
+def momentum_and_decay(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 4, num_batches=3, weight_decay=0.1),
+        batches(draw, 2, num_batches=3, momentum=0.9, weight_decay=0.05),
+    ]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    weight=2,
+    rule=one_step_each,
+    says="the optimizer steps once per batch",
+)
+def one_step_per_batch(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 4, num_batches=3),
+        batches(draw, 2, num_batches=1),
+    ]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    weight=2,
+    rule=small_forwards,
+    says="the model sees one micro-batch at a time, each sample once",
+)
+def small_micro_batches(draw: Draw) -> list[Case]:
+    return [batches(draw, 4), batches(draw, 8, size=16), batches(draw, 32)]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    weight=2,
+    rule=freed_graphs,
+    says="no more than one micro-batch's graph is kept at a time",
+)
+def graphs_are_freed(draw: Draw) -> list[Case]:
+    return [batches(draw, 4), batches(draw, 8, size=48)]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="gradients that were there before do not count",
+)
+def old_gradients_do_not_count(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 4, num_batches=1, old_gradients=True),
+        batches(draw, 2, num_batches=2, old_gradients=True),
+    ]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="frozen and unused parameters: no error, and no step moves them",
+)
+def parameters_without_gradient(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 4, traps=True),
+        batches(draw, 2, traps=True, weight_decay=0.1),
+    ]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    on=("losses",),
+    **CLOSE,
+    says="the loss returned is the batch's mean, as a float",
+)
+def returned_loss(draw: Draw) -> list[Case]:
+    return [batches(draw, 4), batches(draw, 8, size=24, num_batches=3)]
+
+
+# accumulate_gradients
+
+
+def window(
+    draw: Draw,
+    *sizes: int,
+    num_classes: int = 5,
+    traps: bool = False,
+    **options: object,
+) -> Case:
+    """Micro-batches of these sizes; each has inputs of a scale of its own."""
+    num_features = draw.integer(4, 8)
+    micro_batches = []
+    for i, size in enumerate(sizes):
+        x = draw.normal(size, num_features, std=0.5 + i, dtype=DOUBLE)
+        micro_batches.append((x, draw.integers(0, num_classes, size)))
+    return {
+        "micro_batches": micro_batches,
+        "num_classes": num_classes,
+        "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
+        "traps": traps,
+        **options,
+    }
+
+
+def relabelled(case: Case, label: int, *counts: int) -> Case:
+    """The case with the first counts[i] labels of micro-batch i set to `label`."""
+    pairs = []
+    for (x, y), count in zip(case["micro_batches"], counts, strict=True):
+        y = y.clone()
+        y[:count] = label
+        pairs.append((x, y))
+    return {**case, "micro_batches": pairs}
+
+
+def class_weights(draw: Draw, num_classes: int = 5) -> Tensor:
+    weight = draw.uniform(num_classes, low=0.2, high=3.0, dtype=DOUBLE)
+    weight[draw.integer(0, num_classes)] = 9.0
+    return weight
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    weight=3,
+    on=("gradients",),
+    **CLOSE,
+    says="micro-batches of unequal size: 20 + 12, 16 + 15 + 1",
+)
+def ragged_micro_batches(draw: Draw) -> list[Case]:
+    return [
+        window(draw, 20, 12),
+        window(draw, 16, 15, 1),
+        window(draw, 1, 7, 3, 9),
+        window(draw, 8, 8),
+    ]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    weight=2,
+    on=("gradients",),
+    **CLOSE,
+    says="class weights: each label counts with the weight of its class",
+)
+def weighted_classes(draw: Draw) -> list[Case]:
+    return [
+        window(draw, 16, 16, weight=class_weights(draw)),
+        window(draw, 9, 4, 12, weight=class_weights(draw)),
+        window(draw, 3, 9, weight=class_weights(draw) / 1000),
+    ]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    weight=2,
+    on=("gradients",),
+    **CLOSE,
+    says="ignored labels do not count, whatever ignore_index is",
+)
+def ignored_labels(draw: Draw) -> list[Case]:
+    as_class = draw.integer(0, 5)
+    fixed = window(draw, 12, 12, ignore_index=as_class)
+    return [
+        relabelled(window(draw, 16, 16), -100, 10, 0),
+        relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3),
+        relabelled(window(draw, 10, 6, ignore_index=-1), -1, 3, 4),
+        relabelled(fixed, as_class, 7, 1),
+    ]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    weight=2,
+    on=("gradients", "loss"),
+    **CLOSE,
+    says="a micro-batch in which nothing counts adds nothing, and no NaN",
+)
+def nothing_counts_in_one(draw: Draw) -> list[Case]:
+    weight = class_weights(draw)
+    dead = draw.integer(0, 5)
+    weight[dead] = 0.0
+    return [
+        relabelled(window(draw, 8, 6, 8), -100, 1, 6, 0),
+        relabelled(window(draw, 5, 8, 3), -100, 5, 0, 3),
+        relabelled(window(draw, 8, 6, weight=weight), dead, 0, 6),
+    ]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    on=("gradients",),
+    **CLOSE,
+    says="class weights together with ignored labels",
+)
+def weights_and_ignored_labels(draw: Draw) -> list[Case]:
+    as_class = draw.integer(0, 5)
+    case = window(
+        draw, 12, 9, 3, weight=class_weights(draw), ignore_index=as_class
+    )
+    return [
+        relabelled(case, as_class, 4, 1, 1),
+        relabelled(
+            window(draw, 10, 10, weight=class_weights(draw)), -100, 6, 1
+        ),
+    ]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    on=("gradients", "loss"),
+    **CLOSE,
+    says="nothing counts at all: the loss is NaN, and no gradient is",
+)
+def nothing_counts_at_all(draw: Draw) -> list[Case]:
+    dead = torch.zeros(5, dtype=DOUBLE)
+    return [
+        relabelled(window(draw, 6, 3), -100, 6, 3),
+        window(draw, 6, 3, weight=dead),
+        relabelled(window(draw, 6, 3), -100, 6, 1),
+    ]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    on=("loss",),
+    **CLOSE,
+    says="the loss returned is that of the one large batch, as a float",
+)
+def loss_of_the_window(draw: Draw) -> list[Case]:
+    return [
+        window(draw, 9, 4),
+        relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3),
+        window(draw, 10, 5, weight=class_weights(draw)),
+    ]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    rule=small_forwards,
+    says="the model sees one micro-batch at a time, each sample once",
+)
+def small_windows(draw: Draw) -> list[Case]:
+    return [window(draw, 12, 9, 10), window(draw, 8, 16)]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    rule=freed_graphs,
+    says="no more than one micro-batch's graph is kept at a time",
+)
+def graphs_of_a_window(draw: Draw) -> list[Case]:
+    return [window(draw, 12, 12, 12, 12), window(draw, 9, 16, 14)]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    on=("gradients", "moved"),
+    **CLOSE,
+    says="frozen and unused parameters: no error, and no gradient",
+)
+def no_gradient_for_some(draw: Draw) -> list[Case]:
+    return [window(draw, 9, 4, traps=True), window(draw, 3, 3, 5, traps=True)]
+
+
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    on=("gradients",),
+    also=[leaves_inputs_alone],
+    **CLOSE,
+    says="inputs, labels and weights are left as they were",
+)
+def leaves_labels_alone(draw: Draw) -> list[Case]:
+    return [
+        relabelled(window(draw, 8, 8), -100, 4, 4),
+        window(draw, 6, 6, weight=class_weights(draw)),
+    ]
+
+
+# train_epoch
+
+
+def epochs(
+    draw: Draw,
+    sizes: list[int],
+    accumulation_steps: int,
+    *,
+    num_epochs: int = 3,
+    scheduled: bool = False,
+    max_norm: float | None = None,
+    as_list: bool = True,
+    lr: float = 0.3,
+    **sgd: float,
+) -> Case:
+    """Micro-batches of these sizes, gone through in each epoch."""
+    num_features, num_classes = draw.integer(4, 8), draw.integer(3, 6)
+    return {
+        "micro_batches": [
+            (
+                draw.normal(size, num_features, std=0.5 + i % 3, dtype=DOUBLE),
+                draw.integers(0, num_classes, size),
+            )
+            for i, size in enumerate(sizes)
+        ],
+        "accumulation_steps": accumulation_steps,
+        "num_features": num_features,
+        "num_classes": num_classes,
+        "num_epochs": num_epochs,
+        "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
+        "traps": False,
+        "scheduled": scheduled,
+        "max_norm": max_norm,
+        "as_list": as_list,
+        "sgd": {"lr": lr, **sgd},
+    }
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    weight=2,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="full windows: each step uses the mean over the window's samples",
+)
+def full_windows(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 4, 1),
+        epochs(draw, [4] * 4, 2, momentum=0.9),
+        epochs(draw, [4] * 6, 3, weight_decay=0.1),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    weight=3,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="a short last window is stepped on, with its own denominator",
+)
+def short_last_window(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 5, 2),
+        epochs(draw, [4], 3),
+        epochs(draw, [4] * 4, 10),
+        epochs(draw, [4] * 5, 3, momentum=0.9, weight_decay=0.05),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    weight=2,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="micro-batches of unequal size, as often at the end of an epoch",
+)
+def short_last_micro_batch(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4, 4, 4, 1], 2),
+        epochs(draw, [6, 2, 5, 3, 6, 1], 3),
+        epochs(draw, [8, 8, 8, 8, 1], 10),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    weight=2,
+    rule=one_step_each,
+    says="one optimizer step per window: n micro-batches give n / k, rounded up",
+)
+def one_step_per_window(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [3] * n, k, num_epochs=2)
+        for n, k in ((4, 2), (5, 2), (6, 3), (1, 10), (5, 1), (4, 3))
+    ]
+
+
+def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
+    left = seen.data["left"]
+    if any(norm != 0.0 for norm in left):
+        return "After the epoch there are gradients left."
+    return every_sample_came_back(case, seen, expected)
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    rule=nothing_left,
+    says="no gradients are left at the end of an epoch",
+)
+def clean_at_the_end(draw: Draw) -> list[Case]:
+    return [epochs(draw, [4] * n, 2) for n in (3, 4, 5)]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    weight=2,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="the window's gradient is clipped once, right before the step",
+)
+def clipped_once(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 5, 2, max_norm=0.05),
+        epochs(draw, [6, 2, 5, 3], 3, max_norm=0.2, lr=1.0),
+        epochs(draw, [4] * 6, 3, max_norm=1e3),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    weight=2,
+    on=("weights", "scheduler_steps", "rate"),
+    **CLOSE,
+    says="the scheduler steps once after each optimizer step",
+)
+def one_scheduler_step(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 4, 2, scheduled=True),
+        epochs(draw, [4] * 5, 2, scheduled=True),
+        epochs(draw, [4], 3, scheduled=True),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    on=("losses",),
+    **CLOSE,
+    says="the loss returned is the mean over the epoch's samples, as a float",
+)
+def loss_of_the_epoch(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 4, 2, num_epochs=2),
+        epochs(draw, [4, 4, 4, 1], 3, num_epochs=2),
+        epochs(draw, [6, 1, 5], 1, num_epochs=2),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    on=("losses", "steps", "scheduler_steps", "weights"),
+    **CLOSE,
+    says="a loader that yields nothing: no step, and the loss is NaN",
+)
+def nothing_to_train_on(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [], 2, scheduled=True, num_epochs=1, as_list=False),
+        epochs(draw, [], 3, scheduled=True, momentum=0.9),
+        epochs(draw, [3], 2, scheduled=True, num_epochs=1),
+    ]
+
+
+def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["read_ahead"] > 1:
+        return "Your loop reads the loader further ahead than one micro-batch."
+    if not same(seen.data["weights"], expected.data["weights"]):
+        return "With a generator as the loader, the weights are wrong."
+    return None
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    rule=reads_as_it_goes,
+    says="the loader may be a generator, and is read as training goes",
+)
+def loader_without_a_length(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 5, 2, as_list=False, num_epochs=1),
+        epochs(draw, [4] * 8, 2, as_list=False, num_epochs=1),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    rule=small_forwards,
+    says="the model sees one micro-batch at a time, each sample once",
+)
+def small_in_the_loop(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 5, 2, num_epochs=1),
+        epochs(draw, [6, 2, 5, 3], 3, num_epochs=2),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    rule=freed_graphs,
+    says="no more than one micro-batch's graph is kept at a time",
+)
+def graphs_in_the_loop(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [8] * 6, 3, num_epochs=1),
+        epochs(draw, [9] * 5, 10, num_epochs=2),
+    ]
+
+
+# accumulation_gap
+
+
+def network(
+    draw: Draw,
+    norm: str,
+    num_micro: int,
+    *,
+    images: bool = False,
+    train: bool = True,
+    traps: bool = False,
+    old_gradients: bool = False,
+) -> Case:
+    """A batch, and what the network that it goes through is like."""
+    shape = (3, 4, 4) if images else (5,)
+    return {
+        "X": draw.normal(16, *shape, std=2.0, dtype=DOUBLE),
+        "y": draw.integers(0, 4, 16),
+        "num_micro": num_micro,
+        "norm": norm,
+        "width": draw.integer(6, 10),
+        "num_classes": 4,
+        "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
+        "train": train,
+        "traps": traps,
+        "old_gradients": old_gradients,
+    }
+
+
+@check(
+    "accumulation_gap",
+    probe=probes.measured_gap,
+    weight=3,
+    on=("gap",),
+    rtol=1e-6,
+    says="batch norm in training: the gap, as large as it is",
+)
+def gap_of_batch_norm(draw: Draw) -> list[Case]:
+    return [
+        network(draw, "batch", 2),
+        network(draw, "batch", 4, images=True),
+        network(draw, "batch", 8),
+    ]
+
+
+@check(
+    "accumulation_gap",
+    probe=probes.measured_gap,
+    weight=2,
+    on=("gap",),
+    atol=1e-11,
+    rtol=1e-6,
+    says="no gap where each sample is treated alone, nor in eval",
+)
+def no_gap_without_the_batch(draw: Draw) -> list[Case]:
+    return [
+        network(draw, "none", 4),
+        network(draw, "group", 16, images=True),
+        network(draw, "group", 2),
+        network(draw, "batch", 4, train=False),
+        network(draw, "batch", 4),  # beside it, a gap that there is
+    ]
+
+
+@check(
+    "accumulation_gap",
+    probe=probes.measured_gap,
+    on=("gap",),
+    rtol=1e-6,
+    says="the mode is the model's own: batch norm that keeps no statistics "
+    "has a gap in eval as well",
+)
+def gap_in_the_models_mode(draw: Draw) -> list[Case]:
+    return [
+        network(draw, "no statistics", 4, train=False),
+        network(draw, "no statistics", 2, images=True),
+    ]
+
+
+@check(
+    "accumulation_gap",
+    probe=probes.measured_gap,
+    weight=2,
+    also=[leaves_state_alone, leaves_inputs_alone],
+    rtol=1e-6,
+    atol=1e-11,
+    says="afterwards weights, gradients, statistics and mode are as they were",
+)
+def model_as_it_was(draw: Draw) -> list[Case]:
+    return [
+        network(draw, "batch", 4),
+        network(draw, "batch", 2, old_gradients=True),
+        network(draw, "group", 4, train=False),
+    ]
+
+
+@check(
+    "accumulation_gap",
+    probe=probes.measured_gap,
+    on=("gap",),
+    rtol=1e-6,
+    says="gradients that were there before do not count",
+)
+def gap_beside_old_gradients(draw: Draw) -> list[Case]:
+    return [
+        network(draw, "batch", 2, old_gradients=True),
+        network(draw, "batch", 4, old_gradients=True, images=True),
+    ]
+
+
+@check(
+    "accumulation_gap",
+    probe=probes.measured_gap,
+    on=("gap",),
+    rtol=1e-6,
+    says="frozen and unused parameters take no part",
+)
+def gap_with_frozen_layers(draw: Draw) -> list[Case]:
+    return [
+        network(draw, "batch", 4, traps=True),
+        network(draw, "batch", 2, traps=True, images=True),
+    ]
+
+
+# without_batch_norm
+
+INPUT_SHAPES = {
+    "mlp": (),
+    "convnet": (4, 4),
+    "volumes": (3, 2, 2),
+    "nested": (4, 4),
+    "alone": (),
+}
+NUM_SAMPLES = 8
+
+
+def model(
+    draw: Draw,
+    kind: str,
+    channels: int = 8,
+    *,
+    affine: bool = True,
+    trained: bool = False,
+    dtype: str = "float64",
+) -> Case:
+    """What a model with batch norms is like, a batch for it, and inputs for its
+    norms, each sample with an offset and a scale of its own."""
+    inputs = draw.normal(
+        NUM_SAMPLES, channels, *INPUT_SHAPES[kind], dtype=DOUBLE
+    )
+    ones = (1,) * (inputs.dim() - 1)
+    scale = draw.uniform(NUM_SAMPLES, *ones, low=2.0, high=6.0, dtype=DOUBLE)
+    offset = draw.normal(NUM_SAMPLES, *ones, std=8.0, dtype=DOUBLE)
+    return {
+        "kind": kind,
+        "channels": channels,
+        "affine": affine,
+        "trained": trained,
+        "dtype": dtype,
+        "inputs": scale * inputs + offset,
+        "X": draw.normal(NUM_SAMPLES, 150, dtype=DOUBLE)[
+            :, : FEATURES.get(kind, channels)
+        ].contiguous(),
+        "y": draw.integers(0, 3, NUM_SAMPLES),
+        "scale": draw.uniform(channels, low=0.5, high=2.0, dtype=DOUBLE),
+        "shift": draw.normal(channels, dtype=DOUBLE),
+        "start": draw.normal(2500, dtype=DOUBLE),
+    }
+
+
+FEATURES = {"mlp": 5, "convnet": 32, "volumes": 24, "nested": 32}
+
+
+def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
+    """Whether each replacement, less its weight and bias, brings every sample
+    to mean 0 and variance 1, in the order of the case's inputs."""
+    inputs = case["inputs"]
+    channel = (1, -1) + (1,) * (inputs.dim() - 2)
+    for name in expected.data["outputs"]:
+        output = seen.data["outputs"].get(name)
+        if not isinstance(output, Tensor) or output.shape != inputs.shape:
+            return (
+                "Where a batch norm stood, no layer of that name gives an "
+                "output of the shape of its input."
+            )
+        output = output.to(DOUBLE)
+        if case["trained"]:
+            output = output - case["shift"].view(channel)
+            output = output / case["scale"].view(channel)
+        flat, given = output.flatten(1), inputs.flatten(1)
+        if not torch.isfinite(flat).all():
+            return "A replacement's output is not finite."
+        square = (flat**2).mean(1)
+        if float(flat.mean(1).abs().max()) > 0.02:
+            return "A sample does not have mean 0 before weight and bias."
+        if float((square - 1).abs().max()) > 0.05:
+            return "A sample does not have variance 1 before weight and bias."
+        given = given - given.mean(1, keepdim=True)
+        along = (flat * given).mean(1) / given.pow(2).mean(1).sqrt()
+        if float(along.mean()) < 0.4:
+            return "What a replacement gives does not follow from its input."
+    return None
+
+
+def no_gap(case: Case, seen: Result, expected: Result) -> str | None:
+    complaint = normalizes(case, seen, expected)
+    if complaint:
+        return complaint
+    if seen.data["left"]:
+        return "There is a batch norm left in the model."
+    for gap in seen.data["gaps"]:
+        if not (isinstance(gap, float) and gap < 1e-10):
+            return "Accumulated and full gradients do not agree in training."
+    return None
+
+
+def keeps_the_rest(case: Case, seen: Result, expected: Result) -> str | None:
+    complaint = normalizes(case, seen, expected)
+    if complaint:
+        return complaint
+    others, right = seen.data["others"], expected.data["others"]
+    if others.keys() != right.keys():
+        return "Other layers were added, removed or renamed."
+    for name, (kind, *values) in right.items():
+        found = others[name]
+        if found[0] != kind or len(found) != len(values) + 1:
+            return "A layer that is no batch norm was replaced."
+        if not all(map(same, found[1:], values)):
+            return "A layer that is no batch norm lost its values."
+    return None
+
+
+def original_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["spoilt"]:
+        return "The model that was given is not as it was."
+    if seen.data["shared"]:
+        return "The copy shares parameters with the model that was given."
+    return normalizes(case, seen, expected)
+
+
+def same_dtype(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["dtypes"] != expected.data["dtypes"]:
+        return "The new model has parameters of another dtype."
+    return normalizes(case, seen, expected)
+
+
+def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["num_parameters"] != expected.data["num_parameters"]:
+        return "A replacement has not as many parameters as its batch norm."
+    if not seen.data["trains"]:
+        return "A replacement's weight or bias cannot be trained."
+    return normalizes(case, seen, expected)
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    weight=3,
+    rule=no_gap,
+    says="in training, accumulated and full gradients agree, down to single rows",
+)
+def equality_holds(draw: Draw) -> list[Case]:
+    return [model(draw, "mlp"), model(draw, "convnet"), model(draw, "nested")]
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    weight=3,
+    rule=normalizes,
+    says="each replacement normalizes: every sample has mean 0 and variance 1",
+)
+def still_normalizes(draw: Draw) -> list[Case]:
+    return [
+        model(draw, kind, draw.integer(6, 10))
+        for kind in ("mlp", "convnet", "volumes", "nested")
+    ]
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    rule=normalizes,
+    says="any number of channels, such as 3 or 7",
+)
+def any_number_of_channels(draw: Draw) -> list[Case]:
+    return [
+        model(draw, "convnet", 7),
+        model(draw, "mlp", 12),
+        model(draw, "convnet", 3),
+        model(draw, "mlp", 11),
+    ]
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    weight=2,
+    rule=affine_as_before,
+    says="weight and bias of the batch norm carry over; affine=False has none",
+)
+def weight_and_bias(draw: Draw) -> list[Case]:
+    return [
+        model(draw, "mlp", trained=True),
+        model(draw, "convnet", trained=True),
+        model(draw, "convnet", affine=False),
+        model(draw, "mlp", affine=False),
+    ]
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    rule=same_dtype,
+    says="the dtype is kept: float32 and float64",
+)
+def dtype_is_kept(draw: Draw) -> list[Case]:
+    return [model(draw, "mlp", dtype=one) for one in ("float32", "float64")]
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    rule=original_alone,
+    says="the model that was given is left as it was, and shares nothing",
+)
+def original_left_alone(draw: Draw) -> list[Case]:
+    return [
+        model(draw, "convnet", trained=True),
+        model(draw, "nested", trained=True),
+    ]
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    rule=keeps_the_rest,
+    says="all other layers stay, under their names and with their values",
+)
+def others_are_kept(draw: Draw) -> list[Case]:
+    return [model(draw, "nested"), model(draw, "mlp")]
+
+
+@check(
+    "without_batch_norm",
+    probe=probes.repaired,
+    rule=normalizes,
+    says="a model that is itself a batch norm",
+)
+def model_is_a_batch_norm(draw: Draw) -> list[Case]:
+    return [model(draw, "alone", 8), model(draw, "alone", 7, trained=True)]

@@ -1,0 +1,460 @@
+"""Drives what the exercises of chapter 09 ask for.
+
+Runs in the learner's process, on the reference and on the learner's code alike:
+nothing here is secret. The models here write down what happens to them: which
+rows went forward, which came backward, how many micro-batches' worth of
+memory waited for a backward pass, and what each optimizer step found.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils import saved_tensor_bytes
+
+WIDTH = 16
+
+
+class Classifier(nn.Module):
+    """A classifier of rows that writes down its rows.
+
+    Its middle layer is used twice. If `traps`, its first layer is frozen and one
+    layer is never used.
+    """
+
+    def __init__(self, num_features, num_classes, traps):
+        super().__init__()
+        self.first = nn.Linear(num_features, WIDTH)
+        self.middle = nn.Linear(WIDTH, WIDTH)
+        self.last = nn.Linear(WIDTH, num_classes)
+        if traps:
+            self.unused = nn.Linear(3, 2)
+            self.first.requires_grad_(False)
+        self.rows, self.forward_samples, self.backward_samples = [], [], []
+
+    def forward(self, x):
+        rows = x.detach().reshape(-1, x.shape[-1])
+        self.rows.append(len(rows))
+        self.forward_samples += rows.sum(1).tolist()
+        hidden = self.first(x).tanh()
+        hidden = self.middle(hidden).tanh()
+        logits = self.last(self.middle(hidden).tanh())
+        if logits.requires_grad:
+            logits.register_hook(self._came_back(rows))
+        return logits
+
+    def _came_back(self, rows):
+        def hook(gradient):
+            self.backward_samples.extend(rows.sum(1).tolist())
+
+        return hook
+
+    def what_it_saw(self):
+        sort = torch.sort
+        forward = torch.tensor(self.forward_samples, dtype=torch.float64)
+        backward = torch.tensor(self.backward_samples, dtype=torch.float64)
+        return {
+            "rows": sorted(self.rows),
+            "forward": sort(forward).values,
+            "backward": sort(backward).values,
+        }
+
+
+def made(case, num_features):
+    """The case's model, with the case's weights."""
+    model = Classifier(num_features, case["num_classes"], case["traps"])
+    model = model.double()
+    start = case["start"]
+    with torch.no_grad():
+        at = 0
+        for parameter in model.parameters():
+            size = parameter.numel()
+            values = start[at : at + size].view_as(parameter)
+            parameter.copy_(values / max(1, parameter.shape[-1]) ** 0.5)
+            at += size
+    return model
+
+
+def weights_of(model):
+    return nn.utils.parameters_to_vector(model.parameters()).detach()
+
+
+def gradients_of(model):
+    """All gradients as one vector, with zeros where there is none."""
+    return torch.cat(
+        [
+            torch.zeros(parameter.numel(), dtype=torch.float64)
+            if parameter.grad is None
+            else parameter.grad.detach().flatten().clone()
+            for parameter in model.parameters()
+        ]
+    )
+
+
+def bytes_of_one(model, x, y):
+    """What one forward pass over these rows keeps for its backward pass."""
+    with saved_tensor_bytes([*model.parameters(), x, y]) as saved:
+        loss = F.cross_entropy(model(x), y)
+    del loss
+    model.rows.clear()
+    model.forward_samples.clear()
+    return saved.peak_bytes
+
+
+def watched(optimizer, model):
+    """Counts steps, and notes the gradient that each finds."""
+    found = []
+    optimizer.register_step_pre_hook(
+        lambda *_: found.append(gradients_of(model))
+    )
+    return found
+
+
+def step_in_micro_batches(accumulated_step, case):
+    """Some batches, one after another."""
+    batches, num_micro = case["batches"], case["num_micro"]
+    model = made(case, batches[0][0].shape[1])
+    optimizer = torch.optim.SGD(model.parameters(), **case["sgd"])
+    size = len(batches[0][0]) // num_micro
+    one = bytes_of_one(model, *(part[:size] for part in batches[0]))
+    found, losses, graphs = watched(optimizer, model), [], []
+    if case["old_gradients"]:
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.grad = torch.ones_like(parameter)
+        if case["traps"]:
+            model.unused.zero_grad()
+    for X, y in batches:
+        inputs = [*model.parameters(), X, y]
+        with saved_tensor_bytes(inputs) as saved:
+            losses.append(accumulated_step(model, optimizer, X, y, num_micro))
+        graphs.append(round(saved.peak_bytes / one))
+    (group,) = optimizer.param_groups
+    return {
+        "weights": weights_of(model),
+        "losses": losses,
+        "steps": len(found),
+        "gradients": found,
+        "graphs": graphs,
+        "settings": [group[key] for key in ("lr", "momentum", "weight_decay")],
+        **model.what_it_saw(),
+    }
+
+
+def gradients_of_a_window(accumulate_gradients, case):
+    micro_batches = case["micro_batches"]
+    model = made(case, micro_batches[0][0].shape[1])
+    before = weights_of(model).clone()
+    largest = max(micro_batches, key=lambda pair: len(pair[0]))
+    one = bytes_of_one(model, *largest)
+    options = {
+        name: case[name] for name in ("weight", "ignore_index") if name in case
+    }
+    inputs = [tensor for pair in micro_batches for tensor in pair]
+    inputs += [tensor for tensor in options.values() if torch.is_tensor(tensor)]
+    with saved_tensor_bytes([*model.parameters(), *inputs]) as saved:
+        loss = accumulate_gradients(model, micro_batches, **options)
+    return {
+        "gradients": gradients_of(model),
+        "loss": loss,
+        "graphs": [round(saved.peak_bytes / one)],
+        "moved": not torch.equal(before, weights_of(model)),
+        **model.what_it_saw(),
+    }
+
+
+class Recorder:
+    """Yields micro-batches, and knows how far it has been read."""
+
+    def __init__(self, micro_batches):
+        self.micro_batches, self.num_read = micro_batches, 0
+
+    def read(self):
+        for x, y in self.micro_batches:
+            self.num_read += 1
+            yield x, y
+
+
+class Scheduler(torch.optim.lr_scheduler.LambdaLR):
+    """Lowers the rate at every step, and counts its steps."""
+
+    def __init__(self, optimizer):
+        self.num_steps = -1  # the first one is its own
+        super().__init__(optimizer, lambda step: 0.8**step)
+
+    def step(self, *arguments):
+        self.num_steps += 1
+        super().step(*arguments)
+
+
+def some_epochs(train_epoch, case):
+    """Some epochs over the same micro-batches."""
+    micro_batches, k = case["micro_batches"], case["accumulation_steps"]
+    model = made(case, case["num_features"])
+    optimizer = torch.optim.SGD(model.parameters(), **case["sgd"])
+    options = {}
+    if case["scheduled"]:
+        options["scheduler"] = scheduler = Scheduler(optimizer)
+    if case["max_norm"] is not None:
+        options["max_norm"] = case["max_norm"]
+    sizes = [len(x) for x, _ in micro_batches]
+    one = 1
+    if sizes:
+        largest = micro_batches[sizes.index(max(sizes))]
+        one = bytes_of_one(model, *largest)
+    tensors = [tensor for pair in micro_batches for tensor in pair]
+    found, read_ahead, reader = watched(optimizer, model), [], None
+
+    def note_reading(*_):
+        steps = len(found) - 1 - steps_before
+        due = min(len(micro_batches), (steps + 1) * k)
+        read_ahead.append(reader.num_read - due)
+
+    optimizer.register_step_pre_hook(note_reading)
+    losses, graphs, left = [], [], []
+    for _ in range(case["num_epochs"]):
+        steps_before, reader = len(found), Recorder(micro_batches)
+        loader = micro_batches if case["as_list"] else reader.read()
+        with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
+            loss = train_epoch(model, optimizer, loader, k, **options)
+        losses.append(loss)
+        graphs.append(round(saved.peak_bytes / one))
+        left.append(gradients_of(model).norm().item())
+    return {
+        "weights": weights_of(model),
+        "losses": losses,
+        "steps": len(found),
+        "gradients": found,
+        "scheduler_steps": scheduler.num_steps if case["scheduled"] else 0,
+        "rate": optimizer.param_groups[0]["lr"],
+        "graphs": graphs,
+        "left": left,
+        "read_ahead": 0 if case["as_list"] else max(read_ahead, default=0),
+        **model.what_it_saw(),
+    }
+
+
+# Models with and without batch normalization.
+
+
+def plain_network(case):
+    """The network that a case describes, of any normalization, in float64."""
+    norm, width = case["norm"], case["width"]
+    images = case["X"].dim() == 4
+    channels = case["X"].shape[1]
+
+    def layer(kind, before):
+        if kind == "linear" and images:
+            return nn.Conv2d(before, width, 3, padding=1)
+        if kind == "linear":
+            return nn.Linear(before, width)
+        if kind == "tanh":
+            return nn.Tanh()
+        if norm == "none":
+            return nn.Identity()
+        if norm == "group":
+            return nn.GroupNorm(1, width)
+        if norm == "no statistics":
+            kind = nn.BatchNorm2d if images else nn.BatchNorm1d
+            return kind(width, track_running_stats=False)
+        return nn.BatchNorm2d(width) if images else nn.BatchNorm1d(width)
+
+    layers = []
+    for kind, before in (
+        ("linear", channels),
+        ("norm", width),
+        ("tanh", width),
+        ("linear", width),
+        ("norm", width),
+        ("tanh", width),
+    ):
+        layers.append(layer(kind, before))
+    if images:
+        layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers.append(nn.Linear(width, case["num_classes"]))
+    model = nn.Sequential(*layers).double()
+    fill(model, case["start"])
+    if case["traps"]:
+        model[0].requires_grad_(False)
+        model[1].extra = nn.Linear(2, 2).double()
+    return model.train(case["train"])
+
+
+def fill(model, start):
+    """Gives the layers with weights those of `start`; norms stay as they are."""
+    with torch.no_grad():
+        at = 0
+        for layer in model.modules():
+            if isinstance(layer, nn.Linear | nn.Conv2d | nn.Conv3d):
+                size = layer.weight.numel()
+                values = start[at : at + size].view_as(layer.weight)
+                layer.weight.copy_(values / layer.weight[0].numel() ** 0.5)
+                layer.bias.copy_(start[at : at + len(layer.bias)])
+                at += size
+
+
+def state_of(model):
+    """All that a measurement may leave changed."""
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            state[f"{name}.grad"] = parameter.grad.clone()
+    state["training"] = [layer.training for layer in model.modules()]
+    return state
+
+
+def measured_gap(accumulation_gap, case):
+    model = plain_network(case)
+    if case["old_gradients"]:
+        model[3].weight.grad = torch.ones_like(model[3].weight)
+        model[0].weight.grad = torch.ones_like(model[0].weight)
+    gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
+    return {"gap": gap, "state": state_of(model)}
+
+
+# Repaired models.
+
+
+class Block(nn.Module):
+    """Batch norms two levels deep, beside other normalizations."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        self.norms = nn.ModuleDict({"bn": nn.BatchNorm2d(channels)})
+        self.instance = nn.InstanceNorm2d(channels, affine=True)
+        self.drop = nn.Dropout(0.0)
+
+    def forward(self, x):
+        return x + self.drop(self.instance(self.norms["bn"](self.conv(x))))
+
+
+def network(kind, channels, affine):
+    """A new model, the shape of its input, and the names of its batch norms."""
+    if kind == "mlp":
+        norms = [nn.BatchNorm1d(channels, affine=affine) for _ in range(2)]
+        layers = [nn.Linear(5, channels), norms[0], nn.Tanh()]
+        layers += [nn.Linear(channels, channels), norms[1], nn.Tanh()]
+        return nn.Sequential(*layers, nn.Linear(channels, 3)), (5,)
+    if kind == "convnet":
+        first, second = (
+            nn.Conv2d(before, channels, 3, padding=1)
+            for before in (2, channels)
+        )
+        norms = [nn.BatchNorm2d(channels, affine=affine) for _ in range(2)]
+        layers = [first, norms[0], nn.Tanh(), second, norms[1], nn.Tanh()]
+        layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+        return nn.Sequential(*layers, nn.Linear(channels, 3)), (2, 4, 4)
+    if kind == "volumes":
+        layers = [nn.Conv3d(2, channels, 1)]
+        layers += [nn.BatchNorm3d(channels, affine=affine), nn.Tanh()]
+        layers += [nn.AdaptiveAvgPool3d(1), nn.Flatten()]
+        return nn.Sequential(*layers, nn.Linear(channels, 3)), (2, 3, 2, 2)
+    if kind == "nested":
+        start = nn.Conv2d(2, channels, 1)
+        blocks = nn.Sequential(Block(channels), Block(channels))
+        end = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 3)
+        return nn.Sequential(start, blocks, *end), (2, 4, 4)
+    return nn.BatchNorm1d(channels, affine=affine), (channels,)
+
+
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+def repaired(without_batch_norm, case):
+    """The repaired model's layers, gradients and kept values."""
+    dtype = getattr(torch, case["dtype"])
+    model, shape = network(case["kind"], case["channels"], case["affine"])
+    fill(model, case["start"])
+    model = model.to(dtype)
+    places = {
+        name: layer
+        for name, layer in model.named_modules()
+        if isinstance(layer, BATCH_NORMS)
+    }
+    with torch.no_grad():
+        for layer in places.values():
+            if case["trained"]:
+                layer.weight.copy_(case["scale"])
+                layer.bias.copy_(case["shift"])
+    before = state_of(model)
+    new = without_batch_norm(model)
+    left = [
+        [one.training, one.track_running_stats, one.momentum]
+        for one in new.modules()
+        if isinstance(one, BATCH_NORMS)
+    ]
+    new.train()
+    own = {id(parameter) for parameter in model.parameters()}
+    after = state_of(model)
+    spoilt = any(
+        not torch.equal(after.get(name, torch.zeros(0)), before[name])
+        for name in before
+        if name != "training"
+    )
+    kinds = [layer for _, layer in model.named_modules()]
+    spoilt = spoilt or sum(isinstance(k, BATCH_NORMS) for k in kinds) < len(
+        places
+    )
+    return {
+        "outputs": {
+            name: output_of(new, name, case["inputs"].to(dtype))
+            for name in places
+        },
+        "left": left,
+        "others": others_of(new, places),
+        "dtypes": sorted(
+            {str(p.dtype) for p in new.parameters()}
+            | {str(b.dtype) for b in new.buffers() if b.is_floating_point()}
+        ),
+        "num_parameters": sum(p.numel() for p in new.parameters()),
+        "trains": all(p.requires_grad for p in new.parameters()),
+        "spoilt": spoilt,
+        "shared": any(id(p) in own for p in new.parameters()),
+        "gaps": gaps_of(new, case, shape, dtype),
+    }
+
+
+def output_of(model, name, inputs):
+    """What the layer of this name makes of the case's inputs; None without it."""
+    try:
+        layer = model.get_submodule(name)
+    except AttributeError:
+        return None
+    return layer(inputs).detach()
+
+
+def others_of(model, places):
+    """Kinds and values of all layers but the batch norms' replacements."""
+    others = {}
+    for name, layer in model.named_modules():
+        inside = any(
+            name == place or (name + ".").startswith(place + ".")
+            for place in places
+        )
+        if inside or "" in places:
+            continue
+        others[name] = [type(layer).__name__]
+        for key, value in layer.state_dict().items():
+            if "." not in key:
+                others[name].append(value.clone())
+    return others
+
+
+def gaps_of(model, case, shape, dtype):
+    """Relative errors of accumulated gradients, by number of micro-batches."""
+    X = case["X"].reshape(-1, *shape).to(dtype)
+    y = case["y"]
+    gradients = {}
+    for parts in (1, 2, 4, len(X)):
+        model.zero_grad()
+        for x, t in zip(X.chunk(parts), y.chunk(parts), strict=True):
+            (F.cross_entropy(model(x), t) / parts).backward()
+        gradients[parts] = torch.cat(
+            [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+            or [torch.zeros(1, dtype=dtype)]
+        )
+    full = gradients.pop(1)
+    return [
+        ((g - full).norm() / full.norm()).item() for g in gradients.values()
+    ]
