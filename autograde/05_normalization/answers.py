@@ -1169,7 +1169,10 @@ class updating_in_eval_alone(nn.BatchNorm2d):
 
 @wrong(
     "running_stats",
-    breaks=hidden_tests.carries_on_from_a_state,
+    breaks=[
+        hidden_tests.holds_three_buffers,
+        hidden_tests.carries_on_from_a_state,
+    ],
     tells="Your statistics are plain attributes: they are not saved, not loaded and "
     "not moved to another device or dtype. Use `register_buffer`.",
 )
@@ -1195,7 +1198,10 @@ class with_plain_attributes(nn.Module):
 
 @wrong(
     "running_stats",
-    breaks=hidden_tests.carries_on_from_a_state,
+    breaks=[
+        hidden_tests.holds_three_buffers,
+        hidden_tests.carries_on_from_a_state,
+    ],
     tells="You registered the buffers with `persistent=False`: they move with the "
     "module, but no checkpoint holds them. Leave that argument out.",
 )
@@ -1225,7 +1231,7 @@ class with_buffers_that_are_not_saved(nn.Module):
 @wrong(
     "running_stats",
     breaks=[
-        hidden_tests.carries_on_from_a_state,
+        hidden_tests.holds_three_buffers,
         hidden_tests.keeps_no_graph,
     ],
     tells="Your statistics are parameters, so an optimizer would train them. They "
@@ -1303,7 +1309,7 @@ class beginning_with_the_first_batch(nn.BatchNorm2d):
     "running_stats",
     breaks=[
         hidden_tests.moves_the_unbiased_variance,
-        hidden_tests.carries_on_from_a_state,
+        hidden_tests.holds_three_buffers,
     ],
     tells="Your running variance begins at 0. PyTorch begins at 1, so that a layer "
     "that has seen nothing changes nothing.",
@@ -2583,8 +2589,8 @@ def with_an_assert():
         hidden_tests.groups_must_divide,
     ],
     tells="Your constructor takes the channels first. The order is "
-    "`GroupNorm(num_groups, num_channels)`; swapped, some pairs raise and "
-    "others quietly build another layer.",
+    "`GroupNorm(num_groups, num_channels)`; swapped, every pair with fewer "
+    "groups than channels raises.",
 )
 def with_swapped_arguments():
     class GroupNorm(nn.GroupNorm):

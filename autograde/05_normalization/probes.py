@@ -87,19 +87,24 @@ def observe_with_gradient(RunningStats, case):
     }
 
 
-def observe_from_a_state(RunningStats, case):
-    """The state in which it begins, and where a loaded one leads."""
-    fresh = RunningStats(case["x"].shape[1], momentum=case["momentum"])
-    begins = state_of(fresh)
-    carried_on = RunningStats(case["x"].shape[1], momentum=case["momentum"])
-    carried_on.to(case["x"].dtype).load_state_dict(case["state"])
-    carried_on(case["x"])
+def observe_the_state(RunningStats, case):
+    """What a new module holds, and whether it knows it for buffers."""
+    fresh = RunningStats(case["channels"])
+    state = state_of(fresh)
     return {
-        "keys": sorted(begins),
-        "parameters": [name for name, _ in fresh.named_parameters()],
-        "begins": [begins.get(name) for name in BUFFERS],
-        "ends": [state_of(carried_on).get(name) for name in BUFFERS],
+        "keys": sorted(state),
+        "buffers": sorted(name for name, _ in fresh.named_buffers()),
+        "parameters": sorted(name for name, _ in fresh.named_parameters()),
+        "values": [state.get(name) for name in BUFFERS],
     }
+
+
+def observe_from_a_state(RunningStats, case):
+    """Where a loaded state leads."""
+    stats = RunningStats(case["x"].shape[1], momentum=case["momentum"])
+    stats.to(case["x"].dtype).load_state_dict(case["state"])
+    stats(case["x"])
+    return buffers_of(stats)
 
 
 def buffers_of(module):
