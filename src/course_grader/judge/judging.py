@@ -7,8 +7,9 @@ differs is only who calls the probe, the `Prober`.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from course_grader.bank import Answer
@@ -80,9 +81,10 @@ def draw_cases(
     """All cases for a seed, each check with a generator of its own, so that a
     change to one check leaves the cases of the others as they are."""
     cases = {}
-    for index, check in enumerate(grading.checks):
+    for check in grading.checks:
         if exercises is None or check.exercise in exercises:
-            cases[check.name] = check.cases(Draw(seed * 1000 + index))
+            of_its_own = seed * 2**32 + zlib.crc32(check.name.encode())
+            cases[check.name] = check.cases(Draw(of_its_own))
             if not cases[check.name]:
                 raise CourseError(f"The check {check.name} draws no cases.")
     return cases
@@ -216,6 +218,8 @@ def judge_exercise(
         )
     all_passed = all(one.verdict is Verdict.PASSED for one in reports)
     none_tried = all(one.verdict is Verdict.NOT_ATTEMPTED for one in reports)
+    if not none_tried:
+        reports = [_tried(one) for one in reports]
     complete = len(seen) == sum(
         len(expected.cases[one.name]) for one in grading.checks_of(exercise_id)
     )
@@ -231,6 +235,17 @@ def judge_exercise(
         misconception=misconceptions.recognise(grading, exercise_id, seen)
         if misconceptions and complete and not all_passed and not none_tried
         else "",
+    )
+
+
+def _tried(report: CheckReport) -> CheckReport:
+    """A learner who has done one part has attempted the exercise."""
+    if report.verdict is not Verdict.NOT_ATTEMPTED:
+        return report
+    return replace(
+        report,
+        verdict=Verdict.ERROR,
+        message="Your code raised NotImplementedError for this part.",
     )
 
 
