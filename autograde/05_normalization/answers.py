@@ -98,6 +98,18 @@ def by_group_norm_of_one_sample(x, weight, bias, eps=1e-5):
     return out.reshape(shape).transpose(0, 1)
 
 
+@accepted("batch_norm")
+def by_mean_of_squares_in_float64(x, weight, bias, eps=1e-5):
+    if x.numel() == x.shape[1]:
+        raise ValueError("one value per channel")
+    wide, dims = x.double(), [0, *range(2, x.dim())]
+    mean = wide.mean(dims, keepdim=True)
+    var = (wide * wide).mean(dims, keepdim=True) - mean * mean
+    out = (wide - mean) / (var.clamp(min=0) + eps).sqrt()
+    s = [1, -1] + [1] * (x.dim() - 2)
+    return (out * weight.view(s) + bias.view(s)).to(x.dtype)
+
+
 @wrong(
     "batch_norm",
     breaks=hidden_tests.normalizes_images,
@@ -498,6 +510,46 @@ def by_reshaping_without_transposing(x, weight, bias, eps=1e-5):
     return out * weight.view(s) + bias.view(s)
 
 
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.adds_eps_inside_the_root,
+    tells="You add the square of eps under the root. eps itself is added to the "
+    "variance.",
+)
+def with_eps_squared(x, weight, bias, eps=1e-5):
+    return F.batch_norm(
+        x, None, None, weight, bias, training=True, eps=eps * eps
+    )
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.normalizes_images,
+    tells="You divide by the root of the mean square and subtract nothing: that is "
+    "RMS norm. Batch norm subtracts the mean first.",
+)
+def without_centring(x, weight, bias, eps=1e-5):
+    if x.numel() == x.shape[1]:
+        raise ValueError("one value")
+    dims = [0, *range(2, x.dim())]
+    square = x.square().mean(dims, keepdim=True)
+    s = [1, -1] + [1] * (x.dim() - 2)
+    return x / (square + eps).sqrt() * weight.view(s) + bias.view(s)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.one_value_raises,
+    tells="You refuse inputs with one place per sample. In a batch of two or more "
+    "each channel still has several values. Count batch and places "
+    "together.",
+)
+def refusing_one_place(x, weight, bias, eps=1e-5):
+    if x.dim() > 2 and x[0, 0].numel() == 1:
+        raise ValueError("one place")
+    return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
 # running_stats
 
 
@@ -636,6 +688,30 @@ class by_a_hook(nn.Identity):
                 m = 1 / self.num_batches_tracked.double() if m is None else m
                 self.running_mean += m * (mean - self.running_mean)
                 self.running_var += m * (var - self.running_var)
+
+
+@accepted("running_stats")
+class by_numpy(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            values = x.detach().numpy()
+            axes = tuple(axis for axis in range(values.ndim) if axis != 1)
+            self.num_batches_tracked += 1
+            m = self.momentum
+            m = 1 / int(self.num_batches_tracked) if m is None else m
+            for running, batch in (
+                (self.running_mean, values.mean(axes)),
+                (self.running_var, values.var(axes, ddof=1)),
+            ):
+                running.copy_((1 - m) * running + m * torch.from_numpy(batch))
+        return x
 
 
 @wrong(
@@ -1394,6 +1470,69 @@ class filtering_nans(nn.BatchNorm2d):
         return x
 
 
+@wrong(
+    "running_stats",
+    breaks=[
+        hidden_tests.moves_the_mean,
+        hidden_tests.moves_the_unbiased_variance,
+    ],
+    tells="Your momentum is 0.1, whatever was asked for. Keep the argument and use "
+    "it.",
+)
+class with_momentum_fixed(nn.modules.batchnorm._BatchNorm):
+    def __init__(self, num_features, momentum=0.1):
+        fixed = 0.1 if momentum else momentum
+        super().__init__(num_features, momentum=fixed, affine=False)
+
+    def _check_input_dim(self, x):
+        pass
+
+    def forward(self, x):
+        super().forward(x.detach())
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="You measure the variance around the running mean. PyTorch takes that of "
+    "the batch, around the batch's own mean.",
+)
+class around_the_running_mean(nn.BatchNorm2d):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__(num_features, momentum=momentum, affine=False)
+
+    def forward(self, x):
+        if self.training:
+            rows = x.detach().transpose(0, 1).flatten(1)
+            self.num_batches_tracked += 1
+            m = self.momentum
+            m = 1 / self.num_batches_tracked.item() if m is None else m
+            self.running_mean.lerp_(rows.mean(1), m)
+            square = (rows - self.running_mean[:, None]).square().sum(1)
+            self.running_var.lerp_(square / (rows.shape[1] - 1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.moves_the_mean,
+    tells="You update only where `x` requires a gradient. The first layer of a "
+    "network gets data that require none. Ask `self.training` alone.",
+)
+class only_for_inputs_with_gradient(nn.modules.batchnorm._BatchNorm):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__(num_features, momentum=momentum, affine=False)
+
+    def _check_input_dim(self, x):
+        pass
+
+    def forward(self, x):
+        if x.requires_grad:
+            super().forward(x.detach())
+        return x
+
+
 # train_and_eval
 
 
@@ -1554,6 +1693,29 @@ class updating_after_normalizing(nn.BatchNorm2d):
         return F.batch_norm(
             x, mean, var, self.weight, self.bias, of_batch, 0.0, self.eps
         )
+
+
+@accepted("train_and_eval")
+class by_the_native_operator(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        tracked = self.running_mean is not None
+        if self.training and tracked:
+            self.num_batches_tracked.add_(1)
+        return torch.native_batch_norm(
+            x,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.training or not tracked,
+            self.momentum,
+            self.eps,
+        )[0]
 
 
 @wrong(
@@ -2178,6 +2340,77 @@ class weighing_along_the_width(nn.BatchNorm2d):
         return out * self.weight + self.bias
 
 
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.eval_uses_the_buffers,
+    tells="In eval you use the running statistics for a batch of one alone, and the "
+    "batch otherwise. The answer then depends on the size of the batch. Eval "
+    "always uses the running statistics.",
+)
+class with_buffers_for_one_row(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if self.training or len(x) == 1:
+            return super().forward(x)
+        return F.batch_norm(
+            x, None, None, self.weight, self.bias, True, 0.0, self.eps
+        )
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.eval_uses_the_buffers,
+    tells="In eval you take the mean from the buffers and the variance from the "
+    "batch. Both come from the buffers.",
+)
+class with_the_batch_variance_in_eval(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if self.training or self.running_mean is None:
+            return super().forward(x)
+        var = x.var((0, 2, 3), correction=0)
+        scale = self.weight * torch.rsqrt(var + self.eps)
+        centred = x - self.running_mean[:, None, None]
+        return centred * scale[:, None, None] + self.bias[:, None, None]
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.eval_uses_the_buffers,
+    tells="You look at the mode once, in the constructor. `eval()` comes later and "
+    "is never noticed. Ask `self.training` in `forward`.",
+)
+class with_the_mode_of_the_beginning(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+        self.train_mode = self.training
+
+    def forward(self, x):
+        tracked = self.running_mean is not None
+        if self.train_mode and tracked:
+            self.num_batches_tracked += 1
+        return F.batch_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.train_mode or not tracked,
+            self.momentum,
+            self.eps,
+        )
+
+
 # one_reshape
 
 
@@ -2430,6 +2663,46 @@ def by_unflatten():
                 ]
             )
             return out.view(x.shape) * self.weight + self.bias
+
+
+@accepted("one_reshape", body=True)
+def by_layer_norm_of_rows():
+    class LayerNorm(nn.LayerNorm):
+        def __init__(self, normalized_shape, eps=1e-5):
+            super().__init__(tuple(normalized_shape), eps=eps)
+
+    class GroupNorm(nn.Module):
+        def __init__(self, num_groups, num_channels, eps=1e-5, affine=True):
+            super().__init__()
+            if num_channels / num_groups != num_channels // num_groups:
+                raise ValueError("the groups do not come out even")
+            self.num_groups, self.eps = num_groups, eps
+            self.register_parameter("weight", None)
+            self.register_parameter("bias", None)
+            if affine:
+                self.weight = nn.Parameter(torch.full((num_channels,), 1.0))
+                self.bias = nn.Parameter(torch.full((num_channels,), 0.0))
+
+        def forward(self, x):
+            rows = x.flatten(1).unflatten(1, (self.num_groups, -1))
+            rows = F.layer_norm(rows, rows.shape[-1:], eps=self.eps)
+            out = rows.flatten(1).reshape(x.shape)
+            if self.weight is None:
+                return out
+            shape = x.shape[1:2] + (1,) * (x.dim() - 2)
+            weight, bias = self.weight.view(shape), self.bias.view(shape)
+            return torch.addcmul(bias, weight, out)
+
+    class InstanceNorm(nn.Module):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__()
+            made = GroupNorm(num_features, num_features, eps, affine)
+            self.weight, self.bias = made.weight, made.bias
+            self.forward_groups, self.eps = GroupNorm.forward, eps
+            self.num_groups = num_features
+
+        def forward(self, x):
+            return self.forward_groups(self, x)
 
 
 @wrong(
@@ -3047,6 +3320,63 @@ def with_detached_groups():
             return out.movedim(-1, 1)
 
 
+@wrong(
+    "one_reshape",
+    body=True,
+    breaks=hidden_tests.instance_by_instance,
+    tells="Your instance norm takes no notice of the argument `eps`, or adds it "
+    "outside the root. Divide by the root of variance + eps.",
+)
+def with_an_instance_eps_of_its_own():
+    GroupNorm, LayerNorm = nn.GroupNorm, nn.LayerNorm
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, affine=affine)
+
+
+@wrong(
+    "one_reshape",
+    body=True,
+    breaks=hidden_tests.groups_of_neighbours,
+    tells="You made the groups the last dimension of the reshape: (N, -1, G). Then "
+    "every G-th element in memory is a group. The order is (N, G, -1).",
+)
+def with_the_groups_last():
+    InstanceNorm, LayerNorm = nn.InstanceNorm2d, nn.LayerNorm
+
+    class GroupNorm(nn.GroupNorm):
+        def forward(self, x):
+            rows = x.reshape(len(x), -1, self.num_groups)
+            var, mean = torch.var_mean(rows, 1, correction=0, keepdim=True)
+            out = ((rows - mean) * torch.rsqrt(var + self.eps)).reshape(x.shape)
+            if self.weight is None:
+                return out
+            out = out.movedim(1, -1) * self.weight + self.bias
+            return out.movedim(-1, 1)
+
+
+@wrong(
+    "one_reshape",
+    body=True,
+    breaks=hidden_tests.group_in_eval,
+    tells="Your group norm uses `view`, which needs contiguous memory and raises on a "
+    "permuted input. Use `reshape`.",
+)
+def with_groups_by_view():
+    InstanceNorm, LayerNorm = nn.InstanceNorm2d, nn.LayerNorm
+
+    class GroupNorm(nn.GroupNorm):
+        def forward(self, x):
+            rows = x.view(len(x), self.num_groups, -1)
+            rows = F.layer_norm(rows, rows.shape[2:], eps=self.eps)
+            out = rows.view(x.shape)
+            if self.weight is None:
+                return out
+            out = out.movedim(1, -1) * self.weight + self.bias
+            return out.movedim(-1, 1)
+
+
 # predict_one
 
 
@@ -3125,6 +3455,19 @@ def by_functional_call(model, x):
     finally:
         for module, mode in zip(model.modules(), modes):
             module.training = mode
+
+
+@accepted("predict_one")
+def with_train_of_each_module(model, x):
+    modes = []
+    model.apply(lambda module: modes.append((module, module.training)))
+    try:
+        with torch.no_grad():
+            return model.train(False)(x.unsqueeze(dim=0)).squeeze(dim=0)
+    finally:
+        # `apply` goes from the leaves to the root, `train` the other way.
+        for module, mode in reversed(modes):
+            module.train(mode)
 
 
 @wrong(
@@ -3428,6 +3771,75 @@ def without_a_batch_dimension(model, x):
             module.training = mode
 
 
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.predicts_as_in_evaluation,
+    tells="You copy the model and ask the copy in the mode it is in. The original "
+    "is safe, but the answer is that of training. Call `eval()` on the copy.",
+)
+def asking_a_copy_in_training(model, x):
+    import copy
+
+    with torch.no_grad():
+        return copy.deepcopy(model)(x[None])[0]
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.leaves_the_state,
+    tells="You set the dropout probability to 0 for good. The training that goes on "
+    "afterwards has no dropout left. Eval mode switches dropout off without "
+    "touching `p`.",
+)
+def with_dropout_set_to_zero(model, x):
+    modes = [(module, module.training) for module in model.modules()]
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    model.eval()
+    try:
+        with torch.no_grad():
+            return model(x[None])[0]
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.leaves_the_state,
+    tells="You switch `requires_grad` of the parameters off and leave it off: the "
+    "model will not learn any more. `torch.no_grad()` keeps the graph away and "
+    "changes no parameter.",
+)
+def with_parameters_frozen(model, x):
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval().requires_grad_(False)
+    try:
+        return model(x[None])[0]
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.puts_modes_back,
+    tells="You switch gradients off for the whole program with "
+    "`set_grad_enabled(False)` and leave them off. Use `with torch.no_grad():`, "
+    "which ends with its block.",
+)
+def with_gradients_left_off(model, x):
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    torch.set_grad_enabled(False)
+    try:
+        return model(x[None])[0]
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
 # quiz
 
 
@@ -3484,6 +3896,21 @@ def with_blanks_around():
     letters = {"alone": " c", "two_variances": "d ", "tracking": "D"}
     letters |= {"momentum": "a", "shift": " C ", "motive": "b"}
     return letters
+
+
+@accepted("quiz")
+def letter_by_letter():
+    answers = {}
+    for question, place in [
+        ("alone", 2),
+        ("motive", 1),
+        ("shift", 2),
+        ("two_variances", 3),
+        ("tracking", 3),
+        ("momentum", 0),
+    ]:
+        answers[question] = "abcd"[place]
+    return answers
 
 
 @wrong(

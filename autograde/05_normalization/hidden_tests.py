@@ -712,6 +712,7 @@ def instance_by_instance(draw: Draw) -> list[Case]:
         {"x": x, "num_channels": 3},
         {"x": 2 * x + 3, "num_channels": 3},
         {"x": small, "num_channels": 3},
+        {"x": small, "num_channels": 3, "options": {"eps": 1e-3}},
         {
             "x": channelled(draw, 3, 4, 2, 4),
             "num_channels": 4,
@@ -985,11 +986,11 @@ def puts_modes_back(draw: Draw) -> list[Case]:
     "predict_one",
     probe=probes.predict,
     weight=2,
-    on=("out", "state"),
+    on=("out", "state", "options", "learns"),
     rtol=0.0,
     atol=1e-12,
     also=[leaves_inputs_alone],
-    says="parameters and buffers are untouched",
+    says="parameters, buffers and options of the layers are as before",
 )
 def leaves_the_state(draw: Draw) -> list[Case]:
     return [

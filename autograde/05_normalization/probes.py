@@ -303,6 +303,9 @@ def predict(predict_one, case):
         "out": out.detach(),
         "carries_a_graph": out.requires_grad,
         "modes": [module.training for module in model.modules()],
+        # The text of a module names its options, such as p and momentum.
+        "options": [repr(module) for module in model.modules()],
+        "learns": [p.requires_grad for p in model.parameters()],
         "state": state_of(model),
     }
 

@@ -99,7 +99,7 @@ def accuracy(order, training):
     return hits / len(order)
 
 
-by_digit = data.y_test.argsort()
+by_digit = data.y_test.argsort(stable=True)
 shuffled = torch.randperm(
     len(by_digit), generator=torch.Generator().manual_seed(1)
 )
@@ -116,7 +116,7 @@ print(f"the last test moved the running statistics {moved.item()} times")
 lost = tested["eval mode"] - tested["training mode, sorted by digit"]
 bar_chart(
     {name: 100 * value for name, value in tested.items()},
-    title=f"Without eval(), sorted test data cost {100 * lost:.0f} points",
+    title=f"A forgotten eval() costs up to {100 * lost:.0f} points",
     xlabel="test accuracy (%)",
 )
 
@@ -320,7 +320,7 @@ def momentum_figure(momentum=0.1, batch_size=8):
     axes.plot(batch_means, ".", color="0.6", label="mean of the batch")
     axes.step([0, 60, 120], [2, 2, 4], color=PALETTE[1], label="true mean")
     axes.plot(running, color=PALETTE[0], label="running mean")
-    axes.set(ylim=(-0.5, 6), xlabel="training batch", ylabel="mean of x")
+    axes.set(ylim=(-0.5, 7), xlabel="training batch", ylabel="mean of x")
     late = abs(running[-1] - 4)
     axes.set_title(f"momentum={momentum}: {late:.2f} off at the end")
     axes.legend(loc="upper left", ncols=3)
@@ -1217,8 +1217,9 @@ A trained model is to answer for one sample. Write `predict_one(model, x)`.
   gives it: by running statistics, without dropout. It carries no graph. If the model has one
   output, the result has shape (1,).
 - Afterwards `model` is as it was: every module in the mode it was in, each by itself (a frozen batch
-  norm stays frozen), all parameters and buffers the same. That also holds if the
-  model raises, and its exception reaches the caller.
+  norm stays frozen), with the same options (`p`, `momentum`, ...), and all parameters and
+  buffers the same. The modes are back also if the model raises; its exception reaches
+  the caller.
 
 <details><summary>Hint 1: the mode of every module</summary>
 
