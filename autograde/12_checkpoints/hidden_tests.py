@@ -1,0 +1,901 @@
+"""What is checked in chapter 12: checkpoints."""
+
+from typing import Any
+
+import torch
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    Rule,
+    check,
+    leaves_inputs_alone,
+    leaves_rng_alone,
+)
+
+from . import probes
+
+# save_checkpoint, load_checkpoint
+
+
+def saving(draw: Draw, **options: Any) -> Case:
+    """A small model's weights, and where its checkpoint goes."""
+    shapes = ((8, 4), (8,), (8,), (8,))
+    first = draw.integer(1, 100)
+    return {
+        "values": [draw.normal(*shape) for shape in shapes],
+        "lr": 0.01 * draw.integer(1, 9),
+        "steps": [first, first + draw.integer(1, 100)],
+        "metric": draw.integer(1, 64) / 64,
+        "metric_type": "float",
+        "name": f"last{draw.integer(0, 100)}.pt",
+        "as_path": True,
+        **options,
+    }
+
+
+def reads_by_default(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("default_load_reads_it") is not True:
+        return (
+            "`torch.load` with its defaults cannot read your file, or does not "
+            "find a dict in it."
+        )
+    return None
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.round_trip,
+    weight=2,
+    rtol=0,
+    atol=0,
+    also=[leaves_rng_alone],
+    says="another process reads the checkpoint, by str, Path and relative path",
+)
+def reads_back(draw: Draw) -> list[Case]:
+    return [
+        saving(draw),
+        saving(draw, as_path=False),
+        saving(draw, as_path=False, relative=True),
+    ]
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.round_trip,
+    rtol=0,
+    atol=0,
+    also=[reads_by_default],
+    says="a metric from NumPy or a tensor is stored as a plain float",
+)
+def metric_becomes_plain(draw: Draw) -> list[Case]:
+    return [
+        saving(draw, metric_type="float64"),
+        saving(draw, metric_type="float32"),
+        saving(draw, metric_type="tensor"),
+    ]
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.through_a_buffer,
+    rtol=0,
+    atol=0,
+    says="an open binary file instead of a path",
+)
+def into_a_buffer(draw: Draw) -> list[Case]:
+    return [saving(draw), saving(draw)]
+
+
+def what_is_found(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    found, wanted = data.get("found"), expected.data["found"]
+    if found == wanted:
+        return None
+    if not isinstance(found, list) or len(found) != len(wanted):
+        return "Your save wrote into the checkpoint that was there."
+    if found[-1] is None:
+        return "After a save that nothing interrupted, nothing can be read."
+    if None in found:
+        return (
+            "After an interrupted save neither the old checkpoint nor the new "
+            "one can be read."
+        )
+    return "What is read after a save is not what it should be."
+
+
+def says_that_it_failed(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("told") != expected.data["told"]:
+        return "A save that failed on a full disk returned as if it had worked."
+    if data.get("found") is None or data["found"][-1] is None:
+        return "A save that nothing interrupted cannot be read."
+    return None
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.cut_off,
+    weight=3,
+    rule=what_is_found,
+    says="a write cut off at any size, by a full disk or a kill, loses nothing",
+)
+def interrupted_write(draw: Draw) -> list[Case]:
+    some = draw.integer(30, 70) / 100
+    full = [(0.0, False), (some, False), (1, False)]
+    killed = [(0.0, True), (some, True), (0.97, True)]
+    # The last is written to its end: a save that never saves keeps the old too.
+    return [saving(draw, limits=[*full, *killed, (4.0, False)])]
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.cut_off,
+    rule=says_that_it_failed,
+    says="a save that fails tells its caller",
+)
+def failure_is_told(draw: Draw) -> list[Case]:
+    limits = [(0.9, False), (4.0, False)]
+    return [saving(draw, limits=limits, as_path=False)]
+
+
+def nothing_lost(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("lost") != 0:
+        return (
+            "Between two of your operations on files there is a moment in which "
+            "no whole checkpoint lies at the path."
+        )
+    if data.get("written_into") is not False:
+        return "Your save wrote into the checkpoint that was there."
+    if data.get("found") != expected.data["found"]:
+        return "What is read after a save is not what it should be."
+    return None
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.killed_in_between,
+    weight=2,
+    rule=nothing_lost,
+    says="killed between any two operations on files, nothing is lost",
+)
+def killed_between_operations(draw: Draw) -> list[Case]:
+    return [saving(draw, most_operations=12)]
+
+
+def arrives_whole(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("how") != "returned":
+        return (
+            "With the temporary folder on another file system your save fails."
+        )
+    if data.get("written_into") is not False:
+        return (
+            "With the temporary folder on another file system your save wrote "
+            "into the checkpoint that was there."
+        )
+    if data.get("found") != expected.data["found"]:
+        return "What is read after a save is not what it should be."
+    return None
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.on_its_own_file_system,
+    rule=arrives_whole,
+    says="the checkpoint's folder is a file system of its own",
+)
+def own_file_system(draw: Draw) -> list[Case]:
+    return [saving(draw), saving(draw, as_path=False)]
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.what_is_left,
+    says="no file is left over, and one left by a killed save does no harm",
+)
+def leaves_only_the_checkpoint(draw: Draw) -> list[Case]:
+    return [saving(draw), saving(draw, as_path=False)]
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.load_with_a_path_in_it,
+    weight=2,
+    rtol=0,
+    atol=0,
+    raises=("UnpicklingError",),
+    says="a file that holds more than plain data is refused",
+)
+def refuses_objects(draw: Draw) -> list[Case]:
+    return [
+        saving(draw, holds=None),
+        saving(draw, holds="path"),
+        saving(draw, holds="array"),
+    ]
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.elsewhere,
+    weight=2,
+    rtol=0,
+    atol=0,
+    says="tensors come to the device that was asked for, also from a GPU's file",
+)
+def to_the_asked_device(draw: Draw) -> list[Case]:
+    return [
+        saving(draw, map_location=None, from_gpu=False),
+        saving(draw, map_location=None, from_gpu=True),
+        saving(draw, map_location="cpu", from_gpu=True),
+        saving(draw, map_location="meta", from_gpu=False),
+    ]
+
+
+# train
+
+
+def running(
+    draw: Draw, scheduler: str, *stops: int, num_epochs: int = 4, **options: Any
+) -> Case:
+    """A run of 3 steps per epoch; `stops` are the steps after which it is killed."""
+    return {
+        "x": draw.normal(7, 3),
+        "y": draw.normal(7, 1),
+        "batch_size": 3,
+        "num_epochs": num_epochs,
+        "width": draw.integer(3, 6),
+        "lr": 0.02 * draw.integer(2, 6),
+        "scale": 2.0 ** draw.integer(5, 13),
+        "scheduler": scheduler,
+        "seed": draw.integer(0, 10_000),
+        "stops": list(stops),
+        **options,
+    }
+
+
+def as_never_stopped(**sentences: str) -> Rule:
+    """Rule: what is recorded under these names equals, bit for bit, that of the run
+    that was never stopped, from where the last process began."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        unbroken = expected.data["unbroken"]
+        data = seen.data if isinstance(seen.data, dict) else {}
+        begins_at = expected.data["begins_at"]
+        for name, sentence in sentences.items():
+            wanted = unbroken[name]
+            if name in ("rates", "scales", "draws", "batches"):
+                wanted = wanted[begins_at:]
+            # A finished run makes no step, so its scaler is never seen.
+            if begins_at == unbroken["steps"] and name == "scaler":
+                continue
+            if not same(data.get(name), wanted):
+                return sentence
+        return None
+
+    return rule
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality of every bit."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            same(one[key], other[key]) for key in other
+        )
+    if isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+LOSSES_AND_WEIGHTS = {
+    "losses": "The losses are not, bit for bit and all of them, those of the run "
+    "that was never stopped.",
+    "weights": "The weights are not, bit for bit, those of the run that was never "
+    "stopped.",
+}
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    rule=as_never_stopped(
+        **LOSSES_AND_WEIGHTS,
+        draws_after="After your `train` the next random numbers are others than "
+        "after `train_in_one_go`.",
+    ),
+    says="a run that nothing interrupts is as without checkpoints",
+)
+def uninterrupted(draw: Draw) -> list[Case]:
+    return [running(draw, "StepLR"), running(draw, "OneCycleLR")]
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    weight=3,
+    rule=as_never_stopped(**LOSSES_AND_WEIGHTS),
+    says="killed after step k for several k: losses and weights, bit for bit",
+)
+def losses_and_weights(draw: Draw) -> list[Case]:
+    return [
+        running(draw, "StepLR", 1),
+        running(draw, "OneCycleLR", 3),
+        running(draw, "CosineAnnealingLR", 5),
+        running(draw, "LambdaLR", 6),
+        running(draw, "StepLR", 11),
+    ]
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    weight=2,
+    rule=as_never_stopped(
+        rates="The learning rates after the restart are not those of the run that "
+        "was never stopped."
+    ),
+    says="the learning rates go on, for every kind of scheduler",
+)
+def learning_rates(draw: Draw) -> list[Case]:
+    return [
+        running(draw, name, draw.integer(low, 8))
+        for name, low in (
+            ("StepLR", 3),
+            ("LambdaLR", 2),
+            ("MultiStepLR", 3),
+            ("SequentialLR", 5),
+            ("CosineAnnealingWarmRestarts", 2),
+            ("ReduceLROnPlateau", 4),
+        )
+    ]
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    rule=as_never_stopped(
+        scales="The scaler's scale after the restart is not that of the run that "
+        "was never stopped.",
+        scaler="The scaler's state at the end is not that of the run that was never "
+        "stopped.",
+    ),
+    says="the scaler goes on with its scale and its growth counter",
+)
+def loss_scale(draw: Draw) -> list[Case]:
+    return [running(draw, "StepLR", 6), running(draw, "StepLR", 3)]
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    weight=2,
+    rule=as_never_stopped(
+        batches="After the restart the samples come in another order.",
+        draws="After the restart other random numbers are drawn than in the run "
+        "that was never stopped.",
+        draws_after="After the run the next random numbers are others than in the "
+        "run that was never stopped.",
+    ),
+    says="the order of the samples and all random draws go on, also within an epoch",
+)
+def order_and_draws(draw: Draw) -> list[Case]:
+    return [
+        running(draw, "StepLR", draw.integer(1, 3)),
+        running(draw, "StepLR", 6),
+        running(draw, "StepLR", draw.integer(7, 9)),
+    ]
+
+
+def runs_only_the_rest(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("survived"):
+        return "Your run ended before its steps were done."
+    steps, wanted = data.get("steps"), expected.data["steps"]
+    if steps != wanted:
+        more = isinstance(steps, int) and steps > wanted
+        return (
+            "After the restart your run makes "
+            f"{'more' if more else 'fewer'} steps than are left."
+        )
+    return as_never_stopped(**LOSSES_AND_WEIGHTS)(case, seen, expected)
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    weight=2,
+    rule=runs_only_the_rest,
+    says="only the steps that are left are run, none if the run is finished",
+)
+def only_the_rest(draw: Draw) -> list[Case]:
+    return [
+        running(draw, "StepLR", 4, finished_raise=True),
+        running(draw, "StepLR", 8, finished_raise=True),
+        running(draw, "StepLR", 12, finished_raise=True),
+    ]
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    rule=runs_only_the_rest,
+    says="a run that is killed twice",
+)
+def killed_twice(draw: Draw) -> list[Case]:
+    first = draw.integer(1, 5)
+    return [running(draw, "LambdaLR", first, first + draw.integer(2, 6))]
+
+
+def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
+    if reads_by_default(case, seen, expected):
+        return (
+            "`torch.load` with its defaults cannot read your checkpoint: it holds "
+            "something that is not plain data."
+        )
+    if not same(seen.data["weights"], expected.data["weights"]):
+        return (
+            "Weights and moments were changed in the checkpoint, and the run does "
+            "not go on from the changed ones."
+        )
+    return None
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    weight=2,
+    rule=follows_the_file,
+    says="everything comes from the file, which is plain data",
+)
+def from_the_file(draw: Draw) -> list[Case]:
+    return [
+        running(draw, "StepLR", 5, perturb=1 + draw.integer(1, 9) / 16),
+        running(draw, "StepLR", 9, perturb=1 - draw.integer(1, 9) / 16),
+    ]
+
+
+# strip_prefix
+
+
+def keyed(
+    draw: Draw, *keys: str, prefix: str | None = "module.", plain: bool = False
+) -> Case:
+    shuffled = [keys[int(index)] for index in draw.permutation(len(keys))]
+    return {
+        "state_dict": {key: draw.normal(2) for key in shuffled},
+        "prefix": prefix,
+        "plain_dict": plain,
+    }
+
+
+@check(
+    "strip_prefix",
+    probe=probes.stripped,
+    weight=2,
+    rtol=0,
+    atol=0,
+    says="all keys, some or none have the prefix",
+)
+def all_some_or_none(draw: Draw) -> list[Case]:
+    return [
+        keyed(draw, "module.fc.weight", "module.fc.bias", "module.bn.weight"),
+        keyed(draw, "module.fc.weight", "module.fc.bias", prefix=None),
+        keyed(draw, "fc.weight", "fc.bias", "bn.running_mean"),
+        keyed(draw, "module.fc.weight", "head.bias", "module.bn.bias", "tail"),
+        keyed(draw, "module.fc.weight", "head.bias", prefix=None, plain=True),
+        keyed(draw),
+    ]
+
+
+@check(
+    "strip_prefix",
+    probe=probes.stripped,
+    weight=2,
+    rtol=0,
+    atol=0,
+    says="what stands further inside, or a second time, stays",
+)
+def only_the_first(draw: Draw) -> list[Case]:
+    return [
+        keyed(draw, "module.block.module.weight", "module.fc.bias"),
+        keyed(draw, "block.module.weight", "module.fc.bias"),
+        keyed(draw, "module.module.fc.weight", "module.module.fc.bias"),
+    ]
+
+
+@check(
+    "strip_prefix",
+    probe=probes.stripped,
+    weight=2,
+    rtol=0,
+    atol=0,
+    says="names that only look like the prefix stay",
+)
+def false_friends(draw: Draw) -> list[Case]:
+    return [
+        keyed(draw, "module_list.0.weight", "modules.fc.weight", "module"),
+        keyed(draw, "module.model.fc.weight", "module.layer1.weight"),
+        keyed(draw, "module.module_list.0.weight", "modular.weight"),
+        keyed(draw, "module.mod.weight", "module.odule.weight"),
+    ]
+
+
+@check(
+    "strip_prefix",
+    probe=probes.stripped,
+    weight=2,
+    rtol=0,
+    atol=0,
+    says="other prefixes, such as `_orig_mod.`",
+)
+def other_prefixes(draw: Draw) -> list[Case]:
+    return [
+        keyed(
+            draw, "_orig_mod.fc.weight", "_orig_mod.bias", prefix="_orig_mod."
+        ),
+        keyed(
+            draw,
+            "_orig_mod.encoder._orig_mod.weight",
+            "encoder._orig_mod.bias",
+            prefix="_orig_mod.",
+        ),
+        keyed(
+            draw,
+            "module._orig_mod.fc.weight",
+            "_orig_mod.module.fc.bias",
+            prefix="_orig_mod.",
+        ),
+        keyed(draw, "model.fc.weight", "module.fc.bias", prefix="model."),
+        keyed(
+            draw,
+            "module._orig_mod.fc.weight",
+            "module.fc.bias",
+            prefix="module._orig_mod.",
+        ),
+    ]
+
+
+@check(
+    "strip_prefix",
+    probe=probes.callers_dict,
+    weight=2,
+    rtol=0,
+    atol=0,
+    also=[leaves_inputs_alone],
+    says="the caller's dict keeps its keys and its metadata",
+)
+def leaves_the_dict_alone(draw: Draw) -> list[Case]:
+    return [
+        keyed(draw, "module.fc.weight", "module.bn.bias"),
+        keyed(draw, "module.fc.weight", "head.bias"),
+        keyed(draw, "fc.weight", "head.bias"),
+    ]
+
+
+@check(
+    "strip_prefix",
+    probe=probes.wrapped_model,
+    says="the result loads strictly into the model without its wrapper",
+)
+def loads_strictly(draw: Draw) -> list[Case]:
+    return [
+        {
+            "wrapper": wrapper,
+            "weight": draw.normal(4, 3),
+            "mean": draw.normal(4),
+            "x": draw.normal(5, 3),
+        }
+        for wrapper in ("DataParallel", "Wrapper", "AveragedInDataParallel")
+    ]
+
+
+# load_across_versions
+
+COUNTER = "num_batches_tracked"
+
+
+def versions(draw: Draw, **options: Any) -> Case:
+    return {
+        "source": "net",
+        "target": "net",
+        "momentum": 0.1,
+        "without": [],
+        "with_extra": [],
+        "prefix": "",
+        "metadata": True,
+        "batches_seen": draw.integer(2, 6),
+        "target_seen": draw.integer(7, 12),
+        "shift": draw.uniform(1, low=0.1, high=0.9),
+        "x": draw.normal(6, 3),
+        **options,
+    }
+
+
+REFUSED = ("RuntimeError", "KeyError", "ValueError")
+LOADED = ("filled", "left_out", "state", "out")
+
+
+@check(
+    "load_across_versions",
+    probe=probes.loaded_across,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    says="a file that fits is loaded, counters included",
+)
+def files_that_fit(draw: Draw) -> list[Case]:
+    return [
+        versions(draw),
+        versions(draw, metadata=False),
+        versions(draw, source="frozen", target="frozen"),
+    ]
+
+
+@check(
+    "load_across_versions",
+    probe=probes.loaded_across,
+    weight=3,
+    on=(*LOADED, "state_after_a_batch"),
+    rtol=0,
+    atol=0,
+    says="a missing counter becomes 0, with and without metadata",
+)
+def missing_counters(draw: Draw) -> list[Case]:
+    return [
+        versions(draw, without=[COUNTER]),
+        versions(draw, without=[COUNTER], metadata=False),
+        versions(draw, without=["1." + COUNTER]),
+        versions(draw, without=["3." + COUNTER], metadata=False),
+        versions(draw, without=[COUNTER], momentum=None),
+        versions(draw, source="frozen", metadata=False),
+    ]
+
+
+@check(
+    "load_across_versions",
+    probe=probes.loaded_across,
+    weight=2,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    says="a counter that the model has no place for is left out",
+)
+def left_over_counters(draw: Draw) -> list[Case]:
+    return [
+        versions(draw, target="frozen"),
+        versions(draw, target="half frozen"),
+        versions(
+            draw,
+            target="half frozen",
+            without=["3." + COUNTER],
+            metadata=False,
+        ),
+        versions(draw, with_extra=["7." + COUNTER]),
+    ]
+
+
+@check(
+    "load_across_versions",
+    probe=probes.loaded_across,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    says="a model that is a BatchNorm layer itself",
+)
+def counter_without_a_dot(draw: Draw) -> list[Case]:
+    alone = {"source": "norm alone", "target": "norm alone"}
+    return [
+        versions(draw, **alone),
+        versions(draw, **alone, without=[COUNTER]),
+        versions(draw, **alone, without=[COUNTER], metadata=False),
+    ]
+
+
+@check(
+    "load_across_versions",
+    probe=probes.loaded_across,
+    weight=3,
+    on=LOADED,
+    raises=REFUSED,
+    says="anything else missing, left over or of another shape raises",
+)
+def everything_else_raises(draw: Draw) -> list[Case]:
+    return [
+        versions(draw),
+        versions(draw, without=["1.running_mean"]),
+        versions(draw, without=["1.running_var", COUNTER], metadata=False),
+        versions(draw, without=["2.bias"]),
+        versions(draw, with_extra=["4.weight"]),
+        versions(draw, with_extra=["1.running_count"]),
+        versions(draw, source="wider"),
+        versions(draw, source="wider", without=[COUNTER]),
+        versions(draw, prefix="module."),
+        versions(draw, prefix="module.", without=[COUNTER]),
+    ]
+
+
+@check(
+    "load_across_versions",
+    probe=probes.loaded_across,
+    on=("state", "callers_keys", "types", "same_parameters"),
+    rtol=0,
+    atol=0,
+    says="two lists come back; parameters stay the same objects, the caller's "
+    "state dict stays as it was",
+)
+def leaves_the_file_alone(draw: Draw) -> list[Case]:
+    return [
+        versions(draw, without=[COUNTER]),
+        versions(draw, target="frozen"),
+        versions(draw, without=[COUNTER], metadata=False),
+    ]
+
+
+# best_weights
+
+
+def epochs(draw: Draw, *metrics: float, **options: Any) -> Case:
+    return {
+        "metrics": list(metrics),
+        "shifts": [draw.normal(4, 3) for _ in range(max(2, len(metrics)))],
+        "mode": "max",
+        "metric_type": "float",
+        **options,
+    }
+
+
+def some_metrics(draw: Draw, n: int) -> list[float]:
+    """n different metrics, the largest and the smallest neither first nor last."""
+    while True:
+        order = draw.permutation(n).tolist()
+        if not {0, n - 1} & {order[0], order[-1]}:
+            return [(rank + 1) / (n + 2) for rank in order]
+
+
+NAN = float("nan")
+RESTORED = ("answers", "metric", "restored")
+TWICE = (
+    "restored",
+    "restored_again",
+    "drifted",
+    "same_parameters",
+    "still_trains",
+    "same_mode",
+)
+
+
+@check(
+    "best_weights",
+    probe=probes.kept_best,
+    weight=3,
+    on=("restored",),
+    rtol=0,
+    atol=0,
+    says="the weights and buffers of the best epoch come back, bit for bit",
+)
+def best_epoch_comes_back(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, *some_metrics(draw, 5)),
+        epochs(draw, *some_metrics(draw, 4)),
+        epochs(draw, *some_metrics(draw, 6), mode=None),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.kept_best,
+    weight=2,
+    on=TWICE,
+    rtol=0,
+    atol=0,
+    says="restored into the same parameters, and once more after training on",
+)
+def restored_twice(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, *some_metrics(draw, 4)),
+        epochs(draw, *some_metrics(draw, 5), mode="min"),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.kept_best,
+    on=(*RESTORED, "answer_types"),
+    rtol=0,
+    atol=0,
+    says="what is the best, by `update`'s answers: largest or smallest, of any sign",
+)
+def which_is_best(draw: Draw) -> list[Case]:
+    low = [metric - 3 for metric in some_metrics(draw, 5)]
+    falling = [-1.0 - step for step in range(4)]
+    return [
+        epochs(draw, *some_metrics(draw, 5)),
+        epochs(draw, *some_metrics(draw, 5), mode="min"),
+        epochs(draw, *low),
+        epochs(draw, *(7 - metric for metric in low), mode="min"),
+        epochs(draw, *falling),
+        epochs(draw, *(-metric for metric in falling), mode="min"),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.kept_best,
+    weight=2,
+    on=RESTORED,
+    rtol=0,
+    atol=0,
+    says="NaN is never the best: not first, not last, not in between",
+)
+def nan_is_never_best(draw: Draw) -> list[Case]:
+    some = some_metrics(draw, 4)
+    return [
+        epochs(draw, NAN, *some),
+        epochs(draw, *some, NAN),
+        epochs(draw, *some[:2], NAN, *some[2:]),
+        epochs(draw, NAN, NAN, *some, mode="min"),
+        epochs(draw, *some, NAN, mode="min"),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.kept_best,
+    on=RESTORED,
+    rtol=0,
+    atol=0,
+    says="of two equal metrics the earlier stays the best",
+)
+def earlier_of_equals(draw: Draw) -> list[Case]:
+    low, high = 0.25, 0.5 + draw.integer(1, 9) / 32
+    return [
+        epochs(draw, low, high, low, high, low),
+        epochs(draw, high, low, low, high, mode="min"),
+        epochs(draw, high, high),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.kept_best,
+    on=RESTORED,
+    rtol=0,
+    atol=0,
+    says="a metric that is a tensor, filled anew each epoch",
+)
+def metric_in_a_tensor(draw: Draw) -> list[Case]:
+    # Halves of small powers of two pass through float32 unchanged.
+    some = [2.0 ** -(1 + int(rank)) for rank in draw.permutation(5)]
+    best_first = sorted(some, reverse=True)
+    return [
+        epochs(draw, *some, metric_type="tensor"),
+        epochs(draw, *best_first, metric_type="tensor"),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.nothing_kept,
+    rtol=0,
+    atol=0,
+    raises=("RuntimeError",),
+    says="with nothing kept, `restore` raises a RuntimeError",
+)
+def nothing_to_restore(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, 0.25),
+        epochs(draw),
+        epochs(draw, NAN),
+        epochs(draw, NAN, NAN, mode="min"),
+    ]

@@ -1,0 +1,864 @@
+"""Drives what the exercises of chapter 12 ask for.
+
+Runs in the learner's process, on the reference and on the learner's code alike:
+nothing here is secret. What is killed, cut off or started again is a process of
+its own, forked for it. The training run brings its gradients along, by formula:
+autograd refuses to run in a fork once a GPU's threads have been started.
+"""
+
+import copy
+import errno
+import io
+import os
+import pathlib
+import pickle
+import random
+import resource
+import shutil
+import signal
+import sys
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim import lr_scheduler
+
+# Processes
+
+CHILD_LIMIT_S = 20
+
+
+def in_child(function):
+    """Runs `function()` in a forked process.
+
+    Returns:
+        (how, value): how it ended, "returned", "raised" or "killed", and what it
+        returned or the name of what it raised.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        answer = ("raised", "")
+        try:
+            os.close(reader)
+            signal.alarm(CHILD_LIMIT_S)
+            torch.set_num_threads(1)
+            answer = ("returned", function())
+        except BaseException as error:
+            answer = ("raised", type(error).__name__)
+        finally:
+            with os.fdopen(writer, "wb") as stream:
+                pickle.dump(answer, stream)
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        sent = stream.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return pickle.loads(sent) if status == 0 else ("killed", None)
+
+
+def value_from_child(function):
+    """What `function()` returns in a forked process. If it raises there, it is
+    run here again, so that the judge sees which line of the learner it was."""
+    how, value = in_child(function)
+    if how == "returned":
+        return value
+    function()
+    raise RuntimeError("the process that ran this ended early")
+
+
+# save_checkpoint, load_checkpoint
+
+
+def two_runs(case):
+    """A model with its optimizer after two steps, and after three."""
+    runs = []
+    for num_steps in (2, 3):
+        model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=case["lr"])
+        with torch.no_grad():
+            for parameter, values in zip(
+                model.parameters(), case["values"], strict=True
+            ):
+                parameter.copy_(values)
+            model[1].running_mean.copy_(case["values"][1])
+        for number in range(num_steps):
+            for parameter, values in zip(
+                model.parameters(), case["values"], strict=True
+            ):
+                parameter.grad = values.cos() + number
+            optimizer.step()
+        runs.append((model, optimizer, case["steps"][num_steps - 2]))
+    return runs
+
+
+def contents(loaded):
+    return {
+        name: loaded[name] for name in ("model", "optimizer", "step", "metric")
+    }
+
+
+def round_trip(save_checkpoint, load_checkpoint, case):
+    """Saves, and reads in another process: by the learner's function and by
+    `torch.load` with its defaults."""
+    model, optimizer, step = two_runs(case)[1]
+    path = a_place(case)
+    metric = as_number(case["metric"], case["metric_type"])
+    save_checkpoint(path, model, optimizer, step, metric)
+    plain, loaded = value_from_child(
+        lambda: (default_load(path), contents(load_checkpoint(path)))
+    )
+    rebuilt = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+    rebuilt.load_state_dict(loaded["model"])
+    return {"default_load_reads_it": plain, **loaded}
+
+
+def default_load(path):
+    try:
+        return isinstance(torch.load(path), dict)
+    except pickle.UnpicklingError:
+        return False
+
+
+def through_a_buffer(save_checkpoint, load_checkpoint, case):
+    """The same with a file object in the place of a path."""
+    model, optimizer, step = two_runs(case)[0]
+    buffer = io.BytesIO()
+    save_checkpoint(buffer, model, optimizer, step, case["metric"])
+    buffer.seek(0)
+    return contents(load_checkpoint(buffer))
+
+
+def as_number(value, kind):
+    return {
+        "float": float,
+        "float64": np.float64,
+        "float32": np.float32,
+        "tensor": torch.tensor,
+    }[kind](value)
+
+
+def a_place(case):
+    """Where the checkpoint goes: an empty folder, a str or a Path."""
+    folder = pathlib.Path("runs")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    place = folder / case["name"]
+    if case.get("relative"):
+        place = pathlib.Path(case["name"])
+        place.unlink(missing_ok=True)
+    else:
+        place = place.absolute()
+    return place if case["as_path"] else str(place)
+
+
+def cut_off(save_checkpoint, load_checkpoint, case):
+    """Saves one checkpoint, then the next in another process whose files may not
+    grow beyond a limit, and reads here what is there.
+
+    Where the limit kills, the process dies in the middle of a write; elsewhere
+    the write fails as on a full disk.
+    """
+    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
+        case
+    )
+    path = a_place(case)
+    save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+    whole = os.path.getsize(path)
+    save_checkpoint(path, model, optimizer, step, 0.25)
+
+    def save_within(limit, kills):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        action = signal.SIG_DFL if kills else signal.SIG_IGN
+        signal.signal(signal.SIGXFSZ, action)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+
+    found, told = [], []
+    for share, kills in case["limits"]:
+        limit = whole - 1 if share == 1 else int(share * whole)
+        how, _ = in_child(lambda: save_within(limit, kills))  # noqa: B023
+        found.append(what_is_there(load_checkpoint, path))
+        if not kills:
+            told.append(how == "raised" or share > 1)
+    return {"found": found, "told": told}
+
+
+def what_is_there(load_checkpoint, path):
+    """Step, metric and weights as this process reads them, which is another than
+    the one that saved last; None if they cannot be read."""
+    try:
+        loaded = load_checkpoint(path)
+        weight = torch.as_tensor(loaded["model"]["0.weight"])
+        return int(loaded["step"]), float(loaded["metric"]), weight.tolist()
+    except Exception:
+        return None
+
+
+FILE_EVENTS = ("open", "os.rename", "os.remove", "os.link", "os.truncate")
+
+
+def killed_in_between(save_checkpoint, load_checkpoint, case):
+    """Saves one checkpoint and then the next, in a process that is killed right
+    before its first file operation; again, killed before its second, and so on
+    until it gets through.
+
+    The earlier file also has a second name (a hard link). Writing into the file
+    itself changes what is read under that name; putting another in its place
+    does not.
+    """
+    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
+        case
+    )
+    path = a_place(case)
+    save_checkpoint(path, model, optimizer, step, 0.25)
+    folder = os.path.dirname(os.path.abspath(path))
+    second_name = os.path.join(folder, "second_name")
+    os.link(path, second_name)
+    before = pathlib.Path(second_name).read_bytes()
+
+    def save_until(deadly):
+        left = [deadly]
+
+        def watch(event, arguments):
+            if event in FILE_EVENTS and in_folder(arguments, folder):
+                left[0] -= 1
+                if left[0] < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(watch)
+        save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+
+    lost, found = 0, []
+    for deadly in range(case["most_operations"]):
+        how, _ = in_child(lambda: save_until(deadly))  # noqa: B023
+        there = what_is_there(load_checkpoint, path)
+        lost += there is None
+        if deadly == 0 or how != "killed":
+            found.append(there)
+        if how != "killed":
+            break
+    after = pathlib.Path(second_name).read_bytes()
+    os.unlink(second_name)
+    return {"found": found, "lost": lost, "written_into": before != after}
+
+
+def in_folder(arguments, folder):
+    """Whether a file operation is about something in the folder."""
+    names = [
+        os.fsdecode(one)
+        for one in arguments[:2]
+        if isinstance(one, str | bytes | os.PathLike)
+    ]
+    return any(
+        os.path.dirname(os.path.abspath(name)) == folder for name in names
+    )
+
+
+def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
+    """Saves where every other folder lies on another file system: a file cannot
+    be moved in from there, only copied."""
+    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
+        case
+    )
+    path = a_place(case)
+    save_checkpoint(path, model, optimizer, step, 0.25)
+    folder = os.path.dirname(os.path.abspath(path))
+    second_name = os.path.join(folder, "second_name")
+    os.link(path, second_name)
+    before = pathlib.Path(second_name).read_bytes()
+
+    def refuse(event, arguments):
+        if event in ("os.rename", "os.link"):
+            names = [os.path.abspath(one) for one in arguments[:2]]
+            if not all(name.startswith(folder + os.sep) for name in names):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    def save_there():
+        sys.addaudithook(refuse)
+        save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+
+    how, _ = in_child(save_there)
+    found = what_is_there(load_checkpoint, path)
+    after = pathlib.Path(second_name).read_bytes()
+    os.unlink(second_name)
+    return {"found": found, "how": how, "written_into": before != after}
+
+
+def what_is_left(save_checkpoint, load_checkpoint, case):
+    """Saves twice; the second time beside what a killed process left behind."""
+    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
+        case
+    )
+    path = a_place(case)
+    folder = os.path.dirname(os.path.abspath(path))
+    save_checkpoint(path, model, optimizer, step, 0.25)
+    after_one = sorted(os.listdir(folder))
+
+    def killed():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
+        save_checkpoint(path, model, optimizer, step, 0.25)
+
+    in_child(killed)
+    save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+    return {"files": after_one, "found": what_is_there(load_checkpoint, path)}
+
+
+def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
+    """Loads a file that somebody else wrote: with code in it, if the case says so."""
+    model, optimizer, step = two_runs(case)[0]
+    path = a_place(case)
+    save_checkpoint(path, model, optimizer, step, case["metric"])
+    if case["holds"]:
+        saved = torch.load(path, weights_only=False)
+        saved["config"] = {
+            "path": pathlib.PurePosixPath("data"),
+            "array": np.ones(2),
+            "counts": slice(1, 2),
+        }[case["holds"]]
+        torch.save(saved, path)
+    return contents(load_checkpoint(path))
+
+
+def elsewhere(save_checkpoint, load_checkpoint, case):
+    """Loads with a `map_location`; the file may come from a machine with a GPU."""
+    model, optimizer, step = two_runs(case)[0]
+    path = a_place(case)
+    save_checkpoint(path, model, optimizer, step, case["metric"])
+    if case["from_gpu"]:
+        say_it_was_on_a_gpu(path)
+    if case["map_location"] is None:
+        loaded = contents(load_checkpoint(path))
+    else:
+        loaded = contents(load_checkpoint(path, case["map_location"]))
+    moments = loaded["optimizer"]["state"][0]
+    return {
+        "model": loaded["model"],
+        "exp_avg": moments["exp_avg"],
+        "step": loaded["step"],
+    }
+
+
+GPU_THAT_NOBODY_HAS = b"cuda:63"
+
+
+def say_it_was_on_a_gpu(path):
+    """Rewrites a checkpoint so that its tensors say they were on a GPU."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members:
+            if name.endswith("/data.pkl"):
+                there = GPU_THAT_NOBODY_HAS
+                content = content.replace(
+                    b"X\x03\x00\x00\x00cpu",
+                    b"X" + len(there).to_bytes(4, "little") + there,
+                )
+            archive.writestr(name, content)
+
+
+# train
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.hidden = nn.Linear(3, width)
+        self.dropout = nn.Dropout(0.4)
+        self.head = nn.Linear(width, 1)
+
+    def forward(self, x):
+        return self.head(self.dropout(self.hidden(x)))
+
+    @torch.no_grad()
+    def loss_and_gradients(self, x, y):
+        """Mean squared error, and its gradients in the order of the parameters."""
+        hidden = self.hidden(x)
+        kept = self.dropout(torch.ones_like(hidden))
+        features = hidden * kept
+        error = self.head(features) - y
+        up = 2 * error / len(x)
+        down = up @ self.head.weight * kept
+        gradients = (down.T @ x, down.sum(0), up.T @ features, up.sum(0))
+        return error.square().mean(), gradients
+
+
+SCHEDULERS = {
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 3, 0.5),
+    "MultiStepLR": lambda o: lr_scheduler.MultiStepLR(o, [2, 5, 8], 0.6),
+    "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda n: 1 / (1 + n)),
+    "CosineAnnealingLR": lambda o: lr_scheduler.CosineAnnealingLR(o, 14),
+    "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, 0.2, total_steps=40),
+    "SequentialLR": lambda o: lr_scheduler.SequentialLR(
+        o,
+        [
+            lr_scheduler.LinearLR(o, 0.1, total_iters=4),
+            lr_scheduler.CosineAnnealingLR(o, 9),
+        ],
+        [4],
+    ),
+    "CosineAnnealingWarmRestarts": lambda o: (
+        lr_scheduler.CosineAnnealingWarmRestarts(o, 4, 2)
+    ),
+    "ReduceLROnPlateau": lambda o: lr_scheduler.ReduceLROnPlateau(
+        o, factor=0.7, patience=0, threshold=0.5
+    ),
+}
+
+
+class Job:
+    """A training run as the chapter's `Job`, which notes what happens in it.
+
+    Attributes:
+        dies_after: steps after which this process is killed, inside the next.
+        finished: batches that must not come again in this epoch.
+        log: what each step of this process saw and drew.
+    """
+
+    def __init__(self, case):
+        self.case = case
+        self.num_epochs = case["num_epochs"]
+        self.num_samples = len(case["x"])
+        self.batch_size = case["batch_size"]
+        self.dies_after = None
+        self.finished = []
+        self.log = {"rates": [], "scales": [], "draws": [], "batches": []}
+        self.scaler = None
+
+    @property
+    def steps_per_epoch(self):
+        return -(-self.num_samples // self.batch_size)
+
+    def make_model(self):
+        return Net(self.case["width"])
+
+    def make_optimizer(self, model):
+        groups = [
+            {"params": list(model.hidden.parameters())},
+            {"params": list(model.head.parameters()), "weight_decay": 0.3},
+        ]
+        return torch.optim.AdamW(groups, lr=self.case["lr"])
+
+    def make_scheduler(self, optimizer):
+        return SCHEDULERS[self.case["scheduler"]](optimizer)
+
+    def make_scaler(self):
+        return torch.amp.GradScaler(
+            "cpu", init_scale=self.case["scale"], growth_interval=4
+        )
+
+    def step(self, model, optimizer, scheduler, scaler, indices):
+        batch = [int(index) for index in indices]
+        if batch in self.finished:
+            raise RuntimeError("this batch was finished before the restart")
+        noise = 0.1 * np.random.standard_normal()
+        sign = random.choice((-1.0, 1.0))
+        model.train()
+        loss, gradients = model.loss_and_gradients(
+            self.case["x"][indices] * sign + noise, self.case["y"][indices]
+        )
+        scale = scaler.scale(torch.ones(()))
+        for parameter, gradient in zip(
+            model.parameters(), gradients, strict=True
+        ):
+            parameter.grad = gradient * scale
+        rates = [group["lr"] for group in optimizer.param_groups]
+        scaler.step(optimizer)
+        scaler.update()
+        if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
+            scheduler.step(loss.item())
+        else:
+            scheduler.step()
+        if len(self.log["batches"]) == self.dies_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.log["rates"].append(rates)
+        self.log["scales"].append(scaler.get_scale())
+        self.log["draws"].append([noise, sign, torch.rand(()).item()])
+        self.log["batches"].append(batch)
+        self.scaler = scaler
+        return loss.item()
+
+
+def seed_all(seed):
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def never_stopped(case):
+    """The run that no checkpoint interrupts, as the chapter's `train_in_one_go`."""
+    job = Job(case)
+    seed_all(case["seed"])
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    parts = (optimizer, job.make_scheduler(optimizer), job.make_scaler())
+    losses = []
+    for _ in range(job.num_epochs):
+        order = torch.randperm(job.num_samples)
+        for indices in order.split(job.batch_size):
+            losses.append(job.step(model, *parts, indices))
+    return job, report(job, model, losses)
+
+
+def report(job, model, losses):
+    return {
+        "losses": [float(loss) for loss in losses],
+        "weights": {
+            name: value.detach().clone()
+            for name, value in model.state_dict().items()
+        },
+        "steps": len(job.log["batches"]),
+        **job.log,
+        "scaler": None if job.scaler is None else job.scaler.state_dict(),
+        "draws_after": [
+            torch.rand(()).item(),
+            np.random.standard_normal(),
+            random.random(),
+        ],
+    }
+
+
+def resumed(train, case):
+    """Trains in processes that are killed at the case's stops, one after the
+    other, and then here, in a process that has not begun the run, to the end.
+
+    Every process is seeded differently, as processes are: what must go on from
+    the checkpoint cannot come from a seed. Every process also has a folder of its
+    own, into which the checkpoint is moved, and no other file.
+    """
+    unbroken_job, unbroken = never_stopped(case)
+    folder = pathlib.Path("processes").absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    path = folder / "0" / "training.pt"
+    path.parent.mkdir(parents=True)
+
+    def start(path, seed, begins_at, dies_at):
+        job = Job(case)
+        if dies_at is not None:
+            job.dies_after = dies_at - begins_at
+        if case.get("finished_raise"):
+            epoch_start = begins_at - begins_at % job.steps_per_epoch
+            job.finished = unbroken_job.log["batches"][epoch_start:begins_at]
+        seed_all(seed)
+        model, losses = train(job, path)
+        return report(job, model, losses)
+
+    begins_at, survived = 0, 0
+    for number, stop in enumerate(case["stops"]):
+        seed = case["seed"] + 1000 * number
+        how, _ = in_child(lambda: start(path, seed, begins_at, stop))  # noqa: B023
+        if how == "raised":
+            start(path, seed, begins_at, None)
+        survived += how == "returned" and stop < unbroken["steps"]
+        begins_at = stop
+        path = moved(path, folder / str(number + 1))
+    if case.get("perturb"):
+        perturb(path, case["perturb"])
+    seed = case["seed"] if not case["stops"] else case["seed"] + 77
+    last = start(path, seed, begins_at, None)
+    return {
+        **last,
+        "survived": survived,
+        "default_load_reads_it": path.exists() and default_load(path),
+        "unbroken": unbroken,
+        "begins_at": begins_at,
+    }
+
+
+def moved(path, folder):
+    """Where a checkpoint is after it was moved into a new folder, if it exists."""
+    folder.mkdir()
+    if path.exists():
+        path.rename(folder / path.name)
+    return folder / path.name
+
+
+def perturb(path, factor):
+    """Multiplies all weights and moments in a checkpoint by a factor."""
+
+    def changed(value):
+        if isinstance(value, torch.Tensor):
+            counts = value.is_floating_point() and value.dim() > 0
+            return value * factor if counts else value
+        if isinstance(value, dict):
+            return type(value)((k, changed(v)) for k, v in value.items())
+        if type(value) in (list, tuple):
+            return type(value)(changed(one) for one in value)
+        return value
+
+    if not path.exists():
+        return
+    try:
+        saved = torch.load(path)
+    except pickle.UnpicklingError:
+        return
+    torch.save(changed(saved), path)
+
+
+# strip_prefix
+
+
+def a_state_dict(case):
+    state_dict = OrderedDict(case["state_dict"])
+    state_dict._metadata = OrderedDict(
+        ("".join(key.rpartition(".")[:1]), {"version": 2})
+        for key in case["state_dict"]
+    )
+    return state_dict
+
+
+def stripped(strip_prefix, case):
+    given = a_state_dict(case)
+    if case["plain_dict"]:
+        given = dict(given)
+    if case["prefix"] is None:
+        made = strip_prefix(given)
+    else:
+        made = strip_prefix(given, case["prefix"])
+    return {
+        "keys": {str(key) for key in made},
+        "values": {str(key): value for key, value in made.items()},
+    }
+
+
+def callers_dict(strip_prefix, case):
+    given = a_state_dict(case)
+    before = copy.deepcopy(given)
+    made = strip_prefix(given, case["prefix"])
+    return {
+        "same_keys": list(given) == list(before),
+        "same_metadata": given._metadata == before._metadata,
+        "new": made is not given,
+        "keys": {str(key) for key in made},
+        "given_after": dict(given),
+    }
+
+
+WRAPPERS = {
+    "DataParallel": lambda model: nn.DataParallel(model),
+    "Wrapper": lambda model: Wrapper(model),
+    "AveragedInDataParallel": lambda model: nn.DataParallel(Wrapper(model)),
+}
+
+
+class Wrapper(nn.Module):
+    """A model whose own child is called `module`."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x)
+
+
+def wrapped_model(strip_prefix, case):
+    """Loads the state dict of a wrapped model into one without the wrapper."""
+
+    def made():
+        layers = OrderedDict(
+            module_list=nn.ModuleList([nn.Linear(3, 4)]),
+            norm=nn.BatchNorm1d(4),
+        )
+        model = nn.Module()
+        for name, layer in layers.items():
+            model.add_module(name, layer)
+        model.forward = lambda x: model.norm(model.module_list[0](x))
+        return model
+
+    source = made()
+    with torch.no_grad():
+        source.module_list[0].weight.copy_(case["weight"])
+        source.norm.running_mean.copy_(case["mean"])
+    if case["wrapper"] == "AveragedInDataParallel":
+        target, wrapped = Wrapper(made()), nn.DataParallel(Wrapper(source))
+        final = target.module
+    else:
+        target = final = made()
+        wrapped = WRAPPERS[case["wrapper"]](source)
+    target.load_state_dict(strip_prefix(wrapped.state_dict()))
+    final.eval()
+    return {"out": final.forward(case["x"]).detach()}
+
+
+# load_across_versions
+
+
+class FrozenBatchNorm(nn.Module):
+    """Batch normalization with fixed statistics, and so without a counter."""
+
+    def __init__(self, features):
+        super().__init__()
+        for name, start in (
+            ("weight", torch.ones),
+            ("bias", torch.zeros),
+            ("running_mean", torch.zeros),
+            ("running_var", torch.ones),
+        ):
+            self.register_buffer(name, start(features))
+
+    def forward(self, x):
+        scale = self.weight / (self.running_var + 1e-5).sqrt()
+        return (x - self.running_mean) * scale + self.bias
+
+
+def a_net(kind, momentum=0.1):
+    if kind == "norm alone":
+        return nn.BatchNorm1d(3, momentum=momentum)
+    if kind == "frozen":
+        return nn.Sequential(
+            nn.Linear(3, 4),
+            FrozenBatchNorm(4),
+            nn.Linear(4, 2),
+            FrozenBatchNorm(2),
+        )
+    if kind == "half frozen":
+        return nn.Sequential(
+            nn.Linear(3, 4),
+            FrozenBatchNorm(4),
+            nn.Linear(4, 2),
+            nn.BatchNorm1d(2, momentum=momentum),
+        )
+    width = 5 if kind == "wider" else 4
+    return nn.Sequential(
+        nn.Linear(3, width),
+        nn.BatchNorm1d(width, momentum=momentum),
+        nn.Linear(width, 2),
+        nn.BatchNorm1d(2, momentum=momentum),
+    )
+
+
+def a_file(case):
+    """A state dict as the case's model left it, then altered."""
+    source = a_net(case["source"], case["momentum"])
+    with torch.no_grad():
+        for parameter in source.parameters():
+            parameter.copy_(parameter + case["shift"])
+        for _ in range(case["batches_seen"]):
+            source.train()(case["x"])
+        for name, buffer in source.named_buffers():
+            if "running" in name:
+                buffer += case["shift"].abs()
+    state_dict = copy.deepcopy(source.state_dict())
+    for key in list(state_dict):
+        if any(key.endswith(one) for one in case["without"]):
+            del state_dict[key]
+    for key in case["with_extra"]:
+        state_dict[key] = torch.tensor(3)
+    if case["prefix"]:
+        state_dict = OrderedDict(
+            (case["prefix"] + key, value) for key, value in state_dict.items()
+        )
+    elif not case["metadata"]:
+        state_dict = OrderedDict(state_dict)
+    return source, state_dict
+
+
+def loaded_across(load_across_versions, case):
+    """Loads the file into a model that has been trained a little already."""
+    source, state_dict = a_file(case)
+    target = a_net(case["target"], case["momentum"])
+    with torch.no_grad():
+        for _ in range(case["target_seen"]):
+            target.train()(2 * case["x"])
+    names = list(state_dict)
+    parameters = [id(one) for one in target.parameters()]
+    filled, left_out = load_across_versions(target, state_dict)
+    state = {
+        name: value.detach().clone()
+        for name, value in target.state_dict().items()
+    }
+    with torch.no_grad():
+        out = target.eval()(case["x"])
+        target.train()(case["x"])
+    return {
+        "filled": sorted(filled),
+        "left_out": sorted(left_out),
+        "types": [type(filled).__name__, type(left_out).__name__],
+        "state": state,
+        "out": out,
+        "out_of_source": source.eval()(case["x"]).detach(),
+        "state_after_a_batch": {
+            name: value.detach().clone()
+            for name, value in target.state_dict().items()
+        },
+        "callers_keys": list(state_dict) == names,
+        "same_parameters": parameters == [id(p) for p in target.parameters()],
+    }
+
+
+# best_weights
+
+
+def an_epoch(model, shift):
+    """Changes weights and buffers in place, as an epoch of training does."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(shift.mean()).mul_(1.01)
+        model.train()(shift)
+
+
+def state_of(model):
+    return {
+        name: value.detach().clone()
+        for name, value in model.state_dict().items()
+    }
+
+
+def kept_best(BestWeights, case):
+    """Trains, keeps the best, trains on, restores."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    before = [id(one) for one in model.parameters()]
+    keeper = keeper_of(BestWeights, model, case)
+    answers, shown = [], torch.zeros(())
+    for metric, shift in zip(case["metrics"], case["shifts"], strict=True):
+        an_epoch(model, shift)
+        if case["metric_type"] == "tensor":
+            # one tensor, as an accumulator that is filled anew each epoch
+            shown.fill_(metric)
+            answers.append(keeper.update(shown))
+        else:
+            answers.append(keeper.update(metric))
+    for shift in case["shifts"]:
+        an_epoch(model, shift)
+    training = model.training
+    keeper.restore()
+    restored = state_of(model)
+    # Training goes on from what was restored, and is undone a second time.
+    for shift in case["shifts"]:
+        an_epoch(model, shift)
+    drifted = state_of(model)
+    keeper.restore()
+    return {
+        "answers": [bool(answer) for answer in answers],
+        "answer_types": sorted({type(answer).__name__ for answer in answers}),
+        "metric": keeper.metric,
+        "restored": restored,
+        "drifted": drifted,
+        "restored_again": state_of(model),
+        "same_parameters": before == [id(one) for one in model.parameters()],
+        "still_trains": all(one.requires_grad for one in model.parameters()),
+        "same_mode": training == model.training,
+    }
+
+
+def keeper_of(BestWeights, model, case):
+    if case["mode"] is None:
+        return BestWeights(model)
+    return BestWeights(model, mode=case["mode"])
+
+
+def nothing_kept(BestWeights, case):
+    """Restores where there may be nothing to restore."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    keeper = keeper_of(BestWeights, model, case)
+    for metric in case["metrics"]:
+        an_epoch(model, case["shifts"][0])
+        keeper.update(metric)
+    an_epoch(model, case["shifts"][1])
+    keeper.restore()
+    return {"restored": state_of(model)}
