@@ -25,6 +25,7 @@ from rich.table import Table
 from course_grader.course import Course, CourseError, find_course
 
 if TYPE_CHECKING:
+    from course_grader.classroom.gradebook import Submission
     from course_grader.classroom.nbgrader_api import Classroom
     from course_grader.grading.pool import Outcome
 
@@ -222,6 +223,8 @@ def _grade_class(
         f"graded already (seed {seed})."
     )
     jobs = [Job(one.student, one.content) for one in todo]
+    before = gradebook.automatic_points(classroom, name)
+    held_back: list[Outcome] = []
     failed = 0
     with progress_bar() as bar:
         task = bar.add_task("grading", total=len(jobs))
@@ -230,14 +233,54 @@ def _grade_class(
         ):
             failed += _tell(bar.console, outcome)
             if outcome.report is not None:
-                gradebook.save(
-                    classroom,
-                    name,
-                    found[outcome.job.student],
-                    outcome.notebook,
-                )
+                if found[outcome.job.student].graded:
+                    held_back.append(outcome)
+                else:
+                    _save(classroom, name, found, outcome)
             bar.advance(task)
+    if held_back and _wanted(held_back, before, args.yes):
+        for outcome in held_back:
+            _save(classroom, name, found, outcome)
     return 1 if failed else 0
+
+
+def _save(
+    classroom: Classroom,
+    name: str,
+    found: dict[str, Submission],
+    outcome: Outcome,
+) -> None:
+    from course_grader.classroom import gradebook
+
+    gradebook.save(
+        classroom, name, found[outcome.job.student], outcome.notebook
+    )
+
+
+def _wanted(
+    outcomes: list[Outcome], before: dict[str, float], yes: bool
+) -> bool:
+    """Shows what grading again would change, and asks before it is written."""
+    table = Table("learner", "before", "now", "change")
+    changed = 0
+    for one in sorted(outcomes, key=lambda one: one.job.student):
+        assert one.report is not None
+        old, new = before.get(one.job.student, 0.0), one.report.points
+        if abs(new - old) > 1e-6:
+            changed += 1
+            table.add_row(
+                one.job.student, f"{old:g}", f"{new:g}", f"{new - old:+g}"
+            )
+    if not changed:
+        console.print("Nobody gains or loses anything.")
+        return True
+    console.print(table)
+    if yes:
+        return True
+    if sys.stdin.isatty():
+        return console.input("Write these marks? [y/N] ").lower() == "y"
+    console.print("Nothing was written. `--yes` writes these marks.")
+    return False
 
 
 def _grade_folder(
@@ -303,6 +346,25 @@ def feedback(course: Course, args: argparse.Namespace) -> int:
     return 0
 
 
+def report(course: Course, args: argparse.Namespace) -> int:
+    """Writes the class at a glance: one page for the instructor."""
+    from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.feedback import class_report
+
+    classroom = nbgrader_api.open_classroom(course)
+    name = course.chapter(args.chapter)
+    reports = gradebook.reports(classroom, name)
+    if not reports:
+        raise CourseError(
+            f"Nothing of {name} is graded yet: run `course grade {name}`."
+        )
+    path = args.to or course.autograde / "feedback" / f"{name}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(class_report(name, reports), encoding="utf-8")
+    console.print(f"The class at a glance is in {path}.")
+    return 0
+
+
 def export(course: Course, args: argparse.Namespace) -> int:
     """Writes the marks as CSV."""
     from course_grader.classroom import gradebook, nbgrader_api
@@ -357,7 +419,7 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     console.rule("Collect")
     nbgrader_api.collect(classroom, name)
     console.rule("Grade")
-    args.again = args.all_cells = False
+    args.again = args.all_cells = args.yes = False
     args.workers = None
     _grade_class(copy, args, name, 1)
     console.rule("Feedback")
@@ -432,8 +494,14 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--again", action="store_true", help="what is graded already, too"
     )
+    one.add_argument(
+        "--yes", action="store_true", help="write changed marks unasked"
+    )
     one = command("feedback", feedback)
     one.add_argument("chapter")
+    one = command("report", report)
+    one.add_argument("chapter")
+    one.add_argument("--to", type=Path, metavar="FILE")
     one = command("export", export)
     one.add_argument("chapters", nargs="*")
     one.add_argument("--to", type=Path, metavar="FILE")

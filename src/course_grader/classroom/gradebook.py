@@ -21,6 +21,7 @@ from sqlalchemy.exc import SAWarning
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.course import CourseError
 from course_grader.feedback import sanitise
+from course_grader.judge.report import SubmissionReport
 
 DIGEST = "course.sha256"
 """File beside a graded notebook: the digest of the submission it came from."""
@@ -187,6 +188,38 @@ def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
                     )
                 )
     return sorted(found, key=lambda mark: (mark.chapter, mark.student))
+
+
+def automatic_points(classroom: Classroom, chapter: str) -> dict[str, float]:
+    """Points that the grader gave, by student; manual marks left out."""
+    coursedir = classroom.coursedir
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        try:
+            collected = gradebook.assignment_submissions(chapter)
+        except MissingEntry:
+            return {}
+        return {
+            one.student.id: sum(
+                grade.auto_score or 0.0
+                for notebook in one.notebooks
+                for grade in notebook.grades
+            )
+            for one in collected
+        }
+
+
+def reports(classroom: Classroom, chapter: str) -> dict[str, SubmissionReport]:
+    """The reports of all graded submissions, by student."""
+    found = {}
+    pattern = classroom.folder("autograded", "*", chapter)
+    for folder in sorted(pattern.parent.parent.glob(f"*/{chapter}")):
+        path = folder / f"{chapter}.ipynb"
+        if path.is_file():
+            notebook = nbformat.read(path, as_version=4)
+            tree = notebook.metadata.get("course", {}).get("report")
+            if tree is not None:
+                found[folder.parent.name] = SubmissionReport.from_json(tree)
+    return found
 
 
 def export_csv(found: list[Mark]) -> str:
