@@ -53,15 +53,24 @@ def submissions(classroom: Classroom, chapter: str) -> Iterator[Submission]:
             continue
         student = folder.parent.name
         content = path.read_bytes()
-        digest = classroom.folder("autograded", student, chapter) / DIGEST
         yield Submission(
-            student,
-            path,
-            content,
-            digest.exists()
-            and digest.read_text().strip()
-            == hashlib.sha256(content).hexdigest(),
+            student, path, content, _graded(classroom, chapter, student, path)
         )
+
+
+def _graded(
+    classroom: Classroom, chapter: str, student: str, path: Path
+) -> bool:
+    """Whether exactly this file has been graded, by us or by nbgrader."""
+    folder = classroom.folder("autograded", student, chapter)
+    if not (folder / f"{chapter}.ipynb").exists():
+        return False
+    digest = folder / DIGEST
+    if digest.exists():
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        return digest.read_text().strip() == content
+    timestamp = classroom.coursedir.get_existing_timestamp
+    return bool(timestamp(str(folder)) == timestamp(str(path.parent)))
 
 
 def save(
