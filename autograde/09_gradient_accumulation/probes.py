@@ -392,10 +392,8 @@ def repaired(without_batch_norm, case):
         for name in before
         if name != "training"
     )
-    kinds = [layer for _, layer in model.named_modules()]
-    spoilt = spoilt or sum(isinstance(k, BATCH_NORMS) for k in kinds) < len(
-        places
-    )
+    kept = [one for one in model.modules() if isinstance(one, BATCH_NORMS)]
+    spoilt = spoilt or len(kept) < len(places)
     return {
         "outputs": {
             name: output_of(new, name, case["inputs"].to(dtype))
@@ -411,7 +409,7 @@ def repaired(without_batch_norm, case):
         "trains": all(p.requires_grad for p in new.parameters()),
         "spoilt": spoilt,
         "shared": any(id(p) in own for p in new.parameters()),
-        "gaps": gaps_of(new, case, shape, dtype),
+        "gaps": gaps_of(new, case, shape) if case["measured"] else [],
     }
 
 
@@ -441,10 +439,9 @@ def others_of(model, places):
     return others
 
 
-def gaps_of(model, case, shape, dtype):
+def gaps_of(model, case, shape):
     """Relative errors of accumulated gradients, by number of micro-batches."""
-    X = case["X"].reshape(-1, *shape).to(dtype)
-    y = case["y"]
+    X, y = case["X"].reshape(-1, *shape), case["y"]
     gradients = {}
     for parts in (1, 2, 4, len(X)):
         model.zero_grad()
@@ -452,7 +449,7 @@ def gaps_of(model, case, shape, dtype):
             (F.cross_entropy(model(x), t) / parts).backward()
         gradients[parts] = torch.cat(
             [p.grad.flatten() for p in model.parameters() if p.grad is not None]
-            or [torch.zeros(1, dtype=dtype)]
+            or [torch.zeros(1)]
         )
     full = gradients.pop(1)
     return [
