@@ -76,11 +76,13 @@ def build(course: Course, args: argparse.Namespace) -> int:
 def try_exercise(course: Course, args: argparse.Namespace) -> int:
     """Runs the answer bank of a chapter's exercises through the judge."""
     from course_grader.chapter.grading import load_grading
+    from course_grader.judge import sandbox
     from course_grader.judge.kernels import WarmProcess
     from course_grader.judge.trial import try_bank
 
     started = time.perf_counter()
-    with WarmProcess(course.limits) as warm:
+    # the author's own code: under a learner's conditions where that can be
+    with WarmProcess(course.limits, sandbox.missing() is None) as warm:
         grading = load_grading(course, course.chapter(args.chapter))
         ids = [one.id for one in grading.chapter.exercises]
         wanted = [one for one in ids if one.startswith(args.exercise or "")]
@@ -209,6 +211,25 @@ def grade(course: Course, args: argparse.Namespace) -> int:
     return _grade_folder(course, args, name, seed)
 
 
+def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
+    """Whether other people's work runs in the sandbox; says what it may take.
+
+    Raises:
+        CourseError: there can be no sandbox and nobody said to go without.
+    """
+    from course_grader.grading.pool import worker_count
+    from course_grader.judge.sandbox import require_sandbox
+    from course_grader.kernel.limits import worst_case
+
+    if args.unsandboxed:
+        return False
+    require_sandbox("`--unsandboxed`")
+    if jobs:
+        workers = worker_count(args.workers, jobs)
+        console.print(worst_case(course.limits, workers))
+    return True
+
+
 def _grade_class(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
@@ -223,13 +244,14 @@ def _grade_class(
         f"graded already (seed {seed})."
     )
     jobs = [Job(one.student, one.content) for one in todo]
+    sandboxed = _sandboxed(course, args, len(jobs))
     before = gradebook.automatic_points(classroom, name)
     held_back: list[Outcome] = []
     failed = 0
     with progress_bar() as bar:
         task = bar.add_task("grading", total=len(jobs))
         for outcome in grade_many(
-            course, name, seed, jobs, args.workers, args.all_cells
+            course, name, seed, jobs, args.workers, args.all_cells, sandboxed
         ):
             failed += _tell(bar.console, outcome)
             if outcome.report is not None:
@@ -292,8 +314,9 @@ def _grade_folder(
     jobs, refused = jobs_in(args.source)
     for student, why in refused.items():
         console.print(f"{student}: {why}", markup=False)
+    sandboxed = _sandboxed(course, args, len(jobs))
     outcomes = grade_many(
-        course, name, seed, jobs, args.workers, args.all_cells
+        course, name, seed, jobs, args.workers, args.all_cells, sandboxed
     )
     failed = 0
     with progress_bar() as bar:
@@ -312,9 +335,14 @@ def _grade_file(
 ) -> int:
     from course_grader.classroom.folder import write_page
     from course_grader.grading.pool import Job, grade_many
+    from course_grader.judge import sandbox
 
+    # one's own notebook just runs; with the sandbox's limits where there is one
+    sandboxed = not args.unsandboxed and sandbox.missing() is None
     jobs = [Job(args.source.stem, args.source.read_bytes())]
-    for outcome in grade_many(course, name, seed, jobs, 1, args.all_cells):
+    for outcome in grade_many(
+        course, name, seed, jobs, 1, args.all_cells, sandboxed
+    ):
         failed = _tell(console, outcome)
         if outcome.report is not None:
             path = write_page(args.to, "you", outcome)
@@ -405,6 +433,7 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     """An instructor's day on a synthetic class of 20, on a copy of the course."""
     from course_grader.classroom import demo as day
     from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.judge import sandbox
 
     copy = day.copy_course(course, course.root / "build" / "demo")
     name = copy.chapter(args.chapter)
@@ -421,6 +450,8 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     console.rule("Grade")
     args.again = args.all_cells = args.yes = False
     args.workers = None
+    # a class made up here: nobody's work is run that needs walls
+    args.unsandboxed = sandbox.missing() is not None
     _grade_class(copy, args, name, 1)
     console.rule("Feedback")
     folder = nbgrader_api.feedback(classroom, name)
@@ -493,6 +524,11 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--all-cells", action="store_true")
     one.add_argument(
         "--again", action="store_true", help="what is graded already, too"
+    )
+    one.add_argument(
+        "--unsandboxed",
+        action="store_true",
+        help="run submissions as you: only of people you trust with your files",
     )
     one.add_argument(
         "--yes", action="store_true", help="write changed marks unasked"

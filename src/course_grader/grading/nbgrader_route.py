@@ -28,18 +28,25 @@ from course_grader.course import find_course
 from course_grader.feedback import sanitise
 from course_grader.grading.process import GradingProcess
 from course_grader.grading.repair import repair
+from course_grader.judge.sandbox import require_sandbox
 
 _processes: dict[int, GradingProcess] = {}
 _SEED = secrets.randbelow(2**31)
 """One for all submissions that this process grades: fair, and prepared once."""
 
 
-def grading_process() -> GradingProcess:
-    """The grading process of this process, started on first need."""
+def grading_process(sandboxed: bool) -> GradingProcess:
+    """The grading process of this process, started on first need.
+
+    Raises:
+        CourseError: sandboxed, but there can be no sandbox here.
+    """
     mine = os.getpid()
     if mine not in _processes:
         _processes.clear()  # a fork's parent keeps its own
-        _processes[mine] = GradingProcess(find_course())
+        if sandboxed:
+            require_sandbox("`c.ExecuteOutOfProcess.unsandboxed = True`")
+        _processes[mine] = GradingProcess(find_course(), sandboxed)
         atexit.register(close_grading_process)
     return _processes[mine]
 
@@ -89,6 +96,11 @@ class ExecuteOutOfProcess(NbGraderPreprocessor):  # type: ignore[misc]
     all_cells = Bool(
         False, help="Run untouched reading cells and visible checks too."
     ).tag(config=True)
+    unsandboxed = Bool(
+        False,
+        help="Run submissions as you, with your files and your network within "
+        "their reach: only for people whom you trust with your account.",
+    ).tag(config=True)
 
     def preprocess(
         self, nb: NotebookNode, resources: ResourcesDict
@@ -101,7 +113,7 @@ class ExecuteOutOfProcess(NbGraderPreprocessor):  # type: ignore[misc]
             else nbformat.writes(nb, version=4).encode()
         )
         seed = _SEED if self.seed is None else self.seed
-        _, text = grading_process().grade(
+        _, text = grading_process(not self.unsandboxed).grade(
             chapter, seed, submitted, self.all_cells
         )
         return sanitise(nbformat.reads(text, as_version=4)), resources

@@ -46,6 +46,12 @@ class Outcome:
     failed: str = ""
 
 
+def worker_count(workers: int | None, jobs: int) -> int:
+    """How many grading processes there will be; by default one per processor,
+    never more than jobs."""
+    return max(1, min(workers or os.cpu_count() or 1, jobs))
+
+
 def grade_many(
     course: Course,
     chapter: str,
@@ -53,6 +59,7 @@ def grade_many(
     jobs: Sequence[Job],
     workers: int | None = None,
     all_cells: bool = False,
+    sandboxed: bool = True,
 ) -> Iterator[Outcome]:
     """Grades submissions, giving each outcome as it comes.
 
@@ -63,11 +70,12 @@ def grade_many(
         jobs: the submissions.
         workers: grading processes; one per processor if None.
         all_cells: run untouched reading cells too.
+        sandboxed: in the sandbox; outside it only for code that is trusted.
 
     Raises:
         CourseError: the chapter cannot be graded.
     """
-    count = max(1, min(workers or os.cpu_count() or 1, len(jobs)))
+    count = worker_count(workers, len(jobs))
     todo: queue.SimpleQueue[tuple[Job, int]] = queue.SimpleQueue()
     for job in jobs:
         todo.put((job, 1))
@@ -83,7 +91,7 @@ def grade_many(
                 except queue.Empty:
                     return
                 if process is None:
-                    process = GradingProcess(course)
+                    process = GradingProcess(course, sandboxed)
                 try:
                     report, notebook = process.grade(
                         chapter, seed, job.submitted, all_cells

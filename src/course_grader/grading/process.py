@@ -31,9 +31,15 @@ class GradingFailed(RuntimeError):
 
 
 class GradingProcess:
-    """A client of one grading process, started on construction."""
+    """A client of one grading process, started on construction.
 
-    def __init__(self, course: Course) -> None:
+    Args:
+        course: the course.
+        sandboxed: learner code runs in the sandbox; outside it only for code
+            that is trusted.
+    """
+
+    def __init__(self, course: Course, sandboxed: bool = True) -> None:
         mine, theirs = socket.socketpair()
         self.process = subprocess.Popen(
             [
@@ -42,6 +48,7 @@ class GradingProcess:
                 "course_grader.grading.process",
                 str(theirs.fileno()),
                 str(course.root),
+                "sandboxed" if sandboxed else "unsandboxed",
             ],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -115,12 +122,12 @@ class GradingProcess:
 
 def main() -> None:
     """Serves one client on the inherited socket whose number is argv[1], for
-    the course in the folder argv[2]."""
+    the course in the folder argv[2]; argv[3] says whether sandboxed."""
     from course_grader.judge.kernels import WarmProcess
 
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     course = Course(Path(sys.argv[2]))
-    with WarmProcess(course.limits) as warm:
+    with WarmProcess(course.limits, sys.argv[3] == "sandboxed") as warm:
         _serve(channel, _handler(course, warm))
 
 

@@ -200,6 +200,13 @@ class _Run:
                 def prober(stack: contextlib.ExitStack = stack) -> Prober:
                     self._ensure(self.cells_to_run)
                     assert self.kernel is not None
+                    probing = stack.enter_context(
+                        self.kernel.probing(grading.probes_source)
+                    )
+                    if self.kernel.died is None:
+                        return probing
+                    # it had ended with the probe before, sandbox and all
+                    self._ensure(self.cells_to_run)
                     return stack.enter_context(
                         self.kernel.probing(grading.probes_source)
                     )

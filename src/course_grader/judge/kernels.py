@@ -9,7 +9,6 @@ from __future__ import annotations
 import array
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_grader.checks import Case, Effects, Result
+from course_grader.judge import sandbox
 from course_grader.judge.report import Verdict
 from course_grader.kernel import plain
 from course_grader.kernel.channel import (
@@ -83,18 +83,20 @@ class ProbeRun:
     died: Died | None = None
 
 
-def clean_environment() -> dict[str, str]:
-    """The environment of learner processes: nothing of the instructor's."""
-    return {
-        "PATH": os.defpath,
-        "LANG": "C.UTF-8",
-        "HOME": tempfile.gettempdir(),
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "NBGRADER_EXECUTION": "autograde",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+_OVER = {
+    "memory_bytes": Died(
+        Verdict.OUT_OF_MEMORY,
+        "Your code and what it started took too much memory.",
+    ),
+    "processes": Died(
+        Verdict.EXITED, "Your code started too many processes or threads."
+    ),
+    "sockets": Died(Verdict.EXITED, "Your code opened too many connections."),
+    "lifetime_s": Died(
+        Verdict.TIMED_OUT, "Your notebook kept the grader waiting too long."
+    ),
+}
+"""What passing a limit of the sandbox means, by the limit's name."""
 
 
 def _send_with_fd(
@@ -118,20 +120,32 @@ def _send(sock: socket.socket, request: dict[str, Any]) -> None:
 class WarmProcess:
     """A process that has imported everything and forks learner processes."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, sandboxed: bool = True
+    ) -> None:
+        """Starts it.
+
+        Args:
+            limits: of each learner process.
+            sandboxed: inside the sandbox; outside it only for code that is
+                trusted.
+        """
         self.limits = limits or Limits()
         mine, theirs = socket.socketpair()
+        arguments = [
+            str(theirs.fileno()),
+            json.dumps(self.limits.to_json()),
+            "sandboxed" if sandboxed else "unsandboxed",
+        ]
+        self.runtime = sandbox.Runtime() if sandboxed else None
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-m",
-                "course_grader.kernel.warm",
-                str(theirs.fileno()),
-                json.dumps(self.limits.to_json()),
-            ],
+            [*sandbox.plain_command("warm.main"), *arguments]
+            if self.runtime is None
+            else sandbox.command(
+                self.runtime, self.limits, "warm.main", *arguments
+            ),
             pass_fds=[theirs.fileno()],
-            env=clean_environment(),
+            env=sandbox.clean_environment(self.limits),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -160,13 +174,22 @@ class WarmProcess:
         with theirs:
             _send_with_fd(self.channel.socket, {"op": "start"}, theirs.fileno())
         answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        if "error" in answer:
+            raise GraderBroken(
+                f"A submission's sandbox could not be made: {answer['error']}."
+            )
         return Kernel(self, mine, answer["pid"])
 
-    def stop(self, pid: int) -> int:
-        """Ends a learner process and all of its group; its exit status."""
+    def stop(self, pid: int) -> str:
+        """Ends a learner process and all that it has started.
+
+        Returns:
+            The name of the limit for which the sandbox had ended it before;
+            empty if it had not.
+        """
         _send(self.channel.socket, {"op": "stop", "pid": pid})
         answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
-        return int(answer["status"])
+        return str(answer["why"])
 
     def close(self) -> None:
         self.channel.close()
@@ -175,6 +198,8 @@ class WarmProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self.runtime is not None:
+            self.runtime.remove()
 
     def __enter__(self) -> WarmProcess:
         return self
@@ -269,13 +294,16 @@ class Kernel:
     def _end(self, died: Died) -> None:
         if self.died is None:
             self.died = died
-            self.close()
+            self.died = _OVER.get(self.close(), died)
 
-    def close(self) -> None:
-        if self.pid:
-            self.channel.close()
-            self.warm.stop(self.pid)
-            self.pid = 0
+    def close(self) -> str:
+        """Ends it; the limit for which the sandbox had done so before."""
+        if not self.pid:
+            return ""
+        self.channel.close()
+        over = self.warm.stop(self.pid)
+        self.pid = 0
+        return over
 
     def __enter__(self) -> Kernel:
         return self

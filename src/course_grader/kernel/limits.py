@@ -5,27 +5,68 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+GIB = 2**30
+
 
 @dataclass(frozen=True)
 class Limits:
     """What one submission may take; the defaults are safe on a small machine.
 
+    Those marked * hold in the sandbox alone: outside of it nothing can count
+    what belongs to a submission.
+
     Attributes:
         cell_s: wall time of one cell, in seconds.
         submission_s: wall time of all cells of a notebook, repeats after a dead
             process included; probes have deadlines of their own.
-        memory_bytes: private memory of each of its processes.
+        lifetime_s: * wall time of one of its learner processes, probes and
+            waiting included: the last resort.
+        memory_bytes: private memory of each of its processes; * also of all of
+            them together, shared mappings included.
         cpu_s: processor time of each of its processes.
         file_bytes: size of one file.
         open_files: open files of each process.
+        processes: * processes and threads that live at once.
+        sockets: * sockets that are open at once, in all of its processes.
+        disk_bytes: * its folder and /tmp together; they are held in memory.
+        files: * number of files and folders in them.
+        shm_bytes: * /dev/shm, held in memory.
+        gpu: * lets NVIDIA devices through.
     """
 
     cell_s: float = 60.0
     submission_s: float = 300.0
-    memory_bytes: int = 6 * 2**30
+    lifetime_s: float = 3600.0
+    memory_bytes: int = 6 * GIB
     cpu_s: int = 600
     file_bytes: int = 256 * 2**20
     open_files: int = 1024
+    processes: int = 256
+    sockets: int = 1024
+    disk_bytes: int = 512 * 2**20
+    files: int = 20_000
+    shm_bytes: int = 512 * 2**20
+    gpu: bool = False
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)
+
+
+def worst_case(limits: Limits, workers: int) -> str:
+    """The most that grading can take of the machine, in words.
+
+    Args:
+        limits: of each submission.
+        workers: submissions that are graded at once.
+    """
+    each = limits.memory_bytes + limits.disk_bytes + limits.shm_bytes
+    return (
+        f"At most {workers} {'submission' if workers == 1 else 'submissions'} "
+        f"at once, each with {limits.memory_bytes / GIB:g} GiB of memory, "
+        f"{limits.disk_bytes / GIB:g} GiB of files and "
+        f"{limits.shm_bytes / GIB:g} GiB of shared memory, which are held in "
+        f"memory too, and {limits.processes} processes: "
+        f"{workers * each / GIB:g} GiB and {workers * limits.processes} "
+        "processes in all. Its cells may run for "
+        f"{limits.submission_s:g} seconds."
+    )

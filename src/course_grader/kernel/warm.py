@@ -4,24 +4,34 @@ It is started by exec with a clean environment, never forked from a process
 that has seen anything of the course. It runs no torch operator and no learner
 code itself. One request, one answer, over the socket it was given:
 
-    {"op": "start"} with a socket attached -> {"pid": ...}: a learner's process
-    {"op": "stop", "pid": ...} -> {"status": ...}: that process and its group end
+    {"op": "start"} with a socket attached -> {"pid": ...}: a learner's process,
+        in a room of its own where there is a sandbox; or {"error": ...}
+    {"op": "stop", "pid": ...} -> {"why": ...}: it and all that it started end;
+        the limit for which the sandbox had ended it before, if so
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 
 from course_grader.kernel.channel import Channel, ChannelClosed
+from course_grader.kernel.isolation import (
+    IsolationRefused,
+    Keeper,
+    Room,
+    close_all_but,
+    limit_resources,
+)
 from course_grader.kernel.limits import Limits
 
 PR_SET_PDEATHSIG = 1
@@ -63,9 +73,11 @@ def import_everything() -> None:
 
 
 def main() -> None:
-    """Serves the judge on the inherited socket whose number is argv[1]."""
+    """Serves the judge on the inherited socket whose number is argv[1], with
+    the limits in argv[2]; argv[3] tells whether this is in the sandbox."""
     control = socket.socket(fileno=int(sys.argv[1]))
     limits = Limits(**json.loads(sys.argv[2]))
+    keeper = Keeper(limits, control) if sys.argv[3] == "sandboxed" else None
     import_everything()
     from course_grader.kernel.serve import _receive_with_fd, serve
     from course_grader.kernel.shell import make_shell
@@ -73,7 +85,7 @@ def main() -> None:
     shell = make_shell()
     channel = Channel(control)
     channel.send({"ready": os.getpid()})
-    folders: dict[int, str] = {}
+    places: dict[int, Room | _Folder] = {}
     while True:
         try:
             request, fd = _receive_with_fd(control)
@@ -81,59 +93,61 @@ def main() -> None:
             break
         if request["op"] == "start":
             assert fd is not None
-            folder = tempfile.mkdtemp(prefix="submission-")
-            pid = os.fork()
-            if pid == 0:
-                control.close()
-                _become_learner(folder, limits)
-                with contextlib.suppress(BaseException):
-                    serve(socket.socket(fileno=fd), shell)
-                os._exit(0)
-            os.close(fd)
-            folders[pid] = folder
-            channel.send({"pid": pid})
+            sock = socket.socket(fileno=fd)
+
+            try:
+                place = _Folder() if keeper is None else keeper.room()
+                pid = place.fork(
+                    limits, fd, functools.partial(serve, sock, shell)
+                )
+            except IsolationRefused as error:
+                channel.send({"error": error.strerror})
+            else:
+                places[pid] = place
+                channel.send({"pid": pid})
+            sock.close()
         else:
-            status = _stop(request["pid"], folders)
-            channel.send({"status": status})
-    for pid in list(folders):
-        _stop(pid, folders)
+            pid = request["pid"]
+            why = places.pop(pid).end(pid) if pid in places else ""
+            channel.send({"why": why})
+    for pid, place in places.items():
+        place.end(pid)
 
 
-def _become_learner(folder: str, limits: Limits) -> None:
-    os.setsid()
-    with contextlib.suppress(OSError, AttributeError):
-        # dies with the warm process (Linux)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.chdir(folder)
-    os.environ["HOME"] = folder
-    for kind, value in (
-        (resource.RLIMIT_DATA, limits.memory_bytes),
-        (resource.RLIMIT_CPU, limits.cpu_s),
-        (resource.RLIMIT_FSIZE, limits.file_bytes),
-        (resource.RLIMIT_NOFILE, limits.open_files),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        hard = resource.getrlimit(kind)[1]
-        if hard != resource.RLIM_INFINITY:
-            value = min(value, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(kind, (value, value))
-    # a file over its limit is an OSError for the learner, not a silent death
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+class _Folder:
+    """Where a learner's process runs without a sandbox: a folder, no walls."""
 
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="submission-")
 
-def _stop(pid: int, folders: dict[int, str]) -> int:
-    """Ends a learner's process group and removes its folder."""
-    status = 0
-    if pid in folders:
+    def fork(
+        self, limits: Limits, channel: int, body: Callable[[], object]
+    ) -> int:
+        """As `Room.fork`, without its walls."""
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            with contextlib.suppress(OSError, AttributeError):
+                # dies with the warm process (Linux)
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.chdir(self.path)
+            os.environ["HOME"] = self.path
+            limit_resources(limits)
+            close_all_but(channel)
+            with contextlib.suppress(BaseException):
+                body()
+            os._exit(0)
+        return pid
+
+    def end(self, pid: int) -> str:
+        """Ends a learner's process group and removes its folder."""
+        for end in (os.killpg, os.kill):
+            with contextlib.suppress(OSError):
+                end(pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
-            os.killpg(pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        shutil.rmtree(folders.pop(pid), ignore_errors=True)
-    return status
+            os.waitpid(pid, 0)
+        shutil.rmtree(self.path, ignore_errors=True)
+        return ""
 
 
 if __name__ == "__main__":
