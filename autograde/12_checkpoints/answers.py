@@ -887,6 +887,106 @@ def only_the_first_is_saved():
         return torch.load(file, map_location=map_location)
 
 
+@accepted("save_checkpoint", body=True)
+def read_by_mapping_the_file():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.new")
+        os.replace(f"{file}.new", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        is_path = isinstance(file, str | Path)
+        return torch.load(file, map_location=map_location, mmap=is_path)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="You round the metric. What is read back is no longer what was "
+    "saved, and two epochs may look equal that were not. Save it as "
+    "it is.",
+    body=True,
+)
+def metric_rounded():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": round(float(metric), 2),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.new")
+        os.replace(f"{file}.new", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="You save the weights in half precision. What comes back is "
+    "rounded. Save them as they are.",
+    body=True,
+)
+def weights_in_half_precision():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": {
+                k: v.half() if v.is_floating_point() else v
+                for k, v in model.state_dict().items()
+            },
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.new")
+        os.replace(f"{file}.new", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="You save the optimizer's groups and not its state. The moments "
+    "are what costs most to lose. Save the whole "
+    "`optimizer.state_dict()`.",
+    body=True,
+)
+def the_optimizer_without_its_state():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict() | {"state": {}},
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.new")
+        os.replace(f"{file}.new", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
 # train
 
 
@@ -2447,6 +2547,151 @@ def the_weights_of_the_first_step(job, path):
         }
         if path.exists():
             saved["model"] = torch.load(path)["model"]
+        torch.save(saved, path)
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.losses_and_weights,
+    tells="You keep the losses as a tensor, in float32 or rounded. Python "
+    "floats are float64, and what comes back is no longer, bit for "
+    "bit, what `job.step` returned. Keep a list, or a float64 tensor.",
+)
+def losses_in_float32(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    scaler = job.make_scaler()
+    left, epoch, losses = [], 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        scheduler.load_state_dict(saved["scheduler"])
+        scaler.load_state_dict(saved["scaler"])
+        left, epoch, losses = (
+            saved["left"],
+            saved["epoch"],
+            saved["losses"].tolist(),
+        )
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, keys.numpy(), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while left or epoch < job.num_epochs:
+        if not left:
+            order = torch.randperm(job.num_samples)
+            left, epoch = list(order.split(job.batch_size)), epoch + 1
+        indices = left.pop(0)
+        losses.append(job.step(model, optimizer, scheduler, scaler, indices))
+        name, keys, *rest = np.random.get_state()
+        saved = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "scaler": scaler.state_dict(),
+            "left": left,
+            "epoch": epoch,
+            "losses": torch.tensor(losses).mul(1 / 3).mul(3),
+            "numpy": (name, torch.from_numpy(keys), *rest),
+            "python": random.getstate(),
+            "torch": torch.get_rng_state(),
+        }
+        torch.save(saved, path)
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=[hidden_tests.only_the_rest, hidden_tests.losses_and_weights],
+    tells="You save only after every second step. A run that dies in "
+    "between makes a step again, or starts over. Save after every "
+    "step.",
+)
+def saved_every_second_step(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    scaler = job.make_scaler()
+    left, epoch, losses = [], 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        scheduler.load_state_dict(saved["scheduler"])
+        scaler.load_state_dict(saved["scaler"])
+        left, epoch, losses = saved["left"], saved["epoch"], saved["losses"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, keys.numpy(), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while left or epoch < job.num_epochs:
+        if not left:
+            order = torch.randperm(job.num_samples)
+            left, epoch = list(order.split(job.batch_size)), epoch + 1
+        indices = left.pop(0)
+        losses.append(job.step(model, optimizer, scheduler, scaler, indices))
+        name, keys, *rest = np.random.get_state()
+        saved = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "scaler": scaler.state_dict(),
+            "left": left,
+            "epoch": epoch,
+            "losses": losses,
+            "numpy": (name, torch.from_numpy(keys), *rest),
+            "python": random.getstate(),
+            "torch": torch.get_rng_state(),
+        }
+        if len(losses) % 2 == 0 or not left and epoch == job.num_epochs:
+            torch.save(saved, path)
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=[hidden_tests.losses_and_weights, hidden_tests.from_the_file],
+    tells="You save the weights in half precision. The run goes on from "
+    "rounded ones, and is another run. Save them as they are.",
+)
+def weights_halved_to_save_space(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    scaler = job.make_scaler()
+    left, epoch, losses = [], 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        scheduler.load_state_dict(saved["scheduler"])
+        scaler.load_state_dict(saved["scaler"])
+        left, epoch, losses = saved["left"], saved["epoch"], saved["losses"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, keys.numpy(), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while left or epoch < job.num_epochs:
+        if not left:
+            order = torch.randperm(job.num_samples)
+            left, epoch = list(order.split(job.batch_size)), epoch + 1
+        indices = left.pop(0)
+        losses.append(job.step(model, optimizer, scheduler, scaler, indices))
+        name, keys, *rest = np.random.get_state()
+        saved = {
+            "model": {k: v.half() for k, v in model.state_dict().items()},
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "scaler": scaler.state_dict(),
+            "left": left,
+            "epoch": epoch,
+            "losses": losses,
+            "numpy": (name, torch.from_numpy(keys), *rest),
+            "python": random.getstate(),
+            "torch": torch.get_rng_state(),
+        }
         torch.save(saved, path)
     return model, losses
 
@@ -4454,3 +4699,95 @@ class AnswersNothing:
         if self.weights is None:
             raise RuntimeError("nothing kept")
         self.model.load_state_dict(self.weights)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.best_epoch_comes_back,
+    tells="You keep the weights in half precision. What `restore` brings "
+    "back is rounded, not the weights of that epoch. Keep them in "
+    "their own dtype.",
+)
+class KeepsHalfPrecision:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.weights = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if value != value:
+            return False
+        better = self.metric is None or (
+            value > self.metric if self.mode == "max" else value < self.metric
+        )
+        if not better:
+            return False
+        self.metric = value
+        self.weights = {
+            k: v.half() if v.is_floating_point() else v.clone()
+            for k, v in self.model.state_dict().items()
+        }
+        return True
+
+    def restore(self):
+        if self.weights is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.weights)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.which_is_best,
+    tells="You compare with the metric of the epoch before, not with the "
+    "best so far. A small recovery then replaces the best weights.",
+)
+class ComparesWithTheLastEpoch:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.weights = None, None
+        self.last = None
+
+    def update(self, metric):
+        value = float(metric)
+        if value != value:
+            return False
+        last, self.last = self.last, value
+        better = last is None or (
+            value > last if self.mode == "max" else value < last
+        )
+        if not better:
+            return False
+        self.metric = value
+        self.weights = copy.deepcopy(self.model.state_dict())
+        return True
+
+    def restore(self):
+        if self.weights is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.weights)
+
+
+@accepted("best_weights")
+class ByTwoLists:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.weights = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if value != value:
+            return False
+        better = self.metric is None or (
+            value > self.metric if self.mode == "max" else value < self.metric
+        )
+        if not better:
+            return False
+        self.metric = value
+        live = self.model.state_dict()
+        self.weights = list(live), [one.clone() for one in live.values()]
+        return True
+
+    def restore(self):
+        if self.weights is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(dict(zip(*self.weights)))

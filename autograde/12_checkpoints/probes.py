@@ -526,9 +526,9 @@ def resumed(train, case):
     """Trains in processes that are killed at the case's stops, one after the
     other, and then here, in a process that has not begun the run, to the end.
 
-    Every process is seeded differently, as processes are: what must go on from
-    the checkpoint cannot come from a seed. Every process also has a folder of its
-    own, into which the checkpoint is moved, and no other file.
+    Every process is seeded differently, as processes are: what must go on cannot
+    come from a seed. Unless the case says that it stays, the checkpoint is moved
+    into another folder in between, and no other file with it.
     """
     unbroken_job, unbroken = never_stopped(case)
     folder = pathlib.Path("processes").absolute()
@@ -555,7 +555,8 @@ def resumed(train, case):
             start(path, seed, begins_at, None)
         survived += how == "returned" and stop < unbroken["steps"]
         begins_at = stop
-        path = moved(path, folder / str(number + 1))
+        if not case.get("stays"):
+            path = moved(path, folder / str(number + 1))
     if case.get("perturb"):
         perturb(path, case["perturb"])
     seed = case["seed"] if not case["stops"] else case["seed"] + 77

@@ -209,7 +209,7 @@ line_chart(
     moved,
     title="A state dict follows the live model",
     xlabel="epochs since the snapshot",
-    ylabel="distance from its weights then",
+    ylabel="distance moved (norm)",
 )
 
 # %% [markdown]
@@ -392,7 +392,8 @@ def resume_figure(stop=8, optimizer=True, scheduler=False, random_states=True):
     axes.plot(range(1, 21), losses_at_once, label="never stopped")
     axes.plot(range(1, 21), losses, "--", label="stopped and resumed")
     axes.axvline(stop + 0.5, color="0.7", linewidth=1)
-    axes.set(xlabel="epoch", ylabel="training loss (nats)", yscale="log")
+    axes.set(xlabel="epoch", ylabel="training loss (nats)")
+    axes.set(xticks=range(0, 21, 4), ylim=(0, None))
     axes.set_title("Resumed, the run is the same to the last bit")
     if apart:
         axes.set_title(f"Resumed, the weights end up to {apart:.2g} apart")
@@ -410,9 +411,9 @@ explore(
 
 # %% [markdown]
 r"""
-Switch the scheduler on: the difference is exactly 0. Switch the optimizer off: the loss
-jumps, because AdamW's first step after the restart is as large as its first step ever.
-Without the random states the loss looks fine, and the run is another one.
+Switch the scheduler on: the difference is exactly 0. Switch the optimizer off: for an epoch
+or two the loss is higher, because AdamW begins again with empty moments. Without the random
+states the loss looks fine, and the run is another one.
 
 ### The learning rate after a restart
 
@@ -492,7 +493,7 @@ def rates_figure(schedule="OneCycleLR", way=WAYS[2]):
     axes.plot(places, rates(schedule), "o-", label="never stopped")
     axes.plot(places, rates(schedule, way), "s--", label="resumed")
     axes.axvline(5.5, color="0.7", linewidth=1)
-    axes.set(xlabel="step", ylabel="learning rate")
+    axes.set(xlabel="step", ylabel="learning rate", xticks=places)
     same = "goes on as planned" if agree(schedule, way) else "is off the plan"
     axes.set_title(f"{schedule}: the rate {same}\n({way})")
     axes.legend()
