@@ -12,6 +12,7 @@ import contextlib
 import functools
 import io
 import secrets
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,12 +48,16 @@ class LocalProber:
     def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
         """Runs a probe; a case and an answer travel as they would between
         processes, so that both routes see the same data."""
-        record = run_probe(
-            self.probes[probe],
-            self.namespace,
-            plain.decode(*plain.encode(case)),
-            _is_learners_file,
-        )
+        with (
+            tempfile.TemporaryDirectory(prefix="probe-") as folder,
+            contextlib.chdir(folder),  # what a probe writes stays nowhere
+        ):
+            record = run_probe(
+                self.probes[probe],
+                self.namespace,
+                plain.decode(*plain.encode(case)),
+                _is_learners_file,
+            )
         data = plain.decode(*plain.encode(record.pop("data")))
         return read_record(record, data)
 
