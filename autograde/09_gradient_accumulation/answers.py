@@ -3343,7 +3343,7 @@ def repair_with_two_groups_if_they_fit(model):
                 new.weight.copy_(model.weight)
                 new.bias.copy_(model.bias)
         return new
-    model = copy.copy(model) if False else copy.deepcopy(model)
+    model = copy.deepcopy(model)
     for name, child in model.named_children():
         model._modules[name] = repair_with_two_groups_if_they_fit(child)
     return model
@@ -3489,8 +3489,7 @@ def repair_by_eval(model):
     for layer in model.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             layer.eval()
-            layer.weight.requires_grad_(True) if layer.affine else None
-    return model
+        return model
 
 
 @wrong(
@@ -4067,6 +4066,21 @@ def repair_per_micro_batch(model):
         return Norm()
 
     return visit(copy.deepcopy(model))
+
+
+@accepted("without_batch_norm")
+def repair_with_groups_that_divide(model):
+    new = copy.deepcopy(nn.Sequential(model))
+    for name, layer in list(new.named_modules()):
+        if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)):
+            groups = math.gcd(4, layer.num_features)
+            norm = nn.GroupNorm(
+                groups, layer.num_features, layer.eps, layer.affine
+            )
+            norm.weight, norm.bias = layer.weight, layer.bias
+            parent, _, child = name.rpartition(".")
+            setattr(new.get_submodule(parent), child, norm)
+    return new[0]
 
 
 @accepted("without_batch_norm")

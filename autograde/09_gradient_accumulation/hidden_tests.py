@@ -788,7 +788,7 @@ INPUT_SHAPES = {
     "nested": (4, 4),
     "alone": (),
 }
-NUM_SAMPLES = 8
+BATCH_SIZE = 8
 
 
 def model(
@@ -803,12 +803,10 @@ def model(
 ) -> Case:
     """What a model with batch norms is like, a batch for it, and inputs for its
     norms, each sample with an offset and a scale of its own."""
-    inputs = draw.normal(
-        NUM_SAMPLES, channels, *INPUT_SHAPES[kind], dtype=DOUBLE
-    )
+    inputs = draw.normal(24, channels, *INPUT_SHAPES[kind], dtype=DOUBLE)
     ones = (1,) * (inputs.dim() - 1)
-    scale = draw.uniform(NUM_SAMPLES, *ones, low=2.0, high=6.0, dtype=DOUBLE)
-    offset = draw.normal(NUM_SAMPLES, *ones, std=8.0, dtype=DOUBLE)
+    scale = draw.uniform(24, *ones, low=2.0, high=6.0, dtype=DOUBLE)
+    offset = draw.normal(24, *ones, std=8.0, dtype=DOUBLE)
     return {
         "kind": kind,
         "channels": channels,
@@ -817,10 +815,10 @@ def model(
         "dtype": dtype,
         "measured": measured,
         "inputs": scale * inputs + offset,
-        "X": draw.normal(NUM_SAMPLES, 150, dtype=DOUBLE)[
+        "X": draw.normal(BATCH_SIZE, 150, dtype=DOUBLE)[
             :, : FEATURES.get(kind, channels)
         ].contiguous(),
-        "y": draw.integers(0, 3, NUM_SAMPLES),
+        "y": draw.integers(0, 3, BATCH_SIZE),
         "scale": draw.uniform(channels, low=0.5, high=2.0, dtype=DOUBLE),
         "shift": draw.normal(channels, dtype=DOUBLE),
         "start": draw.normal(2500, dtype=DOUBLE),
@@ -856,7 +854,8 @@ def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
             return "A sample does not have variance 1 before weight and bias."
         given = given - given.mean(1, keepdim=True)
         along = (flat * given).mean(1) / given.pow(2).mean(1).sqrt()
-        if float(along.mean()) < 0.4:
+        # Groups of two numbers reach 0.56; what belongs to other inputs, 0.
+        if float(along.mean()) < 0.35:
             return "What a replacement gives does not follow from its input."
     return None
 
