@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from course_grader.grading.pool import Outcome
 
 console = Console(highlight=False)
+errors = Console(highlight=False, stderr=True)
 
 
 def progress_bar() -> Progress:
@@ -133,8 +134,11 @@ def lab(course: Course, args: argparse.Namespace) -> int:
         lab_command,
         lab_environment,
     )
-    from course_grader.needs import free_port, need_program
+    from course_grader.needs import free_port, need_port, need_program
 
+    taken = need_port(args.port) if args.port else None
+    if taken:
+        raise CourseError(taken)
     for name in fill_work(course):
         console.print(f"work/{name} is new.")
     if sys.platform != "win32":
@@ -206,6 +210,9 @@ def grade(course: Course, args: argparse.Namespace) -> int:
         return _grade_class(course, args, name, seed)
     if args.to is None:
         raise CourseError("Say with --to where the results go.")
+    from course_grader.classroom.folder import results_folder
+
+    results_folder(args.to, args.source)
     if args.source.is_file():
         return _grade_file(course, args, name, seed)
     return _grade_folder(course, args, name, seed)
@@ -472,6 +479,10 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     return 0
 
 
+_CHAPTER = "a chapter's name or number"
+_CHAPTERS = "names or numbers; all chapters if none is given"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="course", description=__doc__)
     parser.add_argument(
@@ -482,35 +493,58 @@ def _parser() -> argparse.ArgumentParser:
     def command(
         name: str, run: Callable[[Course, argparse.Namespace], int]
     ) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=run.__doc__)
+        sub = commands.add_parser(
+            name, help=run.__doc__, description=run.__doc__
+        )
         sub.set_defaults(run=run)
         return sub
 
     one = command("build", build)
-    one.add_argument("chapters", nargs="*")
+    one.add_argument("chapters", nargs="*", help=_CHAPTERS)
     one.add_argument("--check", action="store_true", help="write nothing")
     one = command("try", try_exercise)
-    one.add_argument("chapter")
+    one.add_argument("chapter", help=_CHAPTER)
     one.add_argument("exercise", nargs="?", help="id, or how it begins")
-    one.add_argument("--seeds", type=int, default=1)
+    one.add_argument(
+        "--seeds", type=int, default=1, help="how many seeds; 1 if not given"
+    )
     one.add_argument(
         "--both", action="store_true", help="the in-process judge too"
     )
-    one.add_argument("-v", "--verbose", action="store_true")
+    one.add_argument(
+        "-v", "--verbose", action="store_true", help="every answer and check"
+    )
     one = command("publish", publish)
-    one.add_argument("folder", type=Path)
-    one.add_argument("--address", help="where the kit will be found")
+    one.add_argument("folder", type=Path, help="empty, or an earlier kit")
+    one.add_argument(
+        "--address", help="https:// or file://, where the kit will be found"
+    )
     one = command("lab", lab)
-    one.add_argument("--port", type=int)
-    one.add_argument("--no-browser", dest="browser", action="store_false")
+    one.add_argument("--port", type=int, help="the first free one from 8888")
+    one.add_argument(
+        "--no-browser",
+        dest="browser",
+        action="store_false",
+        help="print the address only",
+    )
     one = command("release", release)
-    one.add_argument("chapters", nargs="*")
+    one.add_argument("chapters", nargs="*", help=_CHAPTERS)
     one = command("collect", collect)
-    one.add_argument("chapter", nargs="?")
-    one.add_argument("--zip", type=Path, nargs="+", metavar="FILE")
-    one.add_argument("--add-students", action="store_true")
+    one.add_argument("chapter", nargs="?", help=_CHAPTER)
+    one.add_argument(
+        "--zip",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="archives or folders downloaded from an LMS",
+    )
+    one.add_argument(
+        "--add-students",
+        action="store_true",
+        help="collect from those who are not on the roster, too",
+    )
     one = command("grade", grade)
-    one.add_argument("chapter")
+    one.add_argument("chapter", help=_CHAPTER)
     one.add_argument(
         "--from",
         dest="source",
@@ -518,10 +552,16 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="a folder of STUDENT/*.ipynb, or one notebook",
     )
-    one.add_argument("--to", type=Path, metavar="DIR")
+    one.add_argument(
+        "--to", type=Path, metavar="DIR", help="where --from's results go"
+    )
     one.add_argument("--seed", type=int, help="of the hidden cases")
-    one.add_argument("--workers", type=int)
-    one.add_argument("--all-cells", action="store_true")
+    one.add_argument(
+        "--workers", type=int, help="processes; one per processor if not given"
+    )
+    one.add_argument(
+        "--all-cells", action="store_true", help="run reading cells, too"
+    )
     one.add_argument(
         "--again", action="store_true", help="what is graded already, too"
     )
@@ -534,16 +574,20 @@ def _parser() -> argparse.ArgumentParser:
         "--yes", action="store_true", help="write changed marks unasked"
     )
     one = command("feedback", feedback)
-    one.add_argument("chapter")
+    one.add_argument("chapter", help=_CHAPTER)
     one = command("report", report)
-    one.add_argument("chapter")
-    one.add_argument("--to", type=Path, metavar="FILE")
+    one.add_argument("chapter", help=_CHAPTER)
+    one.add_argument(
+        "--to", type=Path, metavar="FILE", help="the file to write"
+    )
     one = command("export", export)
-    one.add_argument("chapters", nargs="*")
-    one.add_argument("--to", type=Path, metavar="FILE")
+    one.add_argument("chapters", nargs="*", help=_CHAPTERS)
+    one.add_argument(
+        "--to", type=Path, metavar="FILE", help="the file to write"
+    )
     command("status", status)
     one = command("demo", demo)
-    one.add_argument("chapter", nargs="?", default="03")
+    one.add_argument("chapter", nargs="?", default="03", help=_CHAPTER)
     return parser
 
 
@@ -553,7 +597,7 @@ def main() -> None:
     try:
         sys.exit(args.run(find_course(args.course), args))
     except CourseError as error:
-        console.print(f"course: {error}", style="bold red", markup=False)
+        errors.print(f"course: {error}", style="bold red", markup=False)
         sys.exit(2)
 
 

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 
+from course_grader.classroom.collect_names import is_notebook
+from course_grader.classroom.collect_tree import (
+    LeftOut,
+    Limits,
+    printable,
+    safe_files,
+)
 from course_grader.course import CourseError
 from course_grader.feedback import page
+from course_grader.grading.notebook_file import MAX_FILE_BYTES
 from course_grader.grading.pool import Job, Outcome
 from course_grader.judge.report import SubmissionReport
 
+_LIMITS = Limits(
+    max_file_bytes=MAX_FILE_BYTES, max_total_bytes=2 * MAX_FILE_BYTES
+)
 
-def jobs_in(folder: Path) -> tuple[list[Job], dict[str, str]]:
+
+def jobs_in(
+    folder: Path, limits: Limits = _LIMITS
+) -> tuple[list[Job], dict[str, str]]:
     """The submissions in a folder of `STUDENT/*.ipynb`.
+
+    No link is followed, and nothing but a regular file is opened. Hidden
+    entries, and files of the folder itself that are no notebooks, are nobody's.
+
+    Args:
+        folder: where the students' folders are.
+        limits: how much of one student's folder is read.
 
     Returns:
         (jobs, refused): refused maps a student to one sentence.
@@ -25,28 +45,27 @@ def jobs_in(folder: Path) -> tuple[list[Job], dict[str, str]]:
         CourseError: the folder is missing or holds nothing.
     """
     if not folder.is_dir():
-        raise CourseError(f"There is no folder {folder}.")
+        raise CourseError(f"There is no file or folder {folder}.")
     jobs, refused = [], {}
-    for student in sorted(folder.iterdir()):
-        if student.is_symlink() or not student.is_dir():
+    for path in sorted(folder.iterdir()):
+        student = path.name if path.name.isprintable() else printable(path.name)
+        if path.name.startswith("."):
             continue
-        found = sorted(student.glob("*.ipynb"))
-        regular = [one for one in found if stat.S_ISREG(one.lstat().st_mode)]
-        if len(regular) == 1:
-            jobs.append(Job(student.name, regular[0].read_bytes()))
-        elif found and not regular:
-            refused[student.name] = (
-                f"{found[0].name} is a link or no regular file; hand in the "
-                "notebook file itself."
+        if path.is_symlink():
+            refused[student] = (
+                "This is a symbolic link: give the student's folder itself."
             )
-        elif regular:
-            refused[student.name] = (
-                "There are several notebooks: "
-                + ", ".join(one.name for one in regular)
-                + ". Hand in one."
+        elif path.is_dir():
+            read = _notebook_in(path, limits)
+            if isinstance(read, bytes):
+                jobs.append(Job(student, read))
+            else:
+                refused[student] = read
+        elif is_notebook(path.name):
+            refused[student] = (
+                "This notebook lies in no student's folder: put it into a "
+                "folder that is called like the student."
             )
-        else:
-            refused[student.name] = "There is no notebook."
     if not jobs and not refused:
         raise CourseError(
             f"{folder} holds no STUDENT/*.ipynb: give the folder that holds "
@@ -55,15 +74,66 @@ def jobs_in(folder: Path) -> tuple[list[Job], dict[str, str]]:
     return jobs, refused
 
 
+def _notebook_in(folder: Path, limits: Limits) -> bytes | str:
+    """The student's notebook, or a sentence on why there is none to grade."""
+    found: dict[str, bytes] = {}
+    objections: list[str] = []
+
+    def skip(name: str, is_folder: bool) -> bool:
+        if is_folder and is_notebook(name):
+            objections.append(f"{printable(name)} is a folder")
+        return is_folder or not is_notebook(name)
+
+    try:
+        for one in safe_files(folder, limits, skip=skip):
+            name = printable(one.parts[-1]) if one.parts else "the folder"
+            if isinstance(one, LeftOut):
+                objections.append(f"{name} is not read ({one.why})")
+            else:
+                found[name] = one.file.read(one.size_bytes)
+    except OSError as error:
+        return f"The folder cannot be read: {error.strerror}."
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        names = ", ".join(found)
+        return f"There are several notebooks, {names}: hand in one."
+    if objections:
+        return (
+            f"There is no notebook to grade: {', '.join(objections)}. Hand in "
+            "the notebook file itself."
+        )
+    return "There is no notebook: hand in the chapter's .ipynb file."
+
+
+def results_folder(to: Path, source: Path) -> Path:
+    """Makes the folder for the results.
+
+    Raises:
+        CourseError: it cannot be made, or lies among the submissions.
+    """
+    if to.resolve().is_relative_to(source.resolve()):
+        raise CourseError(
+            f"{to} lies among the submissions: name another folder with --to."
+        )
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CourseError(
+            f"The folder {to} cannot be made: {error.strerror}."
+        ) from error
+    return to
+
+
 def write_results(
     to: Path, outcomes: Iterator[Outcome], refused: dict[str, str]
 ) -> Iterator[Outcome]:
-    """Writes `scores.json`, `details.json` and `feedback/STUDENT/*.html`.
+    """Writes `scores.json`, `details.json` and `feedback/STUDENT/*.html` into
+    a folder that exists.
 
     Yields each outcome after its page is written; the two files are complete
     when the last one has come.
     """
-    to.mkdir(parents=True, exist_ok=True)
     scores: dict[str, float] = dict.fromkeys(refused, 0.0)
     details: dict[str, object] = {
         student: {"refused": why} for student, why in refused.items()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,6 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from course_grader.chapter.build import build_chapter
-from course_grader.chapter.notebook import write
 from course_grader.course import Course, CourseError
 
 
@@ -55,12 +55,21 @@ def open_classroom(course: Course) -> Classroom:
             "stand there. `git checkout autograde/nbgrader_config.py` brings "
             "it back."
         )
+    _put_on_path(Path(sys.executable).parent)
     config = PyFileConfigLoader(path.name, path=str(path.parent)).load_config()
     quiet = logging.getLogger("course.nbgrader")
     quiet.propagate = False
     quiet.addHandler(logging.NullHandler())
     api = NbGraderAPI(config=config)
     return Classroom(course, config, api)
+
+
+def _put_on_path(scripts: Path) -> None:
+    """nbgrader calls `alembic` by its name, and a `course` that was started by
+    its path has no activated environment."""
+    known = os.environ.get("PATH", os.defpath)
+    if str(scripts) not in known.split(os.pathsep):
+        os.environ["PATH"] = f"{scripts}{os.pathsep}{known}"
 
 
 def succeed(answer: dict[str, Any], doing: str) -> None:
@@ -82,6 +91,10 @@ def release(classroom: Classroom, chapter: str) -> None:
     Raises:
         CourseError: the chapter is refused, or nbgrader fails.
     """
+    # here, for they import torch, and most commands need neither
+    from course_grader.chapter.build import build_chapter
+    from course_grader.chapter.notebook import write
+
     course = classroom.course
     _, source, _ = build_chapter(course, chapter)
     path = classroom.folder("source", ".", chapter) / f"{chapter}.ipynb"
