@@ -8,6 +8,7 @@ autograd refuses to run in a fork once a GPU's threads have been started.
 
 import copy
 import errno
+import functools
 import io
 import os
 import pathlib
@@ -17,6 +18,7 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 import zipfile
 from collections import OrderedDict
 
@@ -72,6 +74,24 @@ def value_from_child(function):
 # save_checkpoint, load_checkpoint
 
 
+def with_a_temporary_folder(probe):
+    """A probe that finds its temporary folder on the file system of its files,
+    as on most machines; `on_its_own_file_system` is about the others."""
+
+    @functools.wraps(probe)
+    def probed(save_checkpoint, load_checkpoint, case):
+        usual = tempfile.tempdir
+        tempfile.tempdir = os.path.abspath("temporary")
+        os.makedirs(tempfile.tempdir, exist_ok=True)
+        try:
+            return probe(save_checkpoint, load_checkpoint, case)
+        finally:
+            shutil.rmtree(tempfile.tempdir, ignore_errors=True)
+            tempfile.tempdir = usual
+
+    return probed
+
+
 def two_runs(case):
     """A model with its optimizer after two steps, and after three."""
     runs = []
@@ -100,6 +120,7 @@ def contents(loaded):
     }
 
 
+@with_a_temporary_folder
 def round_trip(save_checkpoint, load_checkpoint, case):
     """Saves, and reads in another process: by the learner's function and by
     `torch.load` with its defaults."""
@@ -122,6 +143,7 @@ def default_load(path):
         return False
 
 
+@with_a_temporary_folder
 def through_a_buffer(save_checkpoint, load_checkpoint, case):
     """The same with a file object in the place of a path."""
     model, optimizer, step = two_runs(case)[0]
@@ -154,6 +176,7 @@ def a_place(case):
     return place if case["as_path"] else str(place)
 
 
+@with_a_temporary_folder
 def cut_off(save_checkpoint, load_checkpoint, case):
     """Saves one checkpoint, then the next in another process whose files may not
     grow beyond a limit, and reads here what is there.
@@ -200,6 +223,7 @@ def what_is_there(load_checkpoint, path):
 FILE_EVENTS = ("open", "os.rename", "os.remove", "os.link", "os.truncate")
 
 
+@with_a_temporary_folder
 def killed_in_between(save_checkpoint, load_checkpoint, case):
     """Saves one checkpoint and then the next, in a process that is killed right
     before its first file operation; again, killed before its second, and so on
@@ -257,6 +281,7 @@ def in_folder(arguments, folder):
     )
 
 
+@with_a_temporary_folder
 def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
     """Saves where every other folder lies on another file system: a file cannot
     be moved in from there, only copied."""
@@ -287,6 +312,7 @@ def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
     return {"found": found, "how": how, "written_into": before != after}
 
 
+@with_a_temporary_folder
 def what_is_left(save_checkpoint, load_checkpoint, case):
     """Saves twice; the second time beside what a killed process left behind."""
     (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
@@ -308,6 +334,7 @@ def what_is_left(save_checkpoint, load_checkpoint, case):
     return {"files": after_one, "found": what_is_there(load_checkpoint, path)}
 
 
+@with_a_temporary_folder
 def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
     """Loads a file that somebody else wrote: with code in it, if the case says so."""
     model, optimizer, step = two_runs(case)[0]
@@ -324,6 +351,7 @@ def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
     return contents(load_checkpoint(path))
 
 
+@with_a_temporary_folder
 def elsewhere(save_checkpoint, load_checkpoint, case):
     """Loads with a `map_location`; the file may come from a machine with a GPU."""
     model, optimizer, step = two_runs(case)[0]
