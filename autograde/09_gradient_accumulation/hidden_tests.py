@@ -850,7 +850,8 @@ def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
         square = (flat**2).mean(1)
         if float(flat.mean(1).abs().max()) > 0.02:
             return "A sample does not have mean 0 before weight and bias."
-        if float((square - 1).abs().max()) > 0.05:
+        # The median: two numbers in a group may be so near that eps shows.
+        if float((square - 1).abs().median()) > 0.02:
             return "A sample does not have variance 1 before weight and bias."
         given = given - given.mean(1, keepdim=True)
         along = (flat * given).mean(1) / given.pow(2).mean(1).sqrt()
