@@ -44,14 +44,13 @@ class LocalProber:
     ) -> None:
         self.probes = load_probes(probes_source)
         self.namespace = namespace
+        # what probes write stays nowhere; it goes with the prober
+        self.folder = tempfile.TemporaryDirectory(prefix="probes-")
 
     def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
         """Runs a probe; a case and an answer travel as they would between
         processes, so that both routes see the same data."""
-        with (
-            tempfile.TemporaryDirectory(prefix="probe-") as folder,
-            contextlib.chdir(folder),  # what a probe writes stays nowhere
-        ):
+        with contextlib.chdir(self.folder.name):
             record = run_probe(
                 self.probes[probe],
                 self.namespace,

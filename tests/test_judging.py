@@ -1,0 +1,73 @@
+"""Judging: cases hang on the seed and on the check alone; words hold no values."""
+
+from __future__ import annotations
+
+import torch
+
+from course_grader.chapter.grading import load_grading
+from course_grader.course import Course
+from course_grader.judge.judging import draw_cases
+from course_grader.judge.kernels import WarmProcess
+from course_grader.judge.reference import reference_expectations
+from course_grader.judge.trial import replayed_checks, try_bank
+
+
+def test_every_seed_draws_other_cases(mini: Course) -> None:
+    grading = load_grading(mini, "03_mini")
+    drawn = [draw_cases(grading, seed) for seed in (0, 1, 2, 2**31 - 1)]
+
+    for name in drawn[0]:
+        first = [cases[name][0]["x"] for cases in drawn]
+        for i, one in enumerate(first):
+            assert not any(torch.equal(one, other) for other in first[:i])
+
+
+def test_cases_stay_when_another_check_goes(mini: Course) -> None:
+    before = draw_cases(load_grading(mini, "03_mini"), 5)["averages"]
+    path = mini.autograde / "03_mini" / "hidden_tests.py"
+    path.write_text(path.read_text().replace("def keeps", "def renamed"))
+    answers = mini.autograde / "03_mini" / "answers.py"
+    answers.write_text(answers.read_text().replace(".keeps", ".renamed"))
+
+    after = draw_cases(load_grading(mini, "03_mini"), 5)["averages"]
+
+    assert torch.equal(before[0]["x"], after[0]["x"])
+
+
+def test_the_bank_of_the_small_course_is_judged_as_it_must_be(
+    mini: Course, warm: WarmProcess
+) -> None:
+    trials = list(
+        try_bank(warm, load_grading(mini, "03_mini"), (1, 2), both_judges=True)
+    )
+
+    assert len(trials) == 12
+    assert [one.complaints for one in trials] == [()] * 12
+
+
+def test_a_bank_that_is_wrong_about_itself_is_told(
+    mini: Course, warm: WarmProcess
+) -> None:
+    """The bank test can fail: right answers called wrong, wrong called right."""
+    path = mini.autograde / "03_mini" / "answers.py"
+    text = path.read_text()
+    path.write_text(
+        text.replace("return x.mean().item()", "return x.sum().item()")
+        .replace("return x.sum().item()\n", "return x.mean().item()\n", 2)
+        .replace("return x.mean().item()", "return x.sum().item()", 1)
+    )
+
+    trials = list(try_bank(warm, load_grading(mini, "03_mini"), (1,), ["mean"]))
+
+    assert [bool(one.complaints) for one in trials] == [True, True]
+
+
+def test_recorded_answers_pass_on_their_own_seed_only(
+    mini: Course, warm: WarmProcess
+) -> None:
+    grading = load_grading(mini, "03_mini")
+    one = reference_expectations(warm, grading, 1)
+    two = reference_expectations(warm, grading, 2)
+
+    assert replayed_checks(grading, one, two) == []
+    assert len(replayed_checks(grading, one, one)) == len(grading.checks)
