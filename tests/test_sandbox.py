@@ -25,7 +25,7 @@ from course_grader.grading.submission import (
     grade_submission,
     prepare,
 )
-from course_grader.judge import sandbox
+from course_grader.judge import kernels, sandbox
 from course_grader.judge.kernels import CellRun, WarmProcess
 from course_grader.judge.report import Verdict
 from course_grader.kernel.limits import Limits, worst_case
@@ -584,6 +584,48 @@ def test_a_flood_of_output_is_cut(
 
 
 @needs_sandbox
+def test_a_stopped_process_does_not_keep_the_judge_waiting(
+    warm: WarmProcess, monkeypatch: pytest.MonkeyPatch, honest_after: None
+) -> None:
+    monkeypatch.setattr(kernels, "ANSWER_TIMEOUT_S", 1)
+    with warm.kernel() as kernel:
+        kernel.run_cell(
+            "import os, signal, time\n"
+            "if os.fork() == 0:\n"
+            "    while True:  # soon after the cell has answered\n"
+            "        time.sleep(0.3)\n"
+            "        os.kill(2, signal.SIGSTOP)\n"
+            "time.sleep(0)",
+            "a",
+        )
+        died = kernel.run_cell("x = '" + "x" * 10**7 + "'", "b", 1).died
+
+    assert died is not None
+
+
+@needs_sandbox
+def test_outputs_that_no_cell_can_have_are_cut(warm: WarmProcess) -> None:
+    forged = (
+        "import builtins, json\n"
+        "from course_grader.kernel.channel import Channel\n"
+        "send = Channel.send\n"
+        "def flood(self, header, blob=b''):\n"
+        "    one = {'output_type': 'stream', 'name': 'stdout',"
+        " 'text': 'x' * 10**6}\n"
+        "    figure = {'output_type': 'display_data',"
+        " 'data': {'text/html': 'x' * 5 * 10**6}}\n"
+        "    send(self, {'outputs': [one] * 5 + [figure], 'ok': True})\n"
+        "Channel.send = flood"
+    )
+    with warm.kernel() as kernel:
+        run = kernel.run_cell(forged, "a")
+
+    assert run.ok
+    assert len(run.outputs) == 6
+    assert all(len(str(one)) < 3 * 10**5 for one in run.outputs)
+
+
+@needs_sandbox
 def test_a_fork_bomb_costs_its_own_submission_alone(
     course: Course, warm: WarmProcess, prepared: Prepared, honest_after: None
 ) -> None:
@@ -852,6 +894,20 @@ def test_a_machine_that_allows_no_namespaces_is_named(
     assert why is not None
     assert "bwrap: not allowed here" in why
     assert "docs/sandbox.md" in why
+
+
+def test_an_environment_that_holds_the_course_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(ROOT))
+    monkeypatch.setattr(sandbox, "need_program", lambda name: None)
+    sandbox.missing.cache_clear()
+
+    why = sandbox.missing()
+    sandbox.missing.cache_clear()
+
+    assert why is not None
+    assert "has this project inside" in why
 
 
 def test_the_worst_case_is_said_in_words() -> None:

@@ -10,6 +10,7 @@ import array
 import contextlib
 import json
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,12 +27,15 @@ from course_grader.kernel.channel import (
     ChannelClosed,
     DeadlinePassed,
 )
-from course_grader.kernel.limits import Limits
+from course_grader.kernel.limits import CUT_HERE, Limits
 
 START_TIMEOUT_S = 180.0
 """The first start on a slow disk imports torch cold."""
 ANSWER_TIMEOUT_S = 20.0
 """For requests that run no learner code but wait behind it."""
+
+MAX_FRAMES = 1000
+"""Of one traceback."""
 
 
 class GraderBroken(RuntimeError):
@@ -81,6 +85,16 @@ class ProbeRun:
     out_of_memory: bool = False
     where: tuple[str, int] | None = None
     died: Died | None = None
+
+
+def _connection() -> tuple[socket.socket, socket.socket]:
+    """The judge's end and a learner's. Who does not read is taken for gone: a
+    stopped process must not keep the judge waiting to be heard."""
+    mine, theirs = socket.socketpair()
+    if sys.platform == "linux":
+        timeout = struct.pack("ll", int(ANSWER_TIMEOUT_S), 0)
+        mine.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
+    return mine, theirs
 
 
 _OVER = {
@@ -170,7 +184,7 @@ class WarmProcess:
     def kernel(self) -> Kernel:
         """A fresh learner process."""
         self._wait_until_ready()
-        mine, theirs = socket.socketpair()
+        mine, theirs = _connection()
         with theirs:
             _send_with_fd(self.channel.socket, {"op": "start"}, theirs.fileno())
         answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
@@ -237,7 +251,8 @@ class Kernel:
                 {"op": "cell", "source": source, "id": cell_id},
             )
             answer, _ = self.channel.receive(timeout_s)
-            return CellRun(_outputs(answer.get("outputs")), bool(answer["ok"]))
+            outputs = _outputs(answer.get("outputs"), self.warm.limits)
+            return CellRun(outputs, bool(answer["ok"]))
         except DeadlinePassed:
             self._end(
                 Died(
@@ -252,7 +267,7 @@ class Kernel:
     @contextlib.contextmanager
     def probing(self, probes_source: str) -> Iterator[Probing]:
         """A fork of this process as it stands, for the probes of one exercise."""
-        mine, theirs = socket.socketpair()
+        mine, theirs = _connection()
         channel = Channel(mine)
         pid = None
         try:
@@ -398,10 +413,11 @@ def _strings(value: Any) -> tuple[str, ...]:
     return tuple(one[:120] for one in value[:50] if isinstance(one, str))
 
 
-def _outputs(value: Any) -> list[dict[str, Any]]:
-    """Outputs in nbformat's terms, whatever was sent."""
+def _outputs(value: Any, limits: Limits) -> list[dict[str, Any]]:
+    """Outputs in nbformat's terms, whatever was sent and however much."""
     kept: list[dict[str, Any]] = []
-    for one in value if isinstance(value, list) else []:
+    chars = limits.output_chars + len(CUT_HERE)
+    for one in value[: limits.outputs] if isinstance(value, list) else []:
         match one:
             case {
                 "output_type": "stream",
@@ -410,7 +426,11 @@ def _outputs(value: Any) -> list[dict[str, Any]]:
             }:
                 name = name if name in ("stdout", "stderr") else "stdout"
                 kept.append(
-                    {"output_type": "stream", "name": name, "text": text}
+                    {
+                        "output_type": "stream",
+                        "name": name,
+                        "text": text[:chars],
+                    }
                 )
             case {
                 "output_type": "error",
@@ -421,9 +441,11 @@ def _outputs(value: Any) -> list[dict[str, Any]]:
                 kept.append(
                     {
                         "output_type": "error",
-                        "ename": ename,
-                        "evalue": evalue,
-                        "traceback": [str(line) for line in lines],
+                        "ename": ename[:chars],
+                        "evalue": evalue[:chars],
+                        "traceback": [
+                            str(line)[:chars] for line in lines[:MAX_FRAMES]
+                        ],
                     }
                 )
             case {
@@ -433,7 +455,9 @@ def _outputs(value: Any) -> list[dict[str, Any]]:
                 output = {
                     "output_type": kind,
                     "data": {
-                        str(k): v for k, v in data.items() if isinstance(v, str)
+                        str(k): v
+                        for k, v in data.items()
+                        if isinstance(v, str) and len(v) <= limits.figure_chars
                     },
                     "metadata": {},
                 }

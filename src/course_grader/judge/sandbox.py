@@ -122,11 +122,13 @@ def command(
     """
     inside = [*_call(RUNTIME, f"kernel.{call}"), *arguments]
     binds = _binds(runtime, limits)
+    program = shutil.which("bwrap") or "bwrap"
     if os.geteuid() != 0:
-        return [*_bubblewrap(binds), *inside]
+        return [*_bubblewrap(program, binds), *inside]
     return [
         *_call(_SOURCE, "judge.sandbox.main"),
         json.dumps([[one.source, one.inside, one.device] for one in binds]),
+        program,
         *inside,
     ]
 
@@ -155,14 +157,15 @@ def _binds(runtime: Runtime, limits: Limits) -> list[Bind]:
         source: str, where: str | None = None, device: bool = False
     ) -> None:
         where = source if where is None else where
-        if os.path.exists(source) and not os.path.islink(where):
+        if os.path.exists(source):
             inside[where] = Bind(os.path.realpath(source), where, device)
 
     for folder in ("/usr", "/usr/local"):
         for name in _OF_USR:
             see(f"{folder}/{name}")
     for name in _SYSTEM_FOLDERS:
-        see(f"/{name}")
+        if not os.path.islink(f"/{name}"):
+            see(f"/{name}")
     for name in _FROM_ETC:
         see(f"/etc/{name}")
     for store in _STORES:
@@ -181,9 +184,9 @@ def _binds(runtime: Runtime, limits: Limits) -> list[Bind]:
     return sorted(inside.values(), key=lambda one: one.inside.count("/"))
 
 
-def _bubblewrap(binds: list[Bind]) -> list[str]:
+def _bubblewrap(program: str, binds: list[Bind]) -> list[str]:
     arguments = [
-        "bwrap",
+        program,
         "--unshare-all",
         "--die-with-parent",
         # to itself it is root, so that it may put learners into their rooms:
@@ -230,6 +233,12 @@ def _bubblewrap(binds: list[Bind]) -> list[str]:
     ]
 
 
+def _holds_course(prefix: Path) -> bool:
+    """Whether the project, not merely its installed package, is in there."""
+    source = Path(_SOURCE).resolve()
+    return source.is_relative_to(prefix) and source.name != "site-packages"
+
+
 @functools.cache
 def missing() -> str | None:
     """Why other people's notebooks cannot be graded here, and how to change
@@ -243,6 +252,13 @@ def missing() -> str | None:
             "people's notebooks cannot be graded on this machine: grade on "
             "another one."
         )
+    for prefix in (sys.prefix, sys.base_prefix):
+        if _holds_course(Path(prefix).resolve()):
+            return (
+                f"The Python environment {prefix} has this project inside, "
+                "and submissions see the environment: make one in a folder of "
+                "its own, with `make lab`."
+            )
     runtime = Runtime()
     limits = Limits()
     try:
@@ -289,7 +305,8 @@ def require_sandbox(way_around: str) -> None:
 
 def main() -> None:
     """Becomes bubblewrap as nobody: binds what root alone may reach where
-    everybody may, gives up root, and runs the command in argv[2:]."""
+    everybody may, gives up root, and is bubblewrap (argv[2]) with the command
+    in argv[3:]."""
     binds = [Bind(*one) for one in json.loads(sys.argv[1])]
     call = isolation.call
     call("a mount namespace", "unshare", _CLONE_NEWNS)
@@ -312,7 +329,7 @@ def main() -> None:
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
     os.chdir("/")
-    arguments = [*_bubblewrap(staged), *sys.argv[2:]]
+    arguments = [*_bubblewrap(sys.argv[2], staged), *sys.argv[3:]]
     os.execvp(arguments[0], arguments)
 
 

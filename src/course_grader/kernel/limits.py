@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 GIB = 2**30
+CUT_HERE = "\n[output cut here: too long]\n"
+"""Where a cell wrote more than it may."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Limits:
         disk_bytes: * its folder and /tmp together; they are held in memory.
         files: * number of files and folders in them.
         shm_bytes: * /dev/shm, held in memory.
+        outputs: outputs of one cell.
+        output_chars: text of one cell's streams, and of one other output.
+        figure_chars: a figure or a page of HTML, as notebooks hold it.
         gpu: * lets NVIDIA devices through.
     """
 
@@ -46,6 +51,9 @@ class Limits:
     disk_bytes: int = 512 * 2**20
     files: int = 20_000
     shm_bytes: int = 512 * 2**20
+    outputs: int = 100
+    output_chars: int = 200_000
+    figure_chars: int = 4_000_000
     gpu: bool = False
 
     def to_json(self) -> dict[str, float]:

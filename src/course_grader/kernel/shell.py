@@ -17,30 +17,28 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Any as AnyTrait
 from traitlets.config import Config
 
-MAX_OUTPUT_CHARS = 200_000
-"""Text kept of one cell's streams and of each single output's text."""
-MAX_OUTPUTS = 100
-"""Outputs kept of one cell."""
+from course_grader.kernel.limits import CUT_HERE, Limits
 
 
 class Outputs:
     """The outputs of the cell that runs, in nbformat's terms."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.entries: list[dict[str, Any]] = []
         self.stream_chars = 0
 
     def add(self, output: dict[str, Any]) -> None:
-        if len(self.entries) < MAX_OUTPUTS:
+        if len(self.entries) < self.limits.outputs:
             self.entries.append(output)
 
     def write(self, name: str, text: str) -> None:
-        room = MAX_OUTPUT_CHARS - self.stream_chars
+        room = self.limits.output_chars - self.stream_chars
         if room <= 0:
             return
         self.stream_chars += len(text)
         if len(text) > room:
-            text = text[:room] + "\n[output cut here: too long]\n"
+            text = text[:room] + CUT_HERE
         last = self.entries[-1] if self.entries else {}
         if last.get("output_type") == "stream" and last["name"] == name:
             last["text"] += text
@@ -88,7 +86,7 @@ class _Hook(DisplayHook):
             {
                 "output_type": "execute_result",
                 "execution_count": self.prompt_count,
-                "data": _plain_mime(format_dict),
+                "data": _plain_mime(format_dict, self.shell.limits),
                 "metadata": {},
             }
         )
@@ -113,7 +111,7 @@ class _Publisher(DisplayPublisher):
         self.shell.outputs.add(
             {
                 "output_type": "display_data",
-                "data": _plain_mime(data),
+                "data": _plain_mime(data, self.shell.limits),
                 "metadata": {},
             }
         )
@@ -122,13 +120,13 @@ class _Publisher(DisplayPublisher):
         self.shell.outputs.entries.clear()
 
 
-def _plain_mime(data: dict[str, Any]) -> dict[str, Any]:
+def _plain_mime(data: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """Texts and images only; bytes become base64 text as notebooks hold them."""
     kept = {}
     for mime, value in data.items():
         if isinstance(value, bytes):
             value = base64.b64encode(value).decode()
-        if isinstance(value, str) and len(value) <= 20 * MAX_OUTPUT_CHARS:
+        if isinstance(value, str) and len(value) <= limits.figure_chars:
             kept[mime] = value
     return kept
 
@@ -138,10 +136,11 @@ class CellShell(InteractiveShell):
 
     displayhook_class = _Hook
     display_pub_class = _Publisher
+    limits = AnyTrait()
     outputs = AnyTrait()
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(outputs=Outputs(), **kwargs)
+    def __init__(self, limits: Limits, **kwargs: Any) -> None:
+        super().__init__(limits=limits, outputs=Outputs(limits), **kwargs)
 
     def enable_gui(self, gui: Any = None) -> None:
         return None
@@ -159,7 +158,9 @@ class CellShell(InteractiveShell):
                 "output_type": "error",
                 "ename": str(getattr(etype, "__name__", etype)),
                 "evalue": str(evalue)[:2000],
-                "traceback": [str(line)[:MAX_OUTPUT_CHARS] for line in stb],
+                "traceback": [
+                    str(line)[: self.limits.output_chars] for line in stb
+                ],
             }
         )
 
@@ -170,7 +171,7 @@ class CellShell(InteractiveShell):
             (outputs, ok): the cell's outputs in nbformat's terms, and whether
             it ran to its end.
         """
-        self.outputs = Outputs()
+        self.outputs = Outputs(self.limits)
         sys.stdout, sys.stderr = (
             _Stream(self, "stdout"),
             _Stream(self, "stderr"),
@@ -182,11 +183,15 @@ class CellShell(InteractiveShell):
         return self.outputs.entries, bool(result.success)
 
 
-def make_shell() -> CellShell:
-    """The shell of this process, without history file, threads or colours."""
+def make_shell(limits: Limits) -> CellShell:
+    """The shell of this process, without history file, threads or colours.
+
+    Args:
+        limits: of what a cell may show.
+    """
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.autoindent = False
-    shell: CellShell = CellShell.instance(config=config)
+    shell: CellShell = CellShell.instance(config=config, limits=limits)
     return shell

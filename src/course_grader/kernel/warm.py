@@ -82,7 +82,7 @@ def main() -> None:
     from course_grader.kernel.serve import _receive_with_fd, serve
     from course_grader.kernel.shell import make_shell
 
-    shell = make_shell()
+    shell = make_shell(limits)
     channel = Channel(control)
     channel.send({"ready": os.getpid()})
     places: dict[int, Room | _Folder] = {}
