@@ -1,5 +1,5 @@
-"""Whatever is submitted becomes a notebook that nbgrader grades, with all of the
-learner's work in it, or is refused with a sentence that says what to do."""
+"""Whatever is submitted becomes a notebook that nbgrader grades, with all of
+the learner's work in it, or is refused with a sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -955,6 +955,17 @@ def test_exercises_that_cannot_be_parted_run_as_a_whole() -> None:
     repaired = repair(as_bytes(tree), RELEASED)
     assert_sound(repaired)
     assert lost(repaired) == []
+
+
+def test_a_name_that_two_exercises_ask_for_tells_nothing() -> None:
+    released, solved = copy.deepcopy(RELEASED), copy.deepcopy(SOLVED)
+    for notebook in (released, solved):
+        cell = next(c for c in notebook.cells if "def cross_ent" in c.source)
+        todo, _, _ = EXERCISES["cross_entropy"]
+        cell.source = todo.replace("cross_entropy", "one_hot")
+    repaired = repair(nbformat.writes(solved).encode(), released)
+    assert source(repaired, "one_hot") == ONE_HOT_SOLVED
+    assert "NotImplementedError" in source(repaired, "cross_entropy")
 
 
 # The course's own cells.

@@ -20,8 +20,8 @@ SHORTEST_CUT = 20
 a merged cell and not for a line that both happen to have."""
 
 MAX_SOUND_LINES = 300
-"""Lines of a cell that is no Python in which definitions are looked for: up to a
-parse for each."""
+"""Lines of a cell that is no Python in which definitions are looked for: up to
+a parse for each."""
 
 _MAGIC = re.compile(r"[%!?]|.*\?\s*$|[\w, ]+=\s*[%!]")
 _PYTHON_CELL_MAGICS = ("time", "timeit", "capture", "prun")

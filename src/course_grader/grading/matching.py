@@ -53,6 +53,8 @@ class Slot:
         cell_type: code, markdown or raw.
         code: its text.
         marks: its nbgrader metadata.
+        names: what an exercise asks for and no other cell of the chapter
+            defines: code that defines them is an answer.
     """
 
     position: int
@@ -62,15 +64,11 @@ class Slot:
     cell_type: str
     code: Code
     marks: Mapping[str, object]
+    names: frozenset[str] = frozenset()
 
     @property
     def source(self) -> str:
         return self.code.source
-
-    @property
-    def names(self) -> frozenset[str]:
-        """What an exercise asks for."""
-        return self.code.own_names
 
     @property
     def called(self) -> str:
@@ -204,7 +202,7 @@ def match(released: NotebookNode, cells: Sequence[SubmittedCell]) -> Matching:
 
 
 def _slots(released: NotebookNode) -> list[Slot]:
-    slots = []
+    slots: list[Slot] = []
     for position, cell in enumerate(released["cells"]):
         marks = cell["metadata"].get("nbgrader", {})
         if marks.get("solution"):
@@ -224,7 +222,19 @@ def _slots(released: NotebookNode) -> list[Slot]:
                 marks=marks,
             )
         )
-    return slots
+    bound = Counter(
+        name
+        for slot in slots
+        if slot.cell_type == "code"
+        for name in slot.code.own_names
+    )
+    once = frozenset(name for name, times in bound.items() if times == 1)
+    return [
+        replace(slot, names=slot.code.own_names & once)
+        if slot.role is Role.EXERCISE
+        else slot
+        for slot in slots
+    ]
 
 
 def _match_grade_ids(matching: Matching, cells: Iterable[Cell]) -> list[Cell]:

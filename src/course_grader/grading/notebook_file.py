@@ -20,12 +20,12 @@ MAX_FILE_BYTES = 64 * 2**20
 ten times as much memory in the grader."""
 
 MAX_CONTAINERS = 1_000_000
-"""Brackets in a file up to which Python's parser is used. Every bracket can cost
-it 100 bytes and more; an honest notebook has some thousands."""
+"""Brackets in a file up to which Python's parser is used. Every bracket can
+cost it 100 bytes and more; an honest notebook has some thousands."""
 
 MAX_TOKENS = 3_000_000
-"""Where the tolerant reader stops: some seconds of work. A million printed lines
-still fit."""
+"""Where the tolerant reader stops: some seconds of work. A million printed
+lines still fit."""
 
 MAX_DEPTH = 60
 """Nesting that the tolerant reader keeps; a cell's source stands at depth 4."""
@@ -38,8 +38,8 @@ MAX_SOURCE_CHARS = 200_000
 of memory per character."""
 
 MAX_CODE_CHARS = 1_000_000
-"""Characters of all cells together, so that reading them stays within seconds. A
-chapter has about 50,000."""
+"""Characters of all cells together, so that reading them stays within seconds.
+A chapter has about 50,000."""
 
 _TYPES = {
     "code": "code",
@@ -387,8 +387,8 @@ def _cells(
         place = f"inside cell {last}" if inside else f"after cell {last}"
         notes.append(
             f"The file breaks off {place}; what comes before was read. If work "
-            "of yours stood behind that, download the notebook again and submit "
-            "it again."
+            "of yours stood behind that, download the notebook again and "
+            "submit it again."
         )
         if inside:
             unreadable.pop()

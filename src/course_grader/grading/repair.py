@@ -145,8 +145,8 @@ def _title(released: NotebookNode) -> str:
 
 
 _Key = tuple[int, int, int]
-"""Where a cell goes: a released position; before (0), at (1) or after (2) it; the
-number of the submitted cell."""
+"""Where a cell goes: a released position; before (0), at (1) or after (2) it;
+the number of the submitted cell."""
 
 
 @dataclass(frozen=True)
@@ -361,8 +361,8 @@ class _Rebuilding:
         return False
 
     def _parts_together(self, parts: Sequence[Cell]) -> list[Cell]:
-        """The parts with those glued that are Python only together. Small groups
-        first: a whole copy may stand before the parts of another."""
+        """The parts with those glued that are Python only together. Small
+        groups first: a whole copy may stand before the parts of another."""
         together = list(parts)
         size = 2
         while size <= len(together):
