@@ -8,7 +8,7 @@ differs is only who calls the probe, the `Prober`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -58,6 +58,14 @@ class Misconceptions:
     behave: Callable[[Answer], Behaviour | None]
     known: dict[str, Behaviour | None] = field(default_factory=dict)
 
+    def of(self, answer: Answer) -> Behaviour | None:
+        """How a wrong answer behaves; None if it ends its process."""
+        if answer.ends_process:
+            return None
+        if answer.name not in self.known:
+            self.known[answer.name] = self.behave(answer)
+        return self.known[answer.name]
+
     def recognise(
         self, grading: Grading, exercise_id: str, seen: Behaviour
     ) -> str:
@@ -65,14 +73,20 @@ class Misconceptions:
         tells; empty if none does or several with different texts do."""
         tells = set()
         for answer in grading.answers_of(exercise_id):
-            if answer.right or answer.ends_process:
-                continue
-            if answer.name not in self.known:
-                self.known[answer.name] = self.behave(answer)
-            known = self.known[answer.name]
+            known = None if answer.right else self.of(answer)
             if known is not None and _alike(grading, exercise_id, seen, known):
                 tells.add(answer.tells)
         return tells.pop() if len(tells) == 1 else ""
+
+
+class Recorded:
+    """Answers probes with what was recorded, in the order it was recorded in."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        self.results = iter(results)
+
+    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
+        return ProbeRun(next(self.results))
 
 
 def draw_cases(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
-from course_grader.checks import Case
 from course_grader.judge.inprocess import (
     answer_namespace,
     judge_namespace,
@@ -17,9 +16,10 @@ from course_grader.judge.inprocess import (
 from course_grader.judge.judging import (
     Expectations,
     Misconceptions,
+    Recorded,
     judge_exercise,
 )
-from course_grader.judge.kernels import ProbeRun, WarmProcess
+from course_grader.judge.kernels import WarmProcess
 from course_grader.judge.reference import (
     bank_misconceptions,
     judge_answer,
@@ -75,7 +75,9 @@ def try_bank(
         with prepared_kernel(warm, grading) as kernel:
             for exercise_id in wanted:
                 for answer in grading.answers_of(exercise_id):
-                    report = judge_answer(
+                    report = _recorded_report(
+                        grading, answer, expected, misconceptions
+                    ) or judge_answer(
                         kernel, grading, answer, expected, misconceptions
                     )
                     complaints = _complaints(answer, report)
@@ -116,7 +118,9 @@ def _disagreement(
     report: ExerciseReport,
     misconceptions: Misconceptions,
 ) -> list[str]:
-    local = judge_namespace(
+    local = _recorded_report(
+        grading, answer, expected, misconceptions
+    ) or judge_namespace(
         grading,
         answer.exercise,
         answer_namespace(grading, answer),
@@ -131,28 +135,21 @@ def _disagreement(
     ]
 
 
-class _Replay:
-    """Answers every probe with what the reference gave on another seed."""
-
-    def __init__(self, recorded: Expectations, grading: Grading) -> None:
-        self.recorded = recorded
-        self.queue: list[ProbeRun] = []
-        self.grading = grading
-
-    def expect(self, check: str, cases: int) -> None:
-        """Lines up the recorded results for the next check."""
-        numbers = len(self.recorded.cases[check])
-        self.queue = [
-            ProbeRun(self.recorded.reference[check, n % numbers])
-            for n in range(cases)
-        ]
-
-    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
-        return self.queue.pop(0)
-
-
-def _same(replay: _Replay) -> _Replay:
-    return replay
+def _recorded_report(
+    grading: Grading,
+    answer: Answer,
+    expected: Expectations,
+    misconceptions: Misconceptions,
+) -> ExerciseReport | None:
+    """The report on a wrong answer from the one run that recognising it needs
+    anyhow; None if there is no such run."""
+    behaviour = None if answer.right else misconceptions.of(answer)
+    if behaviour is None:
+        return None
+    recorded = Recorded(behaviour.values())
+    return judge_exercise(
+        grading, answer.exercise, expected, lambda: recorded, misconceptions
+    )
 
 
 def replayed_checks(
@@ -161,20 +158,24 @@ def replayed_checks(
     """Names of the checks that pass when the answers recorded on one seed are
     played back on another; there must be none."""
     passed = []
-    for exercise in grading.chapter.exercises:
-        replay = _Replay(recorded, grading)
-        for check in grading.checks_of(exercise.id):
-            replay.expect(check.name, len(expected.cases[check.name]))
-            alone = Grading(
-                grading.chapter, grading.probes_source, (check,), ()
-            )
-            report = judge_exercise(
-                alone,
-                exercise.id,
-                expected,
-                functools.partial(_same, replay),
-                None,
-            )
-            if report.checks[0].verdict is Verdict.PASSED:
-                passed.append(check.name)
+    for check in grading.checks:
+        numbers = len(recorded.cases[check.name])
+        replay = Recorded(
+            recorded.reference[check.name, n % numbers]
+            for n in range(len(expected.cases[check.name]))
+        )
+        alone = Grading(grading.chapter, grading.probes_source, (check,), ())
+        report = judge_exercise(
+            alone,
+            check.exercise,
+            expected,
+            functools.partial(_same, replay),
+            None,
+        )
+        if report.checks[0].verdict is Verdict.PASSED:
+            passed.append(check.name)
     return passed
+
+
+def _same(replay: Recorded) -> Recorded:
+    return replay
