@@ -154,7 +154,10 @@ def lab(course: Course, args: argparse.Namespace) -> int:
             console.print(sentence)
     os.chdir(course.work)
     command = lab_command(course, args.port or free_port(8888), args.browser)
-    return subprocess.call(command, env=lab_environment(course))
+    environment = lab_environment(course)
+    if os.name == "posix":  # in place of this process: Ctrl-C is Jupyter's
+        os.execve(command[0], command, environment)
+    return subprocess.call(command, env=environment)
 
 
 def release(course: Course, args: argparse.Namespace) -> int:
@@ -599,6 +602,9 @@ def main() -> None:
     except CourseError as error:
         errors.print(f"course: {error}", style="bold red", markup=False)
         sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("course: stopped.")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

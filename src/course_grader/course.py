@@ -106,16 +106,17 @@ class Course:
 
 
 def find_course(start: Path | None = None) -> Course:
-    """The course that `start` (the current folder if None) lies in.
+    """The course that `start` lies in.
 
-    The environment variable COURSE_ROOT wins, so that a kernel started
-    anywhere finds its course.
+    If it is None, the environment variable COURSE_ROOT says where, so that a
+    kernel started anywhere finds its course; else it is the current folder.
 
     Raises:
         CourseError: there is none.
     """
-    told = os.environ.get("COURSE_ROOT")
-    first = Path(told) if told else (start or Path.cwd())
+    if start is not None and not start.is_dir():
+        raise CourseError(f"There is no folder {start}.")
+    first = start or Path(os.environ.get("COURSE_ROOT") or Path.cwd())
     for folder in [first.resolve(), *first.resolve().parents]:
         if (folder / "pyproject.toml").exists() and (
             folder / "solutions"

@@ -8,19 +8,31 @@ import sys
 from pathlib import Path
 
 from course_grader.classroom.nbgrader_api import open_classroom, release
-from course_grader.course import Course
+from course_grader.course import Course, CourseError
 
 
 def fill_work(course: Course) -> list[str]:
     """Copies chapters into work/ that are not there yet; their names. A file
-    that exists is a learner's: it is never touched."""
+    that exists is a learner's: it is never touched.
+
+    Raises:
+        CourseError: a chapter was never built.
+    """
     added = []
     for chapter in course.chapters():
         target = course.work / chapter / f"{chapter}.ipynb"
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(course.notebook_of(chapter), target)
-            added.append(chapter)
+        # a link that leads nowhere is a learner's too
+        if os.path.lexists(target):
+            continue
+        notebook = course.notebook_of(chapter)
+        if not notebook.exists():
+            raise CourseError(
+                f"{notebook.relative_to(course.root)} is missing: run `course "
+                "build`."
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(notebook, target)
+        added.append(chapter)
     return added
 
 
@@ -50,7 +62,13 @@ def lab_command(course: Course, port: int, browser: bool) -> list[str]:
         f"--ServerApp.root_dir={course.work}",
         f"--ServerApp.port={port}",
         *([] if browser else ["--no-browser"]),
+        # in a container there is nobody else to be
+        *(["--allow-root"] if _is_root() else []),
     ]
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def lab_environment(course: Course) -> dict[str, str]:
