@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 from course_grader.chapter.build import build_chapter
 from course_grader.chapter.notebook import write
 from course_grader.course import Course, CourseError
+
+_ADDRESS = re.compile(r"(https?|file)://[^\s\"'\\\\]+")
+"""It becomes part of a line of Python, and of what pip is given."""
 
 _PYPROJECT = """\
 [build-system]
@@ -84,14 +88,21 @@ def publish(course: Course, folder: Path, kit: str | None = None) -> list[str]:
     Args:
         course: the course.
         folder: where to; must be empty or an earlier kit.
-        kit: the address it will have, if not the course's own.
+        kit: the address it will have, if not the course's own: a repository,
+            a wheel, or file:// and the folder itself.
 
     Returns:
         The chapters in it.
 
     Raises:
-        CourseError: the folder holds something else, or a chapter is refused.
+        CourseError: the folder holds something else, a chapter is refused, or
+            the address is none.
     """
+    if kit is not None and not _ADDRESS.fullmatch(kit):
+        raise CourseError(
+            f"{kit} is no address of a kit: give one that begins with "
+            "https:// or, for a folder of this machine, with file://."
+        )
     if folder.exists() and any(folder.iterdir()):
         if not (folder / "src" / "course_utils").is_dir():
             raise CourseError(

@@ -113,7 +113,10 @@ class ExecuteOutOfProcess(NbGraderPreprocessor):  # type: ignore[misc]
             else nbformat.writes(nb, version=4).encode()
         )
         seed = _SEED if self.seed is None else self.seed
-        _, text = grading_process(not self.unsandboxed).grade(
+        report, text = grading_process(not self.unsandboxed).grade(
             chapter, seed, submitted, self.all_cells
         )
+        if report.refused:
+            student = resources["nbgrader"]["student"]
+            self.log.warning("%s: %s", student, report.refused)
         return sanitise(nbformat.reads(text, as_version=4)), resources
