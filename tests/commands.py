@@ -26,6 +26,7 @@ def environment(
         activated: the virtual environment's programs are found by name.
     """
     home = Path(_HOME.name) if home is None else home
+    home.mkdir(parents=True, exist_ok=True)
     kept = {
         name: value
         for name, value in os.environ.items()
