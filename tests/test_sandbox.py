@@ -700,7 +700,7 @@ def test_nothing_survives_a_submission(warm: WarmProcess) -> None:
 
 
 @needs_sandbox
-def test_everything_ends_with_the_grader() -> None:
+def test_everything_ends_with_the_grader(tmp_path: Path) -> None:
     mark = f"course-test-orphan-{os.getpid()}"
     script = (
         "import os, sys\n"
@@ -717,6 +717,7 @@ def test_everything_ends_with_the_grader() -> None:
     )
     with subprocess.Popen(
         [sys.executable, "-c", script],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -922,3 +923,27 @@ def test_the_worst_case_is_said_in_words() -> None:
 
     assert said.startswith("At most 3 submissions at once")
     assert "18 GiB and 300 processes in all" in said
+
+
+def test_many_short_lived_processes_cost_nothing(warm: WarmProcess) -> None:
+    """Process numbers wrap inside a submission; the room must not fill up."""
+    source = (
+        "import os, time\n"
+        "for _ in range(700):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(pid, 0)\n"
+        "children = []\n"
+        "for _ in range(20):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        time.sleep(100)\n"
+        "    children.append(pid)\n"
+        "len(children)\n"
+    )
+    with warm.kernel() as kernel:
+        run = kernel.run_cell(source, "a")
+
+    assert run.ok, run.outputs
+    assert run.outputs[-1]["data"]["text/plain"] == "20"

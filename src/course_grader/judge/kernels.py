@@ -190,7 +190,7 @@ class WarmProcess:
         answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
         if "error" in answer:
             raise GraderBroken(
-                f"A submission's sandbox could not be made: {answer['error']}."
+                f"A learner's process could not be started: {answer['error']}."
             )
         return Kernel(self, mine, answer["pid"])
 

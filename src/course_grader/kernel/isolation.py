@@ -58,7 +58,8 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
-_LEAST_PID_MAX = 301
+_RESERVED_PIDS = 300
+"""Linux hands out no lower process number again once the count has wrapped."""
 
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -116,13 +117,13 @@ class Room:
         """
         mine = os.open("/proc/self/ns/pid", os.O_RDONLY)
         ready, told = os.pipe()
-        call(
-            "joining a PID namespace",
-            "setns",
-            self.namespaces["pid_for_children"],
-            _CLONE_NEWPID,
-        )
-        pid = os.fork()
+        pids = self.namespaces["pid_for_children"]
+        pid, failed = -1, ""
+        try:
+            call("joining a PID namespace", "setns", pids, _CLONE_NEWPID)
+            pid = os.fork()
+        except OSError as error:  # the room has ended meanwhile
+            failed = str(error.strerror)
         if pid == 0:
             try:
                 self._enter(limits)
@@ -141,10 +142,10 @@ class Room:
             os.close(number)
         self.namespaces.clear()
         with os.fdopen(ready, "rb") as pipe:
-            answer = pipe.read()
-        if answer != b"ready":
+            answer = pipe.read().decode() or failed
+        if answer != "ready":
             self.end(pid)
-            raise IsolationRefused(errno.EPERM, answer.decode() or "it died")
+            raise IsolationRefused(errno.EPERM, answer or "it died")
         return pid
 
     def _enter(self, limits: Limits) -> None:
@@ -165,16 +166,17 @@ class Room:
         seccomp.install()
 
     def end(self, pid: int) -> str:
-        """Ends everything in the room.
+        """Ends everything in the room, `pid` first if it is one's.
 
         Returns:
             The name of the limit for which the watcher had ended it before;
             empty if it had not.
         """
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.waitpid(pid, 0)
+        if pid > 0:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, 0)
         with contextlib.suppress(OSError):
             self.link.shutdown(socket.SHUT_WR)
         why = b""
@@ -311,7 +313,7 @@ def _be_first(told: int, limits: Limits) -> None:
             # since then it belongs to the PID namespace
             with contextlib.suppress(OSError):
                 Path("/proc/sys/kernel/pid_max").write_text(
-                    str(max(limits.processes, _LEAST_PID_MAX))
+                    str(_RESERVED_PIDS + limits.processes)
                 )
         os.chdir("/")
         drop_capabilities()

@@ -26,7 +26,6 @@ from collections.abc import Callable
 
 from course_grader.kernel.channel import Channel, ChannelClosed
 from course_grader.kernel.isolation import (
-    IsolationRefused,
     Keeper,
     Room,
     close_all_but,
@@ -100,8 +99,8 @@ def main() -> None:
                 pid = place.fork(
                     limits, fd, functools.partial(serve, sock, shell)
                 )
-            except IsolationRefused as error:
-                channel.send({"error": error.strerror})
+            except OSError as error:
+                channel.send({"error": error.strerror or str(error)})
             else:
                 places[pid] = place
                 channel.send({"pid": pid})
