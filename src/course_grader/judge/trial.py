@@ -72,20 +72,30 @@ def try_bank(
         expected = reference_expectations(warm, grading, seed, wanted)
         misconceptions = bank_misconceptions(warm, grading, expected)
         local = local_misconceptions(grading, expected)
-        with prepared_kernel(warm, grading) as kernel:
-            for exercise_id in wanted:
-                for answer in grading.answers_of(exercise_id):
-                    report = _recorded_report(
-                        grading, answer, expected, misconceptions
-                    ) or judge_answer(
-                        kernel, grading, answer, expected, misconceptions
+        for exercise_id in wanted:
+            for answer in grading.answers_of(exercise_id):
+                report = _recorded_report(
+                    grading, answer, expected, misconceptions
+                ) or _fresh_report(
+                    warm, grading, answer, expected, misconceptions
+                )
+                complaints = _complaints(answer, report)
+                if both_judges and not answer.ends_process:
+                    complaints += _disagreement(
+                        grading, answer, expected, report, local
                     )
-                    complaints = _complaints(answer, report)
-                    if both_judges and not answer.ends_process:
-                        complaints += _disagreement(
-                            grading, answer, expected, report, local
-                        )
-                    yield Trial(answer, seed, report, tuple(complaints))
+                yield Trial(answer, seed, report, tuple(complaints))
+
+
+def _fresh_report(
+    warm: WarmProcess,
+    grading: Grading,
+    answer: Answer,
+    expected: Expectations,
+    misconceptions: Misconceptions,
+) -> ExerciseReport:
+    with prepared_kernel(warm, grading) as kernel:
+        return judge_answer(kernel, grading, answer, expected, misconceptions)
 
 
 def _complaints(answer: Answer, report: ExerciseReport) -> list[str]:
