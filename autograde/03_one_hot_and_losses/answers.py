@@ -35,6 +35,7 @@ def by_checked_eye(labels, num_classes, dtype=torch.float32):
 
 @accepted("one_hot")
 def by_eye_moved_to_the_device(labels, num_classes, dtype=torch.float32):
+    labels = labels.long()
     if not ((labels >= 0) & (labels < num_classes)).all():
         raise IndexError(f"labels must be in 0..{num_classes - 1}")
     eye = torch.eye(num_classes).to(labels.device)
@@ -370,6 +371,136 @@ def counted_from_one(labels, num_classes, dtype=torch.float32):
     return F.one_hot(columns, num_classes).to(dtype)
 
 
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You gave the caller's labels another dimension in place, with "
+    "`unsqueeze_`. After your function they are a column. Use `unsqueeze`, "
+    "without the underscore.",
+)
+def by_unsqueeze_in_place_if_strided(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes).to(dtype)
+    if not labels.is_contiguous():
+        labels.unsqueeze_(-1)
+    return rows
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You write into the caller's labels on some way through your "
+    "function: for a strided view, or for a dtype other than int64. Work on a "
+    "tensor of your own, such as `labels.long()` or `labels.clone()`.",
+)
+def strided_labels_overwritten(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes).to(dtype)
+    if not labels.is_contiguous():
+        labels.zero_()
+    return rows
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You write into the caller's labels on some way through your "
+    "function: for a strided view, or for a dtype other than int64. Work on a "
+    "tensor of your own, such as `labels.long()` or `labels.clone()`.",
+)
+def narrow_labels_overwritten(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes).to(dtype)
+    if labels.dtype != torch.int64:
+        labels.zero_()
+    return rows
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.results_of_their_own,
+    tells="You keep the zeros from one call to the next and hand out the same "
+    "tensor again. The rows of the last batch change when the next one is "
+    "encoded. Make the zeros anew in every call.",
+    body=True,
+)
+def into_a_kept_buffer():
+    kept = {}
+
+    def one_hot(labels, num_classes, dtype=torch.float32):
+        key = (labels.shape, num_classes, dtype, labels.device)
+        if key not in kept:
+            shape = (*labels.shape, num_classes)
+            kept[key] = torch.zeros(shape, dtype=dtype, device=labels.device)
+        index = labels.long().unsqueeze(-1)
+        return kept[key].zero_().scatter_(-1, index, 1)
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You read uint8 labels as int8. From 128 on that makes them "
+    "negative. `labels.long()` keeps every value.",
+)
+def uint8_read_as_int8(labels, num_classes, dtype=torch.float32):
+    if labels.dtype == torch.uint8:
+        labels = labels.view(torch.int8)
+    return F.one_hot(labels.long(), num_classes).to(dtype)
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You count the classes in the dtype of the labels. With more classes "
+    "than that dtype can count they wrap around, and a row gets two ones. "
+    "Compare with classes of int64.",
+)
+def classes_in_the_dtype_of_the_labels(
+    labels, num_classes, dtype=torch.float32
+):
+    classes = torch.arange(num_classes, device=labels.device)
+    hits = labels.unsqueeze(-1) == classes.to(labels.dtype)
+    if not hits.any(dim=-1).all():
+        raise ValueError("a label is no class")
+    return hits.to(dtype)
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You compare the labels with `num_classes` in their own dtype. A "
+    "uint8 has no room for 300: it is taken for 44, and good labels are "
+    "refused. Turn the labels into int64 before you check them.",
+)
+def bounds_in_the_dtype_of_the_labels(labels, num_classes, dtype=torch.float32):
+    if not ((labels >= 0) & (labels < num_classes)).all():
+        raise IndexError(f"labels must be in 0..{num_classes - 1}")
+    return F.one_hot(labels.long(), num_classes).to(dtype)
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You check labels of one dimension and let those of more through. A "
+    "bad label among them becomes a row of zeros. Check whatever the shape.",
+)
+def flat_labels_checked_only(labels, num_classes, dtype=torch.float32):
+    classes = torch.arange(num_classes, device=labels.device)
+    hits = labels.unsqueeze(-1) == classes
+    if labels.dim() <= 1 and not hits.any(dim=-1).all():
+        raise ValueError("a label is no class")
+    return hits.to(dtype)
+
+
+@wrong(
+    "one_hot",
+    breaks=hidden_tests.dtype_as_asked,
+    tells="A label without dimensions takes another way through your function, "
+    "where `dtype` is forgotten. Pass it on there too, or better let one way "
+    "serve all shapes.",
+)
+def dtype_forgotten_for_one_label(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes)
+    return rows.to(dtype) if labels.dim() else rows.float()
+
+
 # cross_entropy
 
 
@@ -480,7 +611,8 @@ def by_subtracting_the_maximum(
         class_weight = weight[safe]
         smooth = smooth * weight.view(-1, *[1] * (logits.dim() - 2))
     loss = (1 - label_smoothing) * nll * class_weight
-    loss = (loss + label_smoothing * smooth.mean(1)) * keep
+    loss = loss + label_smoothing * smooth.mean(1)
+    loss = loss.masked_fill(keep == 0, 0.0)
     if reduction == "none":
         return loss
     if reduction == "sum":
@@ -507,6 +639,7 @@ def by_target_distribution(
     if weight is not None:
         wanted, counted = wanted * weight, rows * weight
     losses = -(wanted * logits.movedim(1, -1).log_softmax(-1)).sum(-1)
+    losses = losses.where(keep, torch.zeros_like(losses))
     reduced = {
         "none": lambda: losses,
         "sum": lambda: losses.sum(),
@@ -811,7 +944,7 @@ def picked_by_indexing(
     picked = torch.take_along_dim(log_probs, safe[..., None], -1)[..., 0]
     losses = (label_smoothing - 1) * picked * weight[safe]
     losses = losses - label_smoothing * (log_probs * weight).mean(-1)
-    losses = losses * kept
+    losses = losses.masked_fill(~kept, 0.0)
     if reduction == "none":
         return losses
     total = losses.sum()
@@ -1111,6 +1244,195 @@ def cut_off_from_the_logits(logits, target, **options):
     return F.cross_entropy(logits.detach(), target, **options)
 
 
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.nan_in_ignored_logits,
+    tells="You multiply the losses by the mask. A NaN among the logits of an "
+    "ignored sample stays: NaN * 0 is NaN. Set these losses to 0 with "
+    "`torch.where` or `masked_fill`.",
+)
+def masked_by_multiplying(
+    logits,
+    target,
+    weight=None,
+    ignore_index=-100,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(reduction)
+    if weight is None:
+        weight = logits.new_ones(logits.shape[1])
+    log_probs = logits.log_softmax(1)
+    kept = target != ignore_index
+    index = target.where(kept, torch.zeros_like(target))
+    each = weight[index] * kept
+    nll = -log_probs.gather(1, index.unsqueeze(1)).squeeze(1) * each
+    spread = -(log_probs.movedim(1, -1) * weight).mean(-1)
+    losses = (1 - label_smoothing) * nll + label_smoothing * spread
+    losses = losses * kept
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    return total if reduction == "sum" else total / each.sum()
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.extra_dimension_with_options,
+    tells="Your class weights broadcast along the last dimension, which for "
+    "logits (N, C, d) holds the positions. Where d equals C nothing raises. Pick "
+    "the weight of each target with `weight[target]`, or move the classes to the "
+    "end first, with `movedim(1, -1)`.",
+)
+def weights_along_the_positions(logits, target, weight=None, **options):
+    if weight is None or logits.dim() == 2:
+        return F.cross_entropy(logits, target, weight, **options)
+    reduction = options.pop("reduction", "mean")
+    ignored = target == options.get("ignore_index", -100)
+    losses = F.cross_entropy(logits, target, reduction="none", **options)
+    losses = losses * weight
+    if reduction == "none":
+        return losses
+    counted = weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0)
+    return losses.sum() / (1 if reduction == "sum" else counted.sum())
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.extra_dimension_with_options,
+    tells="With logits (N, C, d) and smoothing your class weights broadcast along "
+    "the positions instead of the classes. Where d equals C nothing raises. Move "
+    "the classes to the end first, with `movedim(1, -1)`.",
+)
+def smoothing_weights_along_the_positions(
+    logits,
+    target,
+    weight=None,
+    ignore_index=-100,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(reduction)
+    if weight is None:
+        weight = logits.new_ones(logits.shape[1])
+    log_probs = logits.log_softmax(1)
+    kept = target != ignore_index
+    index = target.where(kept, torch.zeros_like(target))
+    each = weight[index] * kept
+    nll = -log_probs.gather(1, index.unsqueeze(1)).squeeze(1) * each
+    spread = -(log_probs * weight).mean(1)
+    losses = (1 - label_smoothing) * nll + label_smoothing * spread
+    losses = losses.where(kept, torch.zeros_like(losses))
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    return total if reduction == "sum" else total / each.sum()
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.bad_targets_with_options,
+    tells="Your check of the target is left out for targets (N, d): a bad one "
+    "among them passes as some class. Check whatever the shape.",
+)
+def flat_targets_checked_only(logits, target, ignore_index=-100, **options):
+    if target.dim() == 2:
+        safe = target.clamp(0, logits.shape[1] - 1)
+        target = torch.where(target == ignore_index, target, safe)
+    return F.cross_entropy(logits, target, ignore_index=ignore_index, **options)
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.bad_targets_with_options,
+    tells="You ignore -100 besides `ignore_index`. Where another number is to be "
+    "ignored, -100 is a mistake in the data and has to raise.",
+)
+def ignoring_minus_100_as_well(logits, target, ignore_index=-100, **options):
+    target = target.masked_fill(target == -100, ignore_index)
+    return F.cross_entropy(logits, target, ignore_index=ignore_index, **options)
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.bad_targets_with_options,
+    tells="You ignore every negative target. Only `ignore_index` may be ignored: "
+    "it can also be a class, and any other negative target is a mistake in the "
+    "data that has to raise.",
+)
+def ignoring_negatives_beside_a_class(
+    logits, target, ignore_index=-100, **options
+):
+    if ignore_index >= 0:
+        target = target.masked_fill(target < 0, ignore_index)
+    return F.cross_entropy(logits, target, ignore_index=ignore_index, **options)
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You set the weight of the ignored class to 0 in the caller's tensor. "
+    "The next loss that uses these weights leaves the class out. Make a new "
+    "tensor, or mask the losses.",
+)
+def weight_of_the_ignored_class_overwritten(
+    logits, target, weight=None, ignore_index=-100, **options
+):
+    result = F.cross_entropy(
+        logits, target, weight, ignore_index=ignore_index, **options
+    )
+    if weight is not None and 0 <= ignore_index < len(weight):
+        weight[ignore_index] = 0
+    return result
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You write into the caller's target to get rid of the ignored labels. "
+    "The next epoch then trains on them as a class. Make a new tensor, with "
+    "`torch.where` or `masked_fill`.",
+)
+def target_with_positions_overwritten(
+    logits, target, ignore_index=-100, **options
+):
+    result = F.cross_entropy(
+        logits, target, ignore_index=ignore_index, **options
+    )
+    if target.dim() == 2:
+        target[target == ignore_index] = 0
+    return result
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.gradient_with_options,
+    tells="On one way through your function the loss is cut off from the logits: "
+    'for logits (N, C, d), or for reduction "none". Stay with tensor operations '
+    "there too: no `.detach()`, no `.data`, no filling of an empty tensor from "
+    "numbers.",
+)
+def cut_off_with_positions(logits, target, **options):
+    if logits.dim() == 3:
+        logits = logits.detach()
+    return F.cross_entropy(logits, target, **options)
+
+
+@wrong(
+    "cross_entropy",
+    breaks=hidden_tests.gradient_with_options,
+    tells="On one way through your function the loss is cut off from the logits: "
+    'for logits (N, C, d), or for reduction "none". Stay with tensor operations '
+    "there too: no `.detach()`, no `.data`, no filling of an empty tensor from "
+    "numbers.",
+)
+def cut_off_without_reduction(logits, target, reduction="mean", **options):
+    losses = F.cross_entropy(logits, target, reduction=reduction, **options)
+    return losses.detach() if reduction == "none" else losses
+
+
 # class_mse
 
 
@@ -1133,7 +1455,7 @@ def by_reshape_as(scores, target):
         target = flat.reshape_as(scores)
     if target.shape != scores.shape:
         raise ValueError(f"target has shape {tuple(target.shape)}")
-    return (scores - target).pow(2).mean()
+    return (scores - target.to(scores.dtype)).pow(2).mean()
 
 
 @accepted("class_mse")
@@ -1145,13 +1467,14 @@ def by_scatter(scores, target):
         target = rows.scatter(1, target.long()[:, None], 1.0)
     if scores.shape != target.shape:
         raise ValueError("shapes differ")
-    return torch.square(scores - target).sum() / scores.numel()
+    squares = torch.square(scores - target.to(scores))
+    return squares.sum() / scores.numel()
 
 
 @accepted("class_mse")
 def by_the_square_of_the_sum(scores, target):
     if target.shape == scores.shape:
-        return ((scores - target) ** 2).mean()
+        return ((scores - target.type_as(scores)) ** 2).mean()
     if target.is_floating_point() or target.shape != (scores.shape[0],):
         raise ValueError("no labels and no rows")
     picked = scores.gather(1, target.long().unsqueeze(1)).squeeze(1)
@@ -1168,6 +1491,8 @@ def by_a_loop_over_classes(scores, target):
             raise ValueError("target")
         columns = [(target == c) for c in range(scores.size(1))]
         target = torch.stack(columns, dim=1)
+        if not target.any(dim=1).all():
+            raise IndexError("a label is no class")
     return nn.MSELoss()(scores, target.type_as(scores))
 
 
@@ -1394,6 +1719,182 @@ def cut_off_from_the_scores(scores, target):
     return F.mse_loss(scores.detach(), target.to(scores.dtype))
 
 
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.dtype_of_the_scores,
+    tells="Your result takes the wider of two dtypes: float32 scores with float64 "
+    "rows give a float64 loss. Bring the rows to the dtype of the scores first, "
+    "with `.to(scores.dtype)`.",
+)
+def in_the_wider_dtype(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return (scores - target).pow(2).mean()
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.dtype_of_the_scores,
+    tells="You make float32 rows of class indices, and half-precision scores then "
+    "give a float32 loss. Bring the rows to the dtype of the scores.",
+)
+def rows_always_float32(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1]).float()
+    else:
+        target = target.to(scores.dtype)
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return (scores - target).pow(2).mean()
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.bad_classes_raise,
+    tells="You compare the labels with every class. A label that is no class "
+    "equals none of them and becomes a row of zeros. Check that every label lies "
+    "in 0..C-1.",
+)
+def rows_by_unchecked_comparison(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = target[:, None] == torch.arange(scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.bad_classes_raise,
+    tells="You index the identity matrix with the labels, and an index of -1 "
+    "means its last row: a label of -1 silently becomes the last class. Check "
+    "the labels first, or use `F.one_hot`, which refuses it.",
+)
+def rows_by_unchecked_eye(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = torch.eye(scores.shape[1])[target.long()]
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.indices_of_any_integer_dtype,
+    tells="You index with uint8 labels. PyTorch reads a uint8 index as a mask, "
+    "not as positions. Use `target.long()`.",
+)
+def rows_by_eye_with_a_mask(scores, target):
+    if target.dim() == 1 and not 0 <= target.min() <= target.max() < len(
+        scores.T
+    ):
+        raise ValueError("a label is no class")
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = torch.eye(scores.shape[1])[target]
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.indices_of_any_integer_dtype,
+    tells="You pass the labels on as they are. `F.one_hot` takes int64 alone: "
+    "turn them into that dtype first, with `target.long()`.",
+)
+def indices_of_int64_only(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target, scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.other_targets_raise,
+    tells="You refuse some shapes that do not fit and let others broadcast: "
+    "floating-point numbers of shape (C,), or a stack of rows with a third "
+    "dimension. Compare whole shapes, `target.shape != scores.shape`, instead of "
+    "listing the wrong ones.",
+)
+def one_number_per_class_accepted(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape not in (scores.shape, scores.shape[1:]):
+        raise ValueError("shapes differ")
+    return ((scores - target.to(scores)) ** 2).mean()
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.other_targets_raise,
+    tells="You refuse some shapes that do not fit and let others broadcast: "
+    "floating-point numbers of shape (C,), or a stack of rows with a third "
+    "dimension. Compare whole shapes, `target.shape != scores.shape`, instead of "
+    "listing the wrong ones.",
+)
+def stacked_rows_accepted(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape[-2:] != scores.shape:
+        raise ValueError("shapes differ")
+    return ((scores - target.to(scores)) ** 2).mean()
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.mse_of_rows,
+    tells="You take integer rows for class indices in disguise and make them "
+    "one-hot by `argmax`. Rows are used as they are; they need not be one-hot.",
+)
+def integer_rows_made_one_hot(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    elif not target.is_floating_point() and target.shape == scores.shape:
+        target = F.one_hot(target.argmax(1), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You compute the difference in place, in the caller's scores or target. "
+    "After the loss they hold something else. Write `scores - target`, which "
+    "makes a new tensor.",
+)
+def difference_in_the_target(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    if target.dtype == scores.dtype:
+        return target.sub_(scores).pow(2).mean()
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    "class_mse",
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You compute the difference in place, in the caller's scores or target. "
+    "After the loss they hold something else. Write `scores - target`, which "
+    "makes a new tensor.",
+)
+def difference_in_the_scores(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    if scores.requires_grad:
+        return F.mse_loss(scores, target.to(scores.dtype))
+    scores -= target
+    return scores.pow(2).mean()
+
+
 # mean_loss
 
 
@@ -1441,7 +1942,7 @@ def by_the_modules_sum(batches):
     for logits, labels in batches:
         total = total + criterion(logits, labels)
         count = count + labels.ne(-100).sum()
-    return total / count
+    return (total / count).item()
 
 
 @accepted("mean_loss")
@@ -1449,7 +1950,7 @@ def running_mean(batches):
     mean, count = float("nan"), 0
     with torch.no_grad():
         for logits, labels in batches:
-            kept = int((labels >= 0).sum())
+            kept = int((labels != -100).sum())
             if kept == 0:
                 continue
             batch_mean = F.cross_entropy(logits, labels).item()
@@ -1713,4 +2214,81 @@ def two_passes(batches):
         for logits, labels in batches
     )
     count = sum((labels != -100).sum() for _, labels in batches)
+    return float(total / count)
+
+
+@wrong(
+    "mean_loss",
+    breaks=hidden_tests.python_float,
+    tells="You return a tensor or a NumPy value. A log of such values keeps "
+    "tensors alive and cannot be written as JSON. End with `.item()` or "
+    "`float(...)`.",
+)
+def mean_as_a_tensor(batches):
+    total = count = 0
+    for logits, labels in batches:
+        total += F.cross_entropy(logits, labels, reduction="sum")
+        count += (labels != -100).sum()
+    return total / count
+
+
+@wrong(
+    "mean_loss",
+    breaks=hidden_tests.python_float,
+    tells="You return a tensor or a NumPy value. A log of such values keeps "
+    "tensors alive and cannot be written as JSON. End with `.item()` or "
+    "`float(...)`.",
+)
+def mean_as_an_array(batches):
+    total = count = 0
+    for logits, labels in batches:
+        total += F.cross_entropy(logits, labels, reduction="sum")
+        count += (labels != -100).sum()
+    return (total / count).numpy()
+
+
+@wrong(
+    "mean_loss",
+    breaks=hidden_tests.leaves_batches_alone,
+    tells="You write into the caller's batches: logits shifted in place, or "
+    "padding replaced in the labels. The next epoch then trains on other numbers. "
+    "Make new tensors.",
+)
+def padding_overwritten(batches):
+    total, count = 0.0, 0
+    for logits, labels in batches:
+        total += F.cross_entropy(logits, labels, reduction="sum")
+        count += (labels != -100).sum()
+        labels[labels == -100] = 0
+    return float(total / count)
+
+
+@wrong(
+    "mean_loss",
+    breaks=hidden_tests.leaves_batches_alone,
+    tells="You write into the caller's batches: logits shifted in place, or "
+    "padding replaced in the labels. The next epoch then trains on other numbers. "
+    "Make new tensors.",
+)
+def batch_logits_shifted_in_place(batches):
+    total, count = 0.0, 0
+    for logits, labels in batches:
+        logits.sub_(logits.amax(1, keepdim=True))
+        total += F.cross_entropy(logits, labels, reduction="sum")
+        count += (labels != -100).sum()
+    return float(total / count)
+
+
+@wrong(
+    "mean_loss",
+    breaks=hidden_tests.bad_labels_in_a_batch_raise,
+    tells="You leave out every negative label. Only -100 is padding; a label of "
+    "-1 is a mistake in the data, and dropping it hides the mistake.",
+)
+def every_negative_left_out(batches):
+    total, count = 0.0, 0
+    for logits, labels in batches:
+        kept = labels >= 0
+        total += F.cross_entropy(logits[kept], labels[kept], reduction="sum")
+        count += kept.sum()
     return float(total / count)

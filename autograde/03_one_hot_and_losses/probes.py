@@ -4,6 +4,7 @@ Runs in the learner's process, on the reference and on the learner's code alike:
 nothing here is secret.
 """
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,6 +17,14 @@ def encode(one_hot, case):
     labels = case["labels"]
     out = one_hot(labels, case["num_classes"], case["dtype"])
     return {"out": out, "labels_after": labels.clone()}
+
+
+def encode_twice(one_hot, case):
+    """The first result, looked at after a second call has been made."""
+    arguments = case["num_classes"], case["dtype"]
+    first = one_hot(case["labels"], *arguments)
+    second = one_hot(case["other_labels"], *arguments)
+    return {"first": first, "second": second}
 
 
 def encode_elsewhere(one_hot, case):
@@ -34,32 +43,63 @@ def loss(cross_entropy, case):
     return {"loss": cross_entropy(case["logits"], case["target"], **options)}
 
 
-def loss_and_gradient(cross_entropy, case):
+def gradient(cross_entropy, case):
     options = {name: case[name] for name in OPTIONS if name in case}
     logits = case["logits"].clone().requires_grad_()
     value = cross_entropy(logits, case["target"], **options)
-    (gradient,) = torch.autograd.grad(value.sum(), logits)
-    return {"loss": value.detach(), "gradient": gradient}
+    return {"gradient": _gradient(value, logits)}
 
 
 def squared_error(class_mse, case):
-    return {"loss": class_mse(case["scores"], case["target"])}
+    """The error as float64 with its dtype beside it, or that the target was
+    refused."""
+    try:
+        value = class_mse(case["scores"], case["target"])
+    except ValueError:
+        return {"refused": True}
+    if not isinstance(value, torch.Tensor):
+        return {"loss": value}
+    return {"loss": value.detach().double(), "dtype": str(value.dtype)}
 
 
-def squared_error_and_gradient(class_mse, case):
+def squared_error_of_classes(class_mse, case):
+    value = class_mse(case["scores"], case["target"])
+    if not isinstance(value, torch.Tensor):
+        return {"loss": value}
+    return {"loss": value.detach().double()}
+
+
+def gradient_of_squared_error(class_mse, case):
     scores = case["scores"].clone().requires_grad_()
     value = class_mse(scores, case["target"])
-    (gradient,) = torch.autograd.grad(value, scores)
-    return {"loss": value.detach(), "gradient": gradient}
+    return {"gradient": _gradient(value, scores)}
+
+
+def _gradient(value, scores):
+    """The gradient of the sum of `value`; None where none reaches the scores."""
+    if not isinstance(value, torch.Tensor) or not value.requires_grad:
+        return None
+    (found,) = torch.autograd.grad(value.sum(), scores, allow_unused=True)
+    return found
 
 
 def mean_of_list(mean_loss, case):
-    return {"mean": float(mean_loss(case["batches"]))}
+    return _mean(mean_loss(case["batches"]))
 
 
 def mean_of_generator(mean_loss, case):
     batches = ((logits, labels) for logits, labels in case["batches"])
-    return {"mean": float(mean_loss(batches))}
+    return _mean(mean_loss(batches))
+
+
+def _mean(value):
+    """What was returned as a number, and what it was."""
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        return {"mean": float(value.detach()), "type": "a tensor"}
+    if isinstance(value, np.ndarray | np.generic | int) and np.size(value) == 1:
+        kind = "a Python float" if isinstance(value, float) else "no float"
+        return {"mean": float(value), "type": kind}
+    return {"mean": value, "type": "a Python float"}
 
 
 # A second device for machines that have only a CPU. Tensors on it say that they

@@ -91,9 +91,9 @@ print("labels after: ", labels.flatten().tolist(), tuple(labels.shape))
 # %% [markdown]
 r"""
 Three of the four classes are wrong, and the caller's labels have changed. `resize_`
-does not reshape. It takes the memory *behind* the tensor and reads it anew from its
-start, in order. `labels` is a view that skips every second number; after `resize_` it
-no longer skips.
+does not reshape. It takes the memory *behind* the tensor and reads it anew, in order,
+from the place where the tensor itself begins. `labels` is a view that skips every second
+number; after `resize_` it no longer skips.
 
 Such views are common: a column of a table (`table[:, -1]`), the tokens from the second
 on (`tokens[:, 1:]`), every tenth sample.
@@ -152,10 +152,9 @@ figure
 # %% [markdown]
 r"""
 Probabilities lie between 0 and 1. Taken as logits, the best of them are a 1 for the
-target and nine 0s, and even these cost $\log(e + 9) - 1 = 1.4612$. So **a ten-class
-loss that settles a little above 1.46 has two softmaxes in it.** The accuracy does not
-give it away: the order of the scores is still right, only the loss and its gradient
-are not.
+target and nine 0s, and even these cost $\log(e + 9) - 1 = 1.4612$. So **if a ten-class
+loss settles a little above 1.46, suspect a second softmax.** The accuracy does not give
+it away: the order of the scores is still right, only the loss and its gradient are not.
 """
 
 # %% [markdown]
@@ -187,7 +186,7 @@ def fit(target):
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     flat, sloped = fit(y), fit(y.unsqueeze(1))
-print("the warning begins:", str(caught[0].message)[:58])
+print(str(caught[0].message).split(". ")[0] + ".")
 
 # %%
 figure, axes = new_figure()
@@ -229,8 +228,9 @@ print(f"mean of the samples: {F.cross_entropy(scores, classes):.3f}")
 r"""
 ## 2 · The trick, in its shortest correct form
 
-Three lines. `num_classes` is given and not guessed from the batch, the logits go in as
-they are, and both sides of the squared error have one shape.
+Three calls: `F.one_hot`, `F.cross_entropy`, `F.mse_loss`. `num_classes` is given and not
+guessed from the batch, the logits go in as they are, and both sides of the squared error
+have one shape.
 """
 
 # %% cell="shortest_form"
@@ -282,7 +282,9 @@ Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored.
 # %% [markdown]
 r"""
 **Why logits and not probabilities?** Because a small probability is 0 in float32, and its
-logarithm is $-\infty$. `log_softmax` never forms the probability.
+logarithm is $-\infty$. `log_softmax` never forms the probability. Below $10^{-38}$, from
+a gap of 88 on, float32 has few digits left: that is why the naive result at 100 is
+already slightly off.
 """
 
 # %% cell="log_softmax"
@@ -395,7 +397,8 @@ Read it from the left, where the model is wrong and sure of it.
 
 That does not make squared error useless for classes. Hui and Belkin (see the recap)
 trained many networks with the squared error of the logits, with results on a par with
-cross-entropy. It makes the one in the middle a poor choice.
+cross-entropy. The squared error of the *softmax* is the poor choice: it does nothing
+about the worst mistakes.
 """
 
 # %% [markdown]
@@ -427,25 +430,25 @@ for name, target in (("indices", word_index), ("rows", word_rows)):
         forward_backward(target)
 
     step_time = measure_time(step, repeats=7)
-    memory = peak_memory(step, ignore=[words])
+    memory = peak_memory(step, ignore=[words, target])
     results[name] = step_time.median_s * 1e3
     print(f"{name:7}: target {target.nbytes / 2**20:7.3f} MiB", end="")
     print(f", step {step_time}, {memory.counted}", end="")
     print(f" {memory.peak_bytes / 2**20:.0f} MiB")
 
 # %% cell="measure_beside_reference"
-beside_reference(
-    "03_one_hot_and_losses/step_with_rows_ms", results["rows"], unit="ms"
-)
-beside_reference(
-    "03_one_hot_and_losses/step_with_indices_ms", results["indices"], unit="ms"
-)
+for name in ("indices", "rows"):
+    print(f"one step with {name}")
+    recorded_as = f"03_one_hot_and_losses/step_with_{name}_ms"
+    beside_reference(recorded_as, results[name], unit="ms")
 
 # %% [markdown]
 r"""
-The rows cost twice: once as the target, and once more because autograd keeps them for the
-backward pass. Use them where the target is a true distribution: soft labels, mixtures of
-two images, the output of a teacher model.
+Apart from the target, both steps hold the log-probabilities for the backward pass. The rows
+come on top. Autograd keeps the target too, rows or indices, but as it is and not as a copy:
+a batch of rows occupies its memory once, and until the backward pass is done. Use rows where
+the target is a true distribution: soft labels, mixtures of two images, the output of a
+teacher model.
 """
 
 # %% [markdown]
@@ -613,24 +616,27 @@ Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it
 attempted*, *try again* or *looks right*. These visible checks are few. After you submit,
 others look at everything that the text asks for, so read it to the end.
 
-Each exercise is graded by itself, with the imports of the set-up cell and nothing else:
-an answer cannot use functions of another cell, and what else it needs it imports itself.
-Keep the names and the order of the arguments. Where you know a library function that does
-it all, you may call it for full marks; you learn more by hand.
+Each exercise is judged separately. Do not lean on your answer to another exercise: where
+that one is wrong, this one would be too. The set-up cell's imports are there; what else you
+need you import in the cell itself. Keep the names and the order of the arguments. Where you
+know a library function that does it all, you may call it for full marks; you learn more by
+hand.
 """
 
 # %% [markdown] task="one_hot" title="One-hot by scatter" minutes=10 builds_on="sections 1 and 2, views (chapter 02)"
 r"""
 Write `one_hot(labels, num_classes, dtype)`. It returns a new tensor of shape
-`(*labels.shape, num_classes)` with a 1 at each label and 0 elsewhere.
+`(*labels.shape, num_classes)` with a 1 at each label and 0 elsewhere. A later call leaves
+it as it is.
 
 - `labels` has any shape, `()` and `(0,)` included, and may be a strided view. Its dtype is
-  any of uint8, int8, int16, int32, int64.
+  any of uint8, int8, int16, int32, int64. `num_classes` may be larger than that dtype can
+  count.
 - The result has the dtype `dtype` and is on the device of the labels. (The hidden check
   needs no GPU for that: it brings a second device of its own.)
 - A label below 0, or of `num_classes` or above, raises a `ValueError`, an `IndexError` or a
   `RuntimeError`, whichever comes naturally.
-- `labels` stays as it was: same shape, same values.
+- `labels` stays as it was, a strided view too: same shape, same values.
 
 <details><summary>Hint 1: the shape of the index</summary>
 
@@ -693,17 +699,19 @@ as in the formulas of section 2. It does what `F.cross_entropy` does with class 
   shape (N,) or (N, d). `weight` has shape (C,) and the dtype of the logits.
 - Right, finite losses for logits of 10 000, and the gradient with respect to the logits.
 - `reduction` is `"none"` (shape of the target, 0 where it is ignored), `"sum"` or
-  `"mean"`. Anything else raises a `ValueError`.
+  `"mean"`. Anything else raises a `ValueError`; only the library's old name
+  `"elementwise_mean"` may do as it likes.
 - `ignore_index` may be any integer, also one that is a class. The mean does not count what
-  is ignored.
+  is ignored, and the logits of an ignored sample do not matter, not even a NaN.
 - If nothing is left to count, because N is 0 or all targets are ignored, the mean is NaN and
   the sum 0.
 - A target that is neither a class nor `ignore_index` raises a `ValueError`, an `IndexError` or
-  a `RuntimeError`.
+  a `RuntimeError`. If `ignore_index` is another number, -100 is such a target.
 - `logits`, `target` and `weight` stay as they were.
 
 Begin with shape (N, C) and no options, look at the visible check, then add one option after
-the other. Each has marks of its own.
+the other. The plain mean has marks of its own, and so has each option alone; the other marks
+are for several options together.
 
 <details><summary>Hint 1: the log-probability of the target</summary>
 
@@ -714,8 +722,8 @@ with `squeeze(1)`; a bare `squeeze()` takes others too.
 <details><summary>Hint 2: ignored targets</summary>
 
 `gather` refuses -100. Make a mask, put any class in the place of the ignored targets *in a new
-tensor* (`torch.where`), and set their losses to 0 afterwards. `clamp` would also swallow labels
-that are wrong.
+tensor* (`torch.where`), and set their losses to 0 afterwards, by `torch.where` again: multiplied
+by the mask, a NaN stays NaN. `clamp` would also swallow labels that are wrong.
 </details>
 <details><summary>Hint 3: the denominator of the mean</summary>
 
@@ -757,9 +765,10 @@ def cross_entropy(
 
     picked = log_probs.gather(1, index.unsqueeze(1)).squeeze(1)
     target_weight = weight[index] * kept
-    spread = (log_probs.movedim(1, -1) * weight).mean(-1) * kept
+    spread = (log_probs.movedim(1, -1) * weight).mean(-1)
     losses = -(1 - label_smoothing) * picked * target_weight
     losses = losses - label_smoothing * spread
+    losses = torch.where(kept, losses, 0.0)  # NaN * 0 would be NaN
     if reduction == "none":
         return losses
     if reduction == "sum":
@@ -786,15 +795,19 @@ Write `class_mse(scores, target)`, the mean of the squared differences over all 
 `scores` is floating point of shape (N, C). The target comes in one of two forms, told apart by
 its shape and dtype alone:
 
-- **class indices**: an integer dtype and shape (N,). They stand for their one-hot rows;
+- **class indices**: shape (N,) and an integer dtype: uint8, int8, int16, int32 or int64 (bool is
+  none, and not tried). They stand for their one-hot rows;
 - **rows**: the shape of the scores, floating point or integer, used as they are. They need not be
   one-hot.
 
 Any other target raises a `ValueError`: among them floating-point labels of shape (N,), a column
-(N, 1), a single label, labels or rows for another number of samples, and rows (C, N).
+(N, 1), a single label, floating-point numbers of shape (C,), labels or rows for another number of
+samples, rows (C, N), and a stack of rows with a third dimension. Class indices that hold a label
+below 0, or of C or above, raise a `ValueError`, an `IndexError` or a `RuntimeError`.
 
-The result is a tensor without dimensions, of the dtype of the scores, through which gradients
-reach the scores. No warning may appear.
+The result is a tensor without dimensions, of the dtype of the scores whatever that of the target,
+through which gradients reach the scores. Scores and target stay as they were. No warning may
+appear.
 
 <details><summary>Hint 1: the order of the tests</summary>
 
@@ -823,6 +836,7 @@ def class_mse(
 
     Raises:
         ValueError: the target is neither.
+        ValueError, IndexError or RuntimeError: a class index is no class.
     """
     ### BEGIN SOLUTION
     integer = not target.is_floating_point()
@@ -853,9 +867,11 @@ Write `mean_loss(batches)`: the mean cross-entropy over all samples of an epoch,
 - `batches` yields pairs: logits of shape (n, C) and int64 labels of shape (n,). The n differ. There
   is at least one pair.
 - `batches` may be a generator: it can be gone through once and has no length.
-- Labels of -100 are padding and do not count. They may fill a whole batch.
+- Labels of -100 are padding and do not count. They may fill a whole batch. Any other label that
+  is no class, -1 among them, raises a `ValueError`, an `IndexError` or a `RuntimeError`.
 - If no label counts at all, the mean is NaN.
-- Return a Python float. No warning may appear, as deprecated arguments would cause.
+- Return a Python float. The batches stay as they were. No warning may appear, as deprecated
+  arguments would cause.
 
 <details><summary>Hint 1: what to carry through the loop</summary>
 
@@ -879,7 +895,11 @@ division, or return `float("nan")` yourself.
 def mean_loss(
     batches: Iterable[tuple[Tensor, Tensor]],  # logits (n, C), labels (n,)
 ) -> float:
-    """Mean cross-entropy over all labels that are not -100."""
+    """Mean cross-entropy over all labels that are not -100.
+
+    Raises:
+        ValueError, IndexError or RuntimeError: another label is no class.
+    """
     ### BEGIN SOLUTION
     total, count = torch.zeros((), dtype=torch.float64), 0
     for logits, labels in batches:
@@ -905,8 +925,8 @@ r"""
 
 - `F.one_hot(labels.long(), num_classes).to(dtype)`: the number of classes is given, never
   guessed from the batch. `resize_` is not `reshape`.
-- `F.cross_entropy` wants raw logits and int64 class indices. A ten-class loss that settles above
-  1.46 has two softmaxes in it.
+- `F.cross_entropy` wants raw logits and int64 class indices. If a ten-class loss settles just above
+  1.46, suspect a second softmax.
 - The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every
   class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.
