@@ -1,0 +1,166 @@
+"""What a learner meets: every chapter's notebook in a real Jupyter kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from commands import run_nbgrader
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from course_grader.chapter.notebook import INSTALL_CELL_ID, visible_check_id
+from course_grader.chapter.source import Exercise, read_chapter
+from course_grader.course import Course
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = Course(ROOT).chapters()
+
+
+@pytest.fixture
+def clean(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner's kernel: no settings of nbgrader's, drawings inline."""
+    for name in ("NBGRADER_EXECUTION", "MPLBACKEND", "PYTHONWARNINGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def untouched(course: Course, chapter: str) -> NotebookNode:
+    return nbformat.read(course.notebook_of(chapter), as_version=4)
+
+
+def solved(course: Course, chapter: str) -> NotebookNode:
+    """The learner's notebook with the author's solutions written into it."""
+    notebook = untouched(course, chapter)
+    for one in exercises(course, chapter):
+        cell_of(notebook, one.id).source = one.source
+    return notebook
+
+
+def exercises(course: Course, chapter: str) -> tuple[Exercise, ...]:
+    return read_chapter(course.source_of(chapter)).exercises
+
+
+def cell_of(notebook: NotebookNode, grade_id: str) -> NotebookNode:
+    (cell,) = (
+        one
+        for one in notebook.cells
+        if one.metadata.get("nbgrader", {}).get("grade_id") == grade_id
+    )
+    return cell
+
+
+def run_all(notebook: NotebookNode, folder: Path, times: int = 1) -> None:
+    """*Run All*, as often as told, in one kernel; the outputs are the last
+    ones, and what is wrong with any of them fails the test."""
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=None,
+        allow_errors=True,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    with client.setup_kernel():
+        for _ in range(times):
+            for index, cell in enumerate(notebook.cells):
+                client.execute_cell(cell, index)
+            assert not list(complaints(notebook))
+
+
+def complaints(notebook: NotebookNode) -> Iterator[str]:
+    """What a learner must not see: errors and warnings."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            text = text_of(output)
+            if output.output_type == "error" or re.search(
+                r"Traceback \(most recent|\w*Warning:", text
+            ):
+                yield f"{cell.source[:200]}\n---\n{text[-2000:]}"
+
+
+def text_of(output: NotebookNode) -> str:
+    if output.output_type == "error":
+        return "\n".join(output.traceback)
+    if output.output_type == "stream":
+        return output.text
+    return str(output.data.get("text/plain", ""))
+
+
+def said(notebook: NotebookNode, exercise: str) -> str:
+    """All that an exercise's visible check put out."""
+    cell = cell_of(notebook, visible_check_id(exercise))
+    return "".join(map(text_of, cell.outputs))
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_an_untouched_notebook_runs_to_its_end(
+    course: Course, chapter: str, tmp_path: Path
+) -> None:
+    notebook = untouched(course, chapter)
+
+    run_all(notebook, tmp_path)
+
+    for exercise in exercises(course, chapter):
+        assert said(notebook, exercise.id) == f"{exercise.id}: not attempted\n"
+    (install,) = (one for one in notebook.cells if one.id == INSTALL_CELL_ID)
+    assert install.outputs == []
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_solved_notebook_runs_clean_twice(
+    course: Course, chapter: str, tmp_path: Path
+) -> None:
+    notebook = solved(course, chapter)
+
+    run_all(notebook, tmp_path, times=2)
+
+    for exercise in exercises(course, chapter):
+        assert said(notebook, exercise.id) == f"{exercise.id}: looks right\n"
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_validate_agrees_with_the_visible_checks(
+    course: Course, chapter: str, tmp_path: Path
+) -> None:
+    answers = {}
+    for name, made in (("untouched", untouched), ("solved", solved)):
+        path = tmp_path / f"{name}.ipynb"
+        nbformat.write(made(course, chapter), path)
+        done = run_nbgrader(course.root, "validate", str(path), cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+        answers[name] = done.stdout
+
+    assert "Success! Your notebook passes all the tests." in answers["solved"]
+    asked = exercises(course, chapter)
+    failed = f"VALIDATION FAILED ON {len(asked)} CELL(S)"
+    assert failed in answers["untouched"]
+    for exercise in asked:
+        assert f'visible_check("{exercise.id}")' in answers["untouched"]
+    assert "NotImplementedError" in answers["untouched"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_hints_fold_open_one_by_one(course: Course, chapter: str) -> None:
+    found = 0
+    for cell in untouched(course, chapter).cells:
+        if cell.cell_type != "markdown":
+            assert "<details" not in cell.source
+            continue
+        text = cell.source
+        hints = re.findall(
+            # the blank line lets Jupyter render what is inside as markdown
+            r"<details>\s*<summary>Hint (\d+)[^<]*</summary>\n\n.+?</details>",
+            text,
+            re.DOTALL,
+        )
+        assert hints == [str(n + 1) for n in range(len(hints))], text
+        assert text.count("<summary>Hint") == len(hints), text
+        assert text.count("<details>") == text.count("</details>"), text
+        found += bool(hints)
+
+    assert found >= len(exercises(course, chapter))
