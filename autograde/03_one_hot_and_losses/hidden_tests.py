@@ -887,7 +887,7 @@ def python_float(draw: Draw) -> list[Case]:
 def leaves_batches_alone(draw: Draw) -> list[Case]:
     return [
         batches_of(draw, 3, 3),
-        with_padding(batches_of(draw, 4, 4), 1, 2),
+        with_padding(batches_of(draw, 4, 4), 2, 2),
     ]
 
 
