@@ -1,0 +1,227 @@
+"""The `course` command itself: help, exit codes, one sentence per error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import SCRIPTS, course_says, environment, run_course
+
+from course_grader.classroom.lab import fill_work
+from course_grader.course import Course
+from course_grader.needs import free_port
+
+COMMANDS = (
+    "build",
+    "try",
+    "publish",
+    "lab",
+    "release",
+    "collect",
+    "grade",
+    "feedback",
+    "report",
+    "export",
+    "status",
+    "demo",
+)
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    said = course_says(tmp_path, "--help")
+
+    assert tuple(re.findall(r"^    (\w+) ", said, re.MULTILINE)) == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command(name: str, tmp_path: Path) -> None:
+    said = course_says(tmp_path, name, "--help")
+
+    usage, _, rest = said.partition("\n\n")
+    assert usage.startswith(f"usage: course {name}")
+    sentence, _, options = rest.partition("\n\n")
+    assert sentence.endswith(".")  # what it does
+    one_line_each = re.sub(r"\n {10,}", "  ", options)
+    for line in one_line_each.splitlines():  # no argument without a word
+        if line.startswith("  "):
+            assert re.fullmatch(r"  \S.*?  +\S.*", line), line
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (
+            ("build", "99"),
+            "There is no chapter '99'. The chapters are: 03_mini.",
+        ),
+        (("try", "03", "triple"), "double, mean"),
+        (("grade", "03", "--from", "nothing", "--to", "out"), "no file or"),
+        (("publish", "solutions"), "no kit"),
+        (("--course", "nowhere", "build"), "There is no folder nowhere."),
+    ],
+)
+def test_an_error_is_one_sentence(
+    mini: Course, typed: tuple[str, ...], sentence: str
+) -> None:
+    done = run_course(mini.root, *typed)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("course: ")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_outside_of_a_course(tmp_path: Path) -> None:
+    done = run_course(tmp_path, "status")
+
+    assert done.returncode == 2
+    assert "No course was found" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_something_that_is_no_command(tmp_path: Path) -> None:
+    done = run_course(tmp_path, "grad")
+
+    assert done.returncode == 2
+    assert "invalid choice: 'grad'" in done.stderr
+
+
+def test_a_stale_notebook_is_shown(mini: Course) -> None:
+    assert "03_mini.ipynb: written" in course_says(mini.root, "build")
+    path = mini.notebook_of("03_mini")
+    built = path.read_text()
+    assert "up to date" in course_says(mini.root, "build", "--check")
+    path.write_text(built.replace("Return the mean.", "Return the median."))
+
+    said = course_says(mini.root, "build", "--check", code=1)
+
+    assert "03_mini.ipynb: stale" in said
+    (removed,) = [one for one in said.splitlines() if one[:2] == "- "]
+    (added,) = [one for one in said.splitlines() if one[:2] == "+ "]
+    assert "median" in removed
+    assert "mean" in added
+    assert "median" in path.read_text()  # --check writes nothing
+
+
+def test_try_tells_right_banks_from_wrong_ones(mini: Course) -> None:
+    said = course_says(mini.root, "try", "03", "mean")
+    assert "2 trials of mean: 2 as they must be, 0 not" in said
+    answers = mini.autograde / "03_mini" / "answers.py"
+    answers.write_text(
+        answers.read_text().replace("return x.sum().item()", "return x.mean()")
+        + '\n\n@accepted("mean")\ndef by_median(x):\n'
+        "    return x.median().item()\n"
+    )
+
+    said = course_says(mini.root, "try", "03", "mean", code=1)
+
+    assert "by_median (right, seed 1): 0 of 2 points" in said
+    assert "1 not" in said
+
+
+def test_work_is_filled_and_never_overwritten(mini: Course) -> None:
+    course_says(mini.root, "build")
+    path = mini.work / "03_mini" / "03_mini.ipynb"
+
+    assert fill_work(mini) == ["03_mini"]
+    assert path.read_bytes() == mini.notebook_of("03_mini").read_bytes()
+
+    path.write_text("a learner's work")
+    assert fill_work(mini) == []
+    assert path.read_text() == "a learner's work"
+    # not even through a link that leads nowhere, or a folder in its place
+    path.unlink()
+    path.symlink_to(mini.root / "moved away.ipynb")
+    assert fill_work(mini) == []
+    assert not (mini.root / "moved away.ipynb").exists()
+
+
+def wait_for(port: int, server: subprocess.Popen[str]) -> None:
+    """Until the server listens: it says where it runs a moment before."""
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port)):
+                return
+        except ConnectionRefusedError:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"The server ended with {server.wait(0.1)}.")
+
+
+def test_lab_serves_the_chapters_and_nbgraders_extensions(mini: Course) -> None:
+    course_says(mini.root, "build")
+    port = free_port(18888)
+    settings = environment(activated=False)
+    settings["JUPYTER_TOKEN"] = "letmein"
+    with subprocess.Popen(
+        [SCRIPTS / "course", "lab", "--no-browser", "--port", str(port)],
+        cwd=mini.root,
+        env=settings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        try:
+            assert running.stdout is not None
+            seen = []
+            for line in running.stdout:
+                seen.append(line)
+                if "is running at" in line:
+                    break
+            log = "".join(seen)
+            assert f":{port}/" in "".join([log, running.stdout.readline()])
+            assert "work/03_mini is new." in log
+            assert "03_mini can be handed in from Assignment List." in log
+
+            wait_for(port, running)
+
+            def ask(path: str, sent: bytes | None = None) -> Any:
+                request = urllib.request.Request(
+                    f"http://127.0.0.1:{port}/{path}",
+                    sent,
+                    headers={"Authorization": "token letmein"},
+                )
+                with urllib.request.urlopen(request) as answer:
+                    return json.load(answer)
+
+            assert "started" in ask("api/status")
+            (chapter,) = ask("api/contents")["content"]
+            assert chapter["name"] == "03_mini"
+            courses = ask("courses")
+            assert courses["value"] == ["pytorch_training_tricks"], courses
+            asked = "course_id=pytorch_training_tricks"
+            (assignment,) = ask(f"assignments?{asked}")["value"]
+            assert assignment["assignment_id"] == "03_mini"
+            assert assignment["status"] == "fetched"  # for it lies in work/
+            asked += "&assignment_id=03_mini"
+            listed = ask(f"assignments/submit?{asked}", b"")["value"]
+            assert "submitted" in {one["status"] for one in listed}
+            (handed_in,) = mini.autograde.glob("exchange/*/inbound/*/*.ipynb")
+            mine = mini.work / "03_mini" / "03_mini.ipynb"
+            assert handed_in.read_bytes() == mine.read_bytes()
+            assert ask("nbgrader_version?version=0.9.6")["success"]
+        finally:
+            os.killpg(running.pid, 15)
+            running.stdout.close()
+
+
+def test_a_port_that_is_taken(mini: Course) -> None:
+    course_says(mini.root, "build")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run_course(mini.root, "lab", "--no-browser", "--port", port)
+
+    assert done.returncode == 2
+    assert f"Port {port} is taken" in done.stderr
