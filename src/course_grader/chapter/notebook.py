@@ -34,8 +34,9 @@ import subprocess
 import sys
 
 if importlib.util.find_spec("course_utils") is None:
-    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, "{requirement}"], check=True)
+    kit = "{requirement}"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", kit]
+    subprocess.run(pip, check=True)
     importlib.invalidate_caches()\
 """
 
