@@ -35,9 +35,11 @@ CHAPTER = "03_mini"
 COURSE_ID = "pytorch_training_tricks"
 NOISY = """\
 import logging
+import os
 import sys
 import warnings
 
+logging.basicConfig()
 print("starting", file=sys.stderr)
 
 
@@ -45,6 +47,8 @@ def double(x, times=1):
     print("doubling")
     print("careful", file=sys.stderr)
     warnings.warn("beware")
+    logging.warning("a handler keeps the stream it was made with")
+    os.write(2, b"past Python's streams")
     if times < 0:
         raise ValueError("negative")
     return x * 2**times

@@ -71,3 +71,21 @@ def test_recorded_answers_pass_on_their_own_seed_only(
 
     assert replayed_checks(grading, one, two) == []
     assert len(replayed_checks(grading, one, one)) == len(grading.checks)
+
+
+def test_an_answers_own_decorators_travel_with_it(mini: Course) -> None:
+    path = mini.autograde / "03_mini" / "answers.py"
+    path.write_text(
+        path.read_text()
+        .replace("from . import", "import torch\n\nfrom . import", 1)
+        .replace(
+            '@accepted("mean")\n',
+            '@accepted("mean")\n@torch.inference_mode()\n@torch.no_grad()\n',
+        )
+    )
+    grading = load_grading(mini, "03_mini")
+    (answer,) = [one for one in grading.answers if one.name == "by_method"]
+
+    cell = grading.answer_cell(answer)
+
+    assert cell.startswith("@torch.inference_mode()\n@torch.no_grad()\ndef ")

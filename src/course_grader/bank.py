@@ -64,7 +64,9 @@ def _source_of(made: Callable[..., Any], body: bool) -> str:
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     lines = text.splitlines()
     if not body:
-        return "\n".join(lines[node.lineno - 1 :]) + "\n"
+        own = node.decorator_list[1:]  # the first is the bank's
+        start = min([node.lineno, *(one.lineno for one in own)])
+        return "\n".join(lines[start - 1 :]) + "\n"
     statements = node.body
     if ast.get_docstring(node) is not None:
         statements = statements[1:]

@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import os
 import secrets
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from course_grader.bank import Answer
@@ -132,6 +134,35 @@ def judge_namespace(
     )
 
 
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing reaches stdout or stderr: not through `sys`, not through a stream
+    that a log handler has kept, not through the file descriptors."""
+    streams = (sys.stdout, sys.stderr)
+    descriptors = {number: os.dup(number) for number in (1, 2)}
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        stream.flush()
+        with contextlib.suppress(AttributeError):
+            stream.write = len  # type: ignore[method-assign]
+    for number in descriptors:
+        os.dup2(nowhere, number)
+    try:
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            yield
+    finally:
+        for number, kept in descriptors.items():
+            os.dup2(kept, number)
+            os.close(kept)
+        os.close(nowhere)
+        for stream in streams:
+            with contextlib.suppress(AttributeError):
+                del stream.write
+
+
 @functools.cache
 def _grading(chapter: str) -> Grading:
     return load_grading(find_course(), chapter)
@@ -147,10 +178,7 @@ def grade(chapter: str, exercise_id: str, namespace: dict[str, Any]) -> float:
         exercise_id: the exercise.
         namespace: the learner's globals.
     """
-    with (
-        contextlib.redirect_stderr(io.StringIO()),
-        contextlib.redirect_stdout(io.StringIO()),
-    ):
+    with _silence():
         grading = _grading(chapter)
         expected = local_expectations(
             grading, secrets.randbelow(2**31), exercise_id

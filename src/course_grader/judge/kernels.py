@@ -38,6 +38,12 @@ MAX_FRAMES = 1000
 """Of one traceback."""
 
 
+_WARM_PROCESS_ENDED = (
+    "The process that starts learner processes ended. If the machine ran out "
+    "of memory (`dmesg` tells), grade with fewer --workers."
+)
+
+
 class GraderBroken(RuntimeError):
     """The grading machinery itself failed: nobody's work is to blame."""
 
@@ -185,9 +191,14 @@ class WarmProcess:
         """A fresh learner process."""
         self._wait_until_ready()
         mine, theirs = _connection()
-        with theirs:
-            _send_with_fd(self.channel.socket, {"op": "start"}, theirs.fileno())
-        answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        try:
+            with theirs:
+                _send_with_fd(
+                    self.channel.socket, {"op": "start"}, theirs.fileno()
+                )
+            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        except (ChannelClosed, DeadlinePassed, OSError) as error:
+            raise GraderBroken(_WARM_PROCESS_ENDED) from error
         if "error" in answer:
             raise GraderBroken(
                 f"A learner's process could not be started: {answer['error']}."
@@ -201,8 +212,11 @@ class WarmProcess:
             The name of the limit for which the sandbox had ended it before;
             empty if it had not.
         """
-        _send(self.channel.socket, {"op": "stop", "pid": pid})
-        answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        try:
+            _send(self.channel.socket, {"op": "stop", "pid": pid})
+            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        except (ChannelClosed, DeadlinePassed) as error:
+            raise GraderBroken(_WARM_PROCESS_ENDED) from error
         return str(answer["why"])
 
     def close(self) -> None:
