@@ -340,6 +340,12 @@ def _mount_everything(limits: Limits) -> None:
     for name in ("/proc/keys", "/proc/key-users"):
         if os.path.exists(name):
             bind("/dev/null", name)
+    # a Python environment that lies in /tmp must stay in sight
+    kept = {
+        path: os.open(path, os.O_PATH | os.O_DIRECTORY)
+        for path in {sys.base_prefix, sys.prefix}
+        if path.startswith("/tmp/")
+    }
     mount(
         "tmpfs",
         "/tmp",
@@ -351,6 +357,10 @@ def _mount_everything(limits: Limits) -> None:
         os.mkdir(f"/tmp/{name}", 0o700)
     bind("/tmp/home", HOME)
     bind("/tmp/tmp", "/tmp")
+    for path, descriptor in sorted(kept.items()):
+        os.makedirs(path, exist_ok=True)
+        bind(f"/proc/self/fd/{descriptor}", path)
+        os.close(descriptor)
     mount(
         "tmpfs",
         "/dev/shm",
