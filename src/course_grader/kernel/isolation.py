@@ -265,15 +265,13 @@ def _watch(link: socket.socket, limits: Limits) -> None:
     link.sendall(json.dumps({"watcher": os.getpid()}).encode())
     poll = select.poll()
     poll.register(link, select.POLLIN)
-    wait_s, why, came = LOOK_S, "", False
+    wait_s, why = LOOK_S, ""
     deadline = time.monotonic() + limits.lifetime_s
     while not why and not poll.poll(wait_s * 1000):
         started = time.monotonic()
         why = "lifetime_s" if started > deadline else _over(limits)
-        lives = _learner_lives()
-        if came and not lives:
-            break  # and with it what it has started
-        came |= lives
+        if _is_orphaned():
+            break
         # never busy with counting for more than a tenth of the time
         wait_s = max(LOOK_S, 10 * (time.monotonic() - started))
     with contextlib.suppress(OSError):
@@ -375,13 +373,16 @@ def _raise_loopback() -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, request)
 
 
-def _learner_lives() -> bool:
-    """Whether the process that was forked into the room, its second, lives."""
+def _is_orphaned() -> bool:
+    """Whether something runs in the room although the process that was forked
+    into it, its second, does not. One that came and went between two looks is
+    seen by what it has left behind."""
+    others = {pid for pid in os.listdir("/proc") if pid.isdigit()} - {"1"}
     try:
         stat = Path("/proc/2/stat").read_text()
     except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+        return bool(others)
+    return stat.rpartition(")")[2].split()[0] in "ZX"
 
 
 def _over(limits: Limits) -> str:
