@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from course_grader.course import Course
-from course_grader.judge.kernels import WarmProcess
+from course_grader.judge.warming import WarmProcess
 from course_grader.kernel.limits import Limits
 
 ROOT = Path(__file__).resolve().parent.parent

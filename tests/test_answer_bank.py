@@ -16,9 +16,9 @@ import pytest
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.source import read_chapter
 from course_grader.course import Course
-from course_grader.judge.kernels import WarmProcess
 from course_grader.judge.reference import reference_expectations
 from course_grader.judge.trial import replayed_checks, try_bank
+from course_grader.judge.warming import WarmProcess
 
 COURSE = Course(Path(__file__).resolve().parent.parent)
 SEEDS = [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 4, 5))]

@@ -11,7 +11,7 @@ from course_grader.chapter.build import build_chapter
 from course_grader.chapter.claims import claims_page, read_claims
 from course_grader.chapter.source import read_chapter
 from course_grader.course import Course, CourseError
-from course_grader.judge.kernels import WarmProcess
+from course_grader.judge.warming import WarmProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted({one.chapter for one in read_claims(Course(ROOT))})

@@ -7,9 +7,9 @@ import torch
 from course_grader.chapter.grading import load_grading
 from course_grader.course import Course
 from course_grader.judge.judging import draw_cases
-from course_grader.judge.kernels import WarmProcess
 from course_grader.judge.reference import reference_expectations
 from course_grader.judge.trial import replayed_checks, try_bank
+from course_grader.judge.warming import WarmProcess
 
 
 def test_every_seed_draws_other_cases(mini: Course) -> None:

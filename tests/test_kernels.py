@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_grader.judge.kernels import WarmProcess
 from course_grader.judge.report import Verdict
+from course_grader.judge.warming import WarmProcess
 
 ECHO = "def echo(f, case):\n    return f(case['x'])\n"
 

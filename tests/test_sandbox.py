@@ -26,8 +26,9 @@ from course_grader.grading.submission import (
     prepare,
 )
 from course_grader.judge import kernels, sandbox
-from course_grader.judge.kernels import CellRun, WarmProcess
+from course_grader.judge.kernels import CellRun
 from course_grader.judge.report import Verdict
+from course_grader.judge.warming import WarmProcess
 from course_grader.kernel.limits import Limits, worst_case
 
 WHY_NOT = sandbox.missing()
@@ -706,7 +707,7 @@ def test_everything_ends_with_the_grader(tmp_path: Path) -> None:
     mark = f"course-test-orphan-{os.getpid()}"
     script = (
         "import os, sys\n"
-        "from course_grader.judge.kernels import WarmProcess\n"
+        "from course_grader.judge.warming import WarmProcess\n"
         "warm = WarmProcess()\n"
         "kernel = warm.kernel()\n"
         "run = kernel.run_cell('import subprocess, sys\\n'\n"

@@ -76,14 +76,16 @@ def build(course: Course, args: argparse.Namespace) -> int:
 
 def try_exercise(course: Course, args: argparse.Namespace) -> int:
     """Runs the answer bank of a chapter's exercises through the judge."""
-    from course_grader.chapter.grading import load_grading
     from course_grader.judge import sandbox
-    from course_grader.judge.kernels import WarmProcess
-    from course_grader.judge.trial import try_bank
+    from course_grader.judge.warming import WarmProcess
 
     started = time.perf_counter()
     # the author's own code: under a learner's conditions where that can be
     with WarmProcess(course.limits, sandbox.missing() is None) as warm:
+        # while it warms up
+        from course_grader.chapter.grading import load_grading
+        from course_grader.judge.trial import try_bank
+
         grading = load_grading(course, course.chapter(args.chapter))
         ids = [one.id for one in grading.chapter.exercises]
         wanted = [one for one in ids if one.startswith(args.exercise or "")]

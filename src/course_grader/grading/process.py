@@ -123,7 +123,7 @@ class GradingProcess:
 def main() -> None:
     """Serves one client on the inherited socket whose number is argv[1], for
     the course in the folder argv[2]; argv[3] says whether sandboxed."""
-    from course_grader.judge.kernels import WarmProcess
+    from course_grader.judge.warming import WarmProcess
 
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     course = Course(Path(sys.argv[2]))

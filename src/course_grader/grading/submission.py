@@ -23,11 +23,7 @@ from course_grader.judge.judging import (
     Prober,
     judge_exercise,
 )
-from course_grader.judge.kernels import (
-    Died,
-    Kernel,
-    WarmProcess,
-)
+from course_grader.judge.kernels import Died, Kernel
 from course_grader.judge.reference import (
     bank_misconceptions,
     reference_expectations,
@@ -38,6 +34,7 @@ from course_grader.judge.report import (
     SubmissionReport,
     Verdict,
 )
+from course_grader.judge.warming import WarmProcess
 
 
 @dataclass(frozen=True)

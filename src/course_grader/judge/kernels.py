@@ -6,21 +6,21 @@ plain, and whatever goes wrong ends in a verdict for the work at hand.
 
 from __future__ import annotations
 
-import array
 import contextlib
-import json
 import socket
-import struct
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from course_grader.checks import Case, Effects, Result
-from course_grader.judge import sandbox
 from course_grader.judge.report import Verdict
+from course_grader.judge.warming import (
+    ANSWER_TIMEOUT_S,
+    WarmProcess,
+    connection,
+    send,
+    send_with_fd,
+)
 from course_grader.kernel import plain
 from course_grader.kernel.channel import (
     Channel,
@@ -29,23 +29,8 @@ from course_grader.kernel.channel import (
 )
 from course_grader.kernel.limits import CUT_HERE, Limits
 
-START_TIMEOUT_S = 180.0
-"""The first start on a slow disk imports torch cold."""
-ANSWER_TIMEOUT_S = 20.0
-"""For requests that run no learner code but wait behind it."""
-
 MAX_FRAMES = 1000
 """Of one traceback."""
-
-
-_WARM_PROCESS_ENDED = (
-    "The process that starts learner processes ended. If the machine ran out "
-    "of memory (`dmesg` tells), grade with fewer --workers."
-)
-
-
-class GraderBroken(RuntimeError):
-    """The grading machinery itself failed: nobody's work is to blame."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +78,6 @@ class ProbeRun:
     died: Died | None = None
 
 
-def _connection() -> tuple[socket.socket, socket.socket]:
-    """The judge's end and a learner's. Who does not read is taken for gone: a
-    stopped process must not keep the judge waiting to be heard."""
-    mine, theirs = socket.socketpair()
-    if sys.platform == "linux":
-        timeout = struct.pack("ll", int(ANSWER_TIMEOUT_S), 0)
-        mine.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
-    return mine, theirs
-
-
 _OVER = {
     "memory_bytes": Died(
         Verdict.OUT_OF_MEMORY,
@@ -117,123 +92,6 @@ _OVER = {
     ),
 }
 """What passing a limit of the sandbox means, by the limit's name."""
-
-
-def _send_with_fd(
-    sock: socket.socket, request: dict[str, Any], fd: int
-) -> None:
-    body = json.dumps(request).encode()
-    head = len(body).to_bytes(8, "big") + bytes(8)
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
-    sent = sock.sendmsg([head], rights)
-    sock.sendall(head[sent:] + body)
-
-
-def _send(sock: socket.socket, request: dict[str, Any]) -> None:
-    body = json.dumps(request).encode()
-    try:
-        sock.sendall(len(body).to_bytes(8, "big") + bytes(8) + body)
-    except OSError as error:
-        raise ChannelClosed("the other side is gone") from error
-
-
-class WarmProcess:
-    """A process that has imported everything and forks learner processes."""
-
-    def __init__(
-        self, limits: Limits | None = None, sandboxed: bool = True
-    ) -> None:
-        """Starts it.
-
-        Args:
-            limits: of each learner process.
-            sandboxed: inside the sandbox; outside it only for code that is
-                trusted.
-        """
-        self.limits = limits or Limits()
-        mine, theirs = socket.socketpair()
-        arguments = [
-            str(theirs.fileno()),
-            json.dumps(self.limits.to_json()),
-            "sandboxed" if sandboxed else "unsandboxed",
-        ]
-        self.runtime = sandbox.Runtime() if sandboxed else None
-        self.process = subprocess.Popen(
-            [*sandbox.plain_command("warm.main"), *arguments]
-            if self.runtime is None
-            else sandbox.command(
-                self.runtime, self.limits, "warm.main", *arguments
-            ),
-            pass_fds=[theirs.fileno()],
-            env=sandbox.clean_environment(self.limits),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=tempfile.gettempdir(),
-            start_new_session=True,
-        )
-        theirs.close()
-        self.channel = Channel(mine)
-        self.ready = False
-
-    def _wait_until_ready(self) -> None:
-        if not self.ready:
-            try:
-                self.channel.receive(START_TIMEOUT_S)
-            except (ChannelClosed, DeadlinePassed) as error:
-                raise GraderBroken(
-                    "The process that runs learner code did not start: "
-                    f"`{sys.executable} -c 'import torch, IPython'` must work."
-                ) from error
-            self.ready = True
-
-    def kernel(self) -> Kernel:
-        """A fresh learner process."""
-        self._wait_until_ready()
-        mine, theirs = _connection()
-        try:
-            with theirs:
-                _send_with_fd(
-                    self.channel.socket, {"op": "start"}, theirs.fileno()
-                )
-            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
-        except (ChannelClosed, DeadlinePassed, OSError) as error:
-            raise GraderBroken(_WARM_PROCESS_ENDED) from error
-        if "error" in answer:
-            raise GraderBroken(
-                f"A learner's process could not be started: {answer['error']}."
-            )
-        return Kernel(self, mine, answer["pid"])
-
-    def stop(self, pid: int) -> str:
-        """Ends a learner process and all that it has started.
-
-        Returns:
-            The name of the limit for which the sandbox had ended it before;
-            empty if it had not.
-        """
-        try:
-            _send(self.channel.socket, {"op": "stop", "pid": pid})
-            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
-        except (ChannelClosed, DeadlinePassed) as error:
-            raise GraderBroken(_WARM_PROCESS_ENDED) from error
-        return str(answer["why"])
-
-    def close(self) -> None:
-        self.channel.close()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        if self.runtime is not None:
-            self.runtime.remove()
-
-    def __enter__(self) -> WarmProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Kernel:
@@ -260,7 +118,7 @@ class Kernel:
         limit = self.warm.limits.cell_s
         timeout_s = limit if timeout_s is None else min(timeout_s, limit)
         try:
-            _send(
+            send(
                 self.channel.socket,
                 {"op": "cell", "source": source, "id": cell_id},
             )
@@ -281,12 +139,12 @@ class Kernel:
     @contextlib.contextmanager
     def probing(self, probes_source: str) -> Iterator[Probing]:
         """A fork of this process as it stands, for the probes of one exercise."""
-        mine, theirs = _connection()
+        mine, theirs = connection()
         channel = Channel(mine)
         pid = None
         try:
             with theirs:
-                _send_with_fd(
+                send_with_fd(
                     self.channel.socket, {"op": "fork"}, theirs.fileno()
                 )
             answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
@@ -310,7 +168,7 @@ class Kernel:
             channel.close()
             if pid is not None and self.died is None:
                 try:
-                    _send(self.channel.socket, {"op": "reap", "pid": pid})
+                    send(self.channel.socket, {"op": "reap", "pid": pid})
                     self.channel.receive(ANSWER_TIMEOUT_S)
                 except (ChannelClosed, DeadlinePassed):
                     self._end(

@@ -20,8 +20,9 @@ from course_grader.judge.judging import (
     judge_exercise,
     run_cells,
 )
-from course_grader.judge.kernels import Kernel, WarmProcess
+from course_grader.judge.kernels import Kernel
 from course_grader.judge.report import ExerciseReport
+from course_grader.judge.warming import WarmProcess
 
 
 def reference_expectations(

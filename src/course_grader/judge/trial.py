@@ -19,7 +19,6 @@ from course_grader.judge.judging import (
     Recorded,
     judge_exercise,
 )
-from course_grader.judge.kernels import WarmProcess
 from course_grader.judge.reference import (
     bank_misconceptions,
     judge_answer,
@@ -27,6 +26,7 @@ from course_grader.judge.reference import (
     reference_expectations,
 )
 from course_grader.judge.report import ExerciseReport, Verdict
+from course_grader.judge.warming import WarmProcess
 
 
 @dataclass(frozen=True)

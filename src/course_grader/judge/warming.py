@@ -1,0 +1,173 @@
+"""The process that learner processes are forked from, as the judge sees it.
+
+Importing this loads no torch: whoever starts a warm process first can import
+the rest of the judge while it warms up.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from course_grader.judge import sandbox
+from course_grader.kernel.channel import (
+    Channel,
+    ChannelClosed,
+    DeadlinePassed,
+)
+from course_grader.kernel.limits import Limits
+
+if TYPE_CHECKING:
+    from course_grader.judge.kernels import Kernel
+
+START_TIMEOUT_S = 180.0
+"""The first start on a slow disk imports torch cold."""
+ANSWER_TIMEOUT_S = 20.0
+"""For requests that run no learner code but wait behind it."""
+
+_WARM_PROCESS_ENDED = (
+    "The process that starts learner processes ended. If the machine ran out "
+    "of memory (`dmesg` tells), grade with fewer --workers."
+)
+
+
+class GraderBroken(RuntimeError):
+    """The grading machinery itself failed: nobody's work is to blame."""
+
+
+def connection() -> tuple[socket.socket, socket.socket]:
+    """The judge's end and a learner's. Who does not read is taken for gone: a
+    stopped process must not keep the judge waiting to be heard."""
+    mine, theirs = socket.socketpair()
+    if sys.platform == "linux":
+        timeout = struct.pack("ll", int(ANSWER_TIMEOUT_S), 0)
+        mine.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
+    return mine, theirs
+
+
+def send_with_fd(sock: socket.socket, request: dict[str, Any], fd: int) -> None:
+    body = json.dumps(request).encode()
+    head = len(body).to_bytes(8, "big") + bytes(8)
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+    sent = sock.sendmsg([head], rights)
+    sock.sendall(head[sent:] + body)
+
+
+def send(sock: socket.socket, request: dict[str, Any]) -> None:
+    """Sends a request, as `kernel.serve` reads it.
+
+    Raises:
+        ChannelClosed: the other side is gone.
+    """
+    body = json.dumps(request).encode()
+    try:
+        sock.sendall(len(body).to_bytes(8, "big") + bytes(8) + body)
+    except OSError as error:
+        raise ChannelClosed("the other side is gone") from error
+
+
+class WarmProcess:
+    """A process that has imported everything and forks learner processes."""
+
+    def __init__(
+        self, limits: Limits | None = None, sandboxed: bool = True
+    ) -> None:
+        """Starts it.
+
+        Args:
+            limits: of each learner process.
+            sandboxed: inside the sandbox; outside it only for code that is
+                trusted.
+        """
+        self.limits = limits or Limits()
+        mine, theirs = socket.socketpair()
+        arguments = [
+            str(theirs.fileno()),
+            json.dumps(self.limits.to_json()),
+            "sandboxed" if sandboxed else "unsandboxed",
+        ]
+        self.runtime = sandbox.Runtime() if sandboxed else None
+        self.process = subprocess.Popen(
+            [*sandbox.plain_command("warm.main"), *arguments]
+            if self.runtime is None
+            else sandbox.command(
+                self.runtime, self.limits, "warm.main", *arguments
+            ),
+            pass_fds=[theirs.fileno()],
+            env=sandbox.clean_environment(self.limits),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=tempfile.gettempdir(),
+            start_new_session=True,
+        )
+        theirs.close()
+        self.channel = Channel(mine)
+        self.ready = False
+
+    def _wait_until_ready(self) -> None:
+        if not self.ready:
+            try:
+                self.channel.receive(START_TIMEOUT_S)
+            except (ChannelClosed, DeadlinePassed) as error:
+                raise GraderBroken(
+                    "The process that runs learner code did not start: "
+                    f"`{sys.executable} -c 'import torch, IPython'` must work."
+                ) from error
+            self.ready = True
+
+    def kernel(self) -> Kernel:
+        """A fresh learner process."""
+        from course_grader.judge.kernels import Kernel
+
+        self._wait_until_ready()
+        mine, theirs = connection()
+        try:
+            with theirs:
+                send_with_fd(
+                    self.channel.socket, {"op": "start"}, theirs.fileno()
+                )
+            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        except (ChannelClosed, DeadlinePassed, OSError) as error:
+            raise GraderBroken(_WARM_PROCESS_ENDED) from error
+        if "error" in answer:
+            raise GraderBroken(
+                f"A learner's process could not be started: {answer['error']}."
+            )
+        return Kernel(self, mine, answer["pid"])
+
+    def stop(self, pid: int) -> str:
+        """Ends a learner process and all that it has started.
+
+        Returns:
+            The name of the limit for which the sandbox had ended it before;
+            empty if it had not.
+        """
+        try:
+            send(self.channel.socket, {"op": "stop", "pid": pid})
+            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+        except (ChannelClosed, DeadlinePassed) as error:
+            raise GraderBroken(_WARM_PROCESS_ENDED) from error
+        return str(answer["why"])
+
+    def close(self) -> None:
+        self.channel.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.runtime is not None:
+            self.runtime.remove()
+
+    def __enter__(self) -> WarmProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
