@@ -229,13 +229,13 @@ class TestRecordedResults:
 
     def test_beside_the_reference(self, shipped, capsys):
         beside_reference("10/step_s", 0.5, unit="s")
-        mine, reference = capsys.readouterr().out.splitlines()
-        assert mine.startswith("yours:     0.5 s (")
-        assert reference == "reference: not recorded yet"
+        said = capsys.readouterr().out
+        assert said.startswith("step s: yours 0.5 s (")
+        assert said.endswith(", reference not recorded yet\n")
         found = record("10/step_s", 0.25, shipped / "10.json")
         beside_reference("10/step_s", 0.5, unit="s")
-        reference = capsys.readouterr().out.splitlines()[1]
-        assert reference == f"reference: 0.25 s ({found.source})"
+        said = capsys.readouterr().out
+        assert said.endswith(f", reference 0.25 s ({found.source})\n")
 
     def test_everything_shipped_says_where_it_comes_from(self):
         for path in store._SHIPPED.glob("*.json"):

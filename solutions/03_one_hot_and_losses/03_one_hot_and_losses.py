@@ -438,7 +438,6 @@ for name, target in (("indices", word_index), ("rows", word_rows)):
 
 # %% cell="measure_beside_reference"
 for name in ("indices", "rows"):
-    print(f"one step with {name}")
     recorded_as = f"03_one_hot_and_losses/step_with_{name}_ms"
     beside_reference(recorded_as, results[name], unit="ms")
 

@@ -107,12 +107,15 @@ def beside_reference(name: str, mine: float, *, unit: str = "") -> None:
         unit: of both.
     """
     reference = recorded(name)
-    print(f"yours:     {_with_unit(mine, unit)} ({_device_name()})")
+    what = name.rpartition("/")[2].replace("_", " ")
+    print(
+        f"{what}: yours {_with_unit(mine, unit)} ({_device_name()}),", end=" "
+    )
     if reference is None:
-        print("reference: not recorded yet")
+        print("reference not recorded yet")
     else:
         number = _with_unit(reference.value, unit)
-        print(f"reference: {number} ({reference.source})")
+        print(f"reference {number} ({reference.source})")
 
 
 def _with_unit(number: float, unit: str) -> str:
