@@ -222,6 +222,7 @@ class _Run:
             exercises.append(report)
         return SubmissionReport(
             chapter=grading.chapter.name,
+            title=grading.chapter.title,
             seed=prepared.expected.seed,
             exercises=tuple(exercises),
             notes=tuple(self.notes),
@@ -295,6 +296,7 @@ def _refused(prepared: Prepared, repaired: Repaired) -> Graded:
     chapter = prepared.grading.chapter
     report = SubmissionReport(
         chapter=chapter.name,
+        title=chapter.title,
         seed=prepared.expected.seed,
         exercises=tuple(
             ExerciseReport(

@@ -6,7 +6,7 @@ expected value or a line of test code.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -72,6 +72,7 @@ class SubmissionReport:
 
     Attributes:
         chapter: its chapter.
+        title: the chapter's title, as its notebook has it.
         seed: the seed the cases were drawn from.
         exercises: one report each, in the chapter's order.
         notes: sentences about the notebook itself (repairs made, cells that
@@ -85,7 +86,8 @@ class SubmissionReport:
     exercises: tuple[ExerciseReport, ...] = ()
     notes: tuple[str, ...] = ()
     refused: str = ""
-    needs_human: tuple[str, ...] = field(default=())
+    needs_human: tuple[str, ...] = ()
+    title: str = ""
 
     @property
     def points(self) -> float:
@@ -121,4 +123,5 @@ class SubmissionReport:
             notes=tuple(tree["notes"]),
             refused=tree["refused"],
             needs_human=tuple(tree["needs_human"]),
+            title=tree["title"],
         )
