@@ -112,8 +112,9 @@ def says_that_it_failed(
     data = seen.data if isinstance(seen.data, dict) else {}
     if data.get("told") != expected.data["told"]:
         return "A save that failed on a full disk returned as if it had worked."
-    if data.get("found") is None or data["found"][-1] is None:
-        return "A save that nothing interrupted cannot be read."
+    found = data.get("found")
+    if not isinstance(found, list) or found[-1:] != expected.data["found"][-1:]:
+        return "A save that nothing interrupted cannot be read, or wrongly."
     return None
 
 

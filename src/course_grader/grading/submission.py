@@ -5,6 +5,7 @@ report out. No gradebook, no files: what comes out depends on nothing else.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,7 @@ from course_grader.judge.judging import (
 from course_grader.judge.kernels import Died, Kernel
 from course_grader.judge.reference import (
     bank_misconceptions,
+    prepared_kernel,
     reference_expectations,
 )
 from course_grader.judge.report import (
@@ -82,7 +84,9 @@ def prepare(
         grading,
         released,
         expected,
-        bank_misconceptions(warm, grading, expected),
+        bank_misconceptions(
+            grading, expected, functools.partial(prepared_kernel, warm, grading)
+        ),
     )
 
 

@@ -7,7 +7,8 @@ the first learner process is probed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
@@ -23,6 +24,10 @@ from course_grader.judge.judging import (
 from course_grader.judge.kernels import Kernel
 from course_grader.judge.report import ExerciseReport
 from course_grader.judge.warming import WarmProcess
+
+MAX_LENT = 12
+"""Answers judged from one process: what they leave in its folder, and the time
+they take together, stay far from the limits of a submission."""
 
 
 def reference_expectations(
@@ -53,13 +58,21 @@ def reference_expectations(
 
 
 def bank_misconceptions(
-    warm: WarmProcess, grading: Grading, expected: Expectations
+    grading: Grading,
+    expected: Expectations,
+    prepared: Callable[[], AbstractContextManager[Kernel]],
 ) -> Misconceptions:
-    """The wrong answers of the bank, run on first need, each in a process of
-    its own."""
+    """The wrong answers of the bank, run on first need, each in a fork of a
+    process that has run the chapter's set-up cells.
+
+    Args:
+        grading: the chapter's grading.
+        expected: cases and reference results.
+        prepared: lends such a process.
+    """
 
     def behave(answer: Answer) -> Behaviour | None:
-        with prepared_kernel(warm, grading) as kernel:
+        with prepared() as kernel:
             return _behaviour(kernel, grading, answer, expected)
 
     return Misconceptions(behave)
@@ -70,6 +83,31 @@ def prepared_kernel(warm: WarmProcess, grading: Grading) -> Kernel:
     kernel = warm.kernel()
     run_cells(kernel, grading.chapter.setup_source, grading.chapter.name)
     return kernel
+
+
+class PreparedKernels:
+    """Processes that have run a chapter's set-up cells, lent to several answers
+    in turn: each is judged in forks of its own."""
+
+    def __init__(self, warm: WarmProcess, grading: Grading) -> None:
+        self.warm, self.grading = warm, grading
+        self.kernel: Kernel | None = None
+        self.lent = 0
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[Kernel]:
+        """A living process; the same one a few times in turn."""
+        if self.kernel is None or self.kernel.died or self.lent >= MAX_LENT:
+            self.close()
+            self.kernel = prepared_kernel(self.warm, self.grading)
+            self.lent = 0
+        self.lent += 1
+        yield self.kernel
+
+    def close(self) -> None:
+        if self.kernel is not None:
+            self.kernel.close()
+            self.kernel = None
 
 
 def _behaviour(

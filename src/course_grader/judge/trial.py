@@ -20,9 +20,9 @@ from course_grader.judge.judging import (
     judge_exercise,
 )
 from course_grader.judge.reference import (
+    PreparedKernels,
     bank_misconceptions,
     judge_answer,
-    prepared_kernel,
     reference_expectations,
 )
 from course_grader.judge.report import ExerciseReport, Verdict
@@ -70,14 +70,15 @@ def try_bank(
     ]
     for seed in seeds:
         expected = reference_expectations(warm, grading, seed, wanted)
-        misconceptions = bank_misconceptions(warm, grading, expected)
+        kernels = PreparedKernels(warm, grading)
+        misconceptions = bank_misconceptions(grading, expected, kernels.lend)
         local = local_misconceptions(grading, expected)
         for exercise_id in wanted:
             for answer in grading.answers_of(exercise_id):
                 report = _recorded_report(
                     grading, answer, expected, misconceptions
                 ) or _fresh_report(
-                    warm, grading, answer, expected, misconceptions
+                    kernels, grading, answer, expected, misconceptions
                 )
                 complaints = _complaints(answer, report)
                 if both_judges and not answer.ends_process:
@@ -85,16 +86,17 @@ def try_bank(
                         grading, answer, expected, report, local
                     )
                 yield Trial(answer, seed, report, tuple(complaints))
+        kernels.close()
 
 
 def _fresh_report(
-    warm: WarmProcess,
+    kernels: PreparedKernels,
     grading: Grading,
     answer: Answer,
     expected: Expectations,
     misconceptions: Misconceptions,
 ) -> ExerciseReport:
-    with prepared_kernel(warm, grading) as kernel:
+    with kernels.lend() as kernel:
         return judge_answer(kernel, grading, answer, expected, misconceptions)
 
 
