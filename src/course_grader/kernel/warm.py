@@ -111,6 +111,7 @@ def main() -> None:
             channel.send({"why": why})
     for pid, place in places.items():
         place.end(pid)
+    os._exit(0)  # unloading torch takes a second, and there is nothing to save
 
 
 class _Folder:
