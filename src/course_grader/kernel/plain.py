@@ -13,7 +13,6 @@ themselves; everything else is a list that opens with a tag.
 from __future__ import annotations
 
 import base64
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -83,13 +82,6 @@ def decode(layout: Any, blob: bytes) -> Any:
         raise NotPlain(
             f"malformed plain data ({type(error).__name__})"
         ) from error
-
-
-def dumps(value: Any) -> bytes:
-    """A value as one byte string, for files and digests."""
-    layout, blob = encode(value)
-    head = json.dumps(layout).encode()
-    return len(head).to_bytes(8, "big") + head + blob
 
 
 class _Writer:
