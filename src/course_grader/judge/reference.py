@@ -87,27 +87,36 @@ def prepared_kernel(warm: WarmProcess, grading: Grading) -> Kernel:
 
 class PreparedKernels:
     """Processes that have run a chapter's set-up cells, lent to several answers
-    in turn: each is judged in forks of its own."""
+    in turn: each is judged in forks of its own. Several threads may borrow."""
 
     def __init__(self, warm: WarmProcess, grading: Grading) -> None:
         self.warm, self.grading = warm, grading
-        self.kernel: Kernel | None = None
-        self.lent = 0
+        self.idle: list[tuple[Kernel, int]] = []
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[Kernel]:
-        """A living process; the same one a few times in turn."""
-        if self.kernel is None or self.kernel.died or self.lent >= MAX_LENT:
-            self.close()
-            self.kernel = prepared_kernel(self.warm, self.grading)
-            self.lent = 0
-        self.lent += 1
-        yield self.kernel
+        """A living process that nobody else has; the same a few times in turn."""
+        try:
+            kernel, lent = self.idle.pop()
+        except IndexError:
+            kernel, lent = prepared_kernel(self.warm, self.grading), 0
+        try:
+            yield kernel
+        finally:
+            if kernel.died or lent + 1 >= MAX_LENT:
+                kernel.close()
+            else:
+                self.idle.append((kernel, lent + 1))
 
     def close(self) -> None:
-        if self.kernel is not None:
-            self.kernel.close()
-            self.kernel = None
+        while self.idle:
+            self.idle.pop()[0].close()
+
+    def __enter__(self) -> PreparedKernels:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _behaviour(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from course_grader.bank import Answer
@@ -70,23 +72,42 @@ def try_bank(
     ]
     for seed in seeds:
         expected = reference_expectations(warm, grading, seed, wanted)
-        kernels = PreparedKernels(warm, grading)
-        misconceptions = bank_misconceptions(grading, expected, kernels.lend)
-        local = local_misconceptions(grading, expected)
-        for exercise_id in wanted:
-            for answer in grading.answers_of(exercise_id):
-                report = _recorded_report(
+        answers = [
+            answer for one in wanted for answer in grading.answers_of(one)
+        ]
+        with (
+            PreparedKernels(warm, grading) as kernels,
+            ThreadPoolExecutor(os.cpu_count()) as threads,
+        ):
+            misconceptions = bank_misconceptions(
+                grading, expected, kernels.lend
+            )
+
+            def report(
+                answer: Answer,
+                expected: Expectations = expected,
+                kernels: PreparedKernels = kernels,
+                misconceptions: Misconceptions = misconceptions,
+            ) -> ExerciseReport:
+                return _recorded_report(
                     grading, answer, expected, misconceptions
                 ) or _fresh_report(
                     kernels, grading, answer, expected, misconceptions
                 )
-                complaints = _complaints(answer, report)
-                if both_judges and not answer.ends_process:
-                    complaints += _disagreement(
-                        grading, answer, expected, report, local
-                    )
-                yield Trial(answer, seed, report, tuple(complaints))
-        kernels.close()
+
+            # each once, before reports ask for all of them
+            wrong = [answer for answer in answers if not answer.right]
+            list(threads.map(misconceptions.of, wrong))
+            reports = list(threads.map(report, answers))
+        # in-process judging changes this process' settings: no threads by now
+        local = local_misconceptions(grading, expected)
+        for answer, given in zip(answers, reports, strict=True):
+            complaints = _complaints(answer, given)
+            if both_judges and not answer.ends_process:
+                complaints += _disagreement(
+                    grading, answer, expected, given, local
+                )
+            yield Trial(answer, seed, given, tuple(complaints))
 
 
 def _fresh_report(

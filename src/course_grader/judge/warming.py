@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from typing import TYPE_CHECKING, Any
 
 from course_grader.judge import sandbox
@@ -109,6 +110,7 @@ class WarmProcess:
         )
         theirs.close()
         self.channel = Channel(mine)
+        self.asking = threading.Lock()
         self.ready = False
 
     def _wait_until_ready(self) -> None:
@@ -126,14 +128,14 @@ class WarmProcess:
         """A fresh learner process."""
         from course_grader.judge.kernels import Kernel
 
-        self._wait_until_ready()
         mine, theirs = connection()
         try:
-            with theirs:
+            with theirs, self.asking:
+                self._wait_until_ready()
                 send_with_fd(
                     self.channel.socket, {"op": "start"}, theirs.fileno()
                 )
-            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+                answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
         except (ChannelClosed, DeadlinePassed, OSError) as error:
             raise GraderBroken(_WARM_PROCESS_ENDED) from error
         if "error" in answer:
@@ -150,8 +152,9 @@ class WarmProcess:
             empty if it had not.
         """
         try:
-            send(self.channel.socket, {"op": "stop", "pid": pid})
-            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+            with self.asking:
+                send(self.channel.socket, {"op": "stop", "pid": pid})
+                answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
         except (ChannelClosed, DeadlinePassed) as error:
             raise GraderBroken(_WARM_PROCESS_ENDED) from error
         return str(answer["why"])

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import json
 import os
 import shutil
@@ -39,6 +40,8 @@ PR_SET_PDEATHSIG = 1
 def import_everything() -> None:
     """Imports what chapters and probes import on first use, so that no learner
     waits for it: the first `torch.testing.assert_close` alone brings 500 modules."""
+    # a quarter of the time of importing would go into collecting what all stays
+    gc.disable()
     import matplotlib
 
     matplotlib.use("module://matplotlib_inline.backend_inline")
@@ -69,6 +72,9 @@ def import_everything() -> None:
 
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
+    # collecting in a fork would copy every page that these objects stand on
+    gc.freeze()
+    gc.enable()
 
 
 def main() -> None:
