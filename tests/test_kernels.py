@@ -7,16 +7,24 @@ from pathlib import Path
 import pytest
 import torch
 
+from course_grader.checks import Case
+from course_grader.judge.kernels import ProbeRun, Probing
 from course_grader.judge.report import Verdict
 from course_grader.judge.warming import WarmProcess
 
 ECHO = "def echo(f, case):\n    return f(case['x'])\n"
 
 
+def one(probing: Probing, probe: str, case: Case, timeout_s: float) -> ProbeRun:
+    (answer,) = probing.probe_all(probe, [case], timeout_s)
+    return answer
+
+
 def run(warm: WarmProcess, *cells: str) -> list[list[dict[str, object]]]:
     with warm.kernel() as kernel:
         return [
-            kernel.run_cell(one, f"c{i}").outputs for i, one in enumerate(cells)
+            kernel.run_cell(cell, f"c{i}").outputs
+            for i, cell in enumerate(cells)
         ]
 
 
@@ -85,7 +93,7 @@ def test_probes_run_in_forks_of_the_process(warm: WarmProcess) -> None:
         )
         for _ in range(2):
             with kernel.probing(ECHO) as probing:
-                assert probing.probe("echo", {"x": 1}, 5).result.data == 1
+                assert one(probing, "echo", {"x": 1}, 5).result.data == 1
 
 
 @pytest.mark.parametrize(
@@ -110,9 +118,9 @@ def test_a_dead_fork_leaves_the_process_alive(
             f"def f(x):\n    if x:\n        return x\n    {body}", "a"
         )
         with kernel.probing(ECHO) as probing:
-            died = probing.probe("echo", {"x": 0}, 1).died
+            died = one(probing, "echo", {"x": 0}, 1).died
         with kernel.probing(ECHO) as probing:
-            alive = probing.probe("echo", {"x": 7}, 5)
+            alive = one(probing, "echo", {"x": 7}, 5)
 
     assert died is not None
     assert died.verdict is verdict
@@ -126,7 +134,7 @@ def test_too_much_memory_is_named(warm: WarmProcess) -> None:
             "import torch\ndef f(x):\n    return torch.zeros(10**12) + x", "a"
         )
         with kernel.probing(ECHO) as probing:
-            answer = probing.probe("echo", {"x": 1}, 5)
+            answer = one(probing, "echo", {"x": 1}, 5)
 
     assert answer.out_of_memory
 
@@ -141,7 +149,7 @@ def test_a_cell_that_ends_the_process_is_told(
         assert cell.died is not None
         assert kernel.died is cell.died
         with kernel.probing(ECHO) as probing:
-            assert probing.probe("echo", {"x": 1}, 1).died is not None
+            assert one(probing, "echo", {"x": 1}, 1).died is not None
 
 
 def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
@@ -159,8 +167,8 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         with kernel.probing(
             ECHO + ECHO.replace("echo(f", "other(g").replace("f(case", "g(case")
         ) as probing:
-            dirty = probing.probe("echo", {"x": torch.zeros(2)}, 5)
-            clean = probing.probe("other", {"x": torch.zeros(2)}, 5)
+            dirty = one(probing, "echo", {"x": torch.zeros(2)}, 5)
+            clean = one(probing, "other", {"x": torch.zeros(2)}, 5)
 
     assert dirty.result.effects.inputs_changed == ("x",)
     assert dirty.result.effects.rng_changed == ("torch", "numpy", "random")
@@ -170,6 +178,39 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
     assert clean.result.effects.rng_changed == ()
     assert clean.result.effects.state_changed == ()
     assert clean.result.data.dtype is torch.float32
+
+
+def test_cases_wait_in_line_without_anybody_waiting_for_the_other(
+    warm: WarmProcess,
+) -> None:
+    small = [{"x": number} for number in range(200)]
+    large = [{"x": torch.zeros(300_000) + number} for number in range(6)]
+    with warm.kernel() as kernel:
+        kernel.run_cell("def f(x):\n    return x", "a")
+        with kernel.probing(ECHO) as probing:
+            for cases in (small, large, small):
+                runs = list(probing.probe_all("echo", cases, 5))
+                assert len(runs) == len(cases)
+                for case, answer in zip(cases, runs, strict=True):
+                    assert answer.result is not None
+                    assert torch.equal(
+                        torch.as_tensor(answer.result.data),
+                        torch.as_tensor(case["x"]),
+                    )
+
+
+def test_the_cases_after_the_one_that_kills_are_not_answered(
+    warm: WarmProcess,
+) -> None:
+    with warm.kernel() as kernel:
+        kernel.run_cell(
+            "import os\ndef f(x):\n    return x if x < 2 else os._exit(0)", "a"
+        )
+        with kernel.probing(ECHO) as probing:
+            runs = list(
+                probing.probe_all("echo", [{"x": n} for n in range(9)], 5)
+            )
+    assert [one.died is None for one in runs] == [True, True, False]
 
 
 def test_modules_keep_mode_and_hooks_or_it_shows(warm: WarmProcess) -> None:
@@ -186,7 +227,7 @@ def test_modules_keep_mode_and_hooks_or_it_shows(warm: WarmProcess) -> None:
         with warm.kernel() as kernel:
             kernel.run_cell(f"def f(m):\n    {body}", "a")
             with kernel.probing(probes) as probing:
-                answer = probing.probe("call", {"x": 1}, 5)
+                answer = one(probing, "call", {"x": 1}, 5)
         assert answer.result.effects.modules_changed == changed
 
 

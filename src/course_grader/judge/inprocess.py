@@ -15,7 +15,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from course_grader.bank import Answer
@@ -26,6 +26,7 @@ from course_grader.judge.judging import (
     Behaviour,
     Expectations,
     Misconceptions,
+    behaviour,
     expectations,
     judge_exercise,
 )
@@ -49,9 +50,16 @@ class LocalProber:
         # what probes write stays nowhere; it goes with the prober
         self.folder = tempfile.TemporaryDirectory(prefix="probes-")
 
-    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
-        """Runs a probe; a case and an answer travel as they would between
-        processes, so that both routes see the same data."""
+    def probe_all(
+        self, probe: str, cases: Sequence[Case], timeout_s: float
+    ) -> Iterator[ProbeRun]:
+        """Runs a probe on each case."""
+        for case in cases:
+            yield self._probe(probe, case)
+
+    def _probe(self, probe: str, case: Case) -> ProbeRun:
+        """A case and an answer travel as they would between processes, so that
+        both routes see the same data."""
         with contextlib.chdir(self.folder.name):
             record = run_probe(
                 self.probes[probe],
@@ -105,17 +113,12 @@ def local_misconceptions(
 ) -> Misconceptions:
     """The wrong answers of the bank, run in this process on first need."""
 
-    def behave(answer: Answer) -> Behaviour | None:
-        prober = LocalProber(
-            grading.probes_source, answer_namespace(grading, answer)
-        )
-        seen: Behaviour = {}
-        for check in grading.checks_of(answer.exercise):
-            for number, case in enumerate(expected.cases[check.name]):
-                run = prober.probe(check.probe, case, check.timeout_s)
-                assert run.result is not None
-                seen[check.name, number] = run.result
-        return seen
+    def behave(answers: Sequence[Answer]) -> Iterator[Behaviour | None]:
+        for answer in answers:
+            prober = LocalProber(
+                grading.probes_source, answer_namespace(grading, answer)
+            )
+            yield behaviour(prober, grading, answer.exercise, expected)
 
     return Misconceptions(behave)
 

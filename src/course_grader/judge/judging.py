@@ -8,7 +8,7 @@ differs is only who calls the probe, the `Prober`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -27,7 +27,10 @@ Behaviour = dict[tuple[str, int], Result]
 class Prober(Protocol):
     """Whoever runs a probe on an implementation."""
 
-    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun: ...
+    def probe_all(
+        self, probe: str, cases: Sequence[Case], timeout_s: float
+    ) -> Iterator[ProbeRun]:
+        """Runs it on each case in turn, until the process dies of one."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +53,29 @@ class Misconceptions:
     """The wrong answers' behaviour on the same cases, worked out on first need.
 
     Attributes:
-        behave: runs one answer of the bank and returns its behaviour, or None
-            if it ended its process.
+        behave: runs answers of the bank and returns their behaviours, None for
+            one that ended its process.
         known: behaviours so far, by answer name.
     """
 
-    behave: Callable[[Answer], Behaviour | None]
+    behave: Callable[[Sequence[Answer]], Iterable[Behaviour | None]]
     known: dict[str, Behaviour | None] = field(default_factory=dict)
+
+    def learn(self, answers: Iterable[Answer]) -> None:
+        """Runs those wrong answers that have not run yet."""
+        new = [
+            answer
+            for answer in answers
+            if not (answer.right or answer.ends_process)
+            and answer.name not in self.known
+        ]
+        for answer, known in zip(new, self.behave(new), strict=True):
+            self.known[answer.name] = known
 
     def of(self, answer: Answer) -> Behaviour | None:
         """How a wrong answer behaves; None if it ends its process."""
-        if answer.ends_process:
-            return None
-        if answer.name not in self.known:
-            self.known[answer.name] = self.behave(answer)
-        return self.known[answer.name]
+        self.learn([answer])
+        return self.known.get(answer.name)
 
     def recognise(
         self, grading: Grading, exercise_id: str, seen: Behaviour
@@ -72,8 +83,10 @@ class Misconceptions:
         """What the one wrong answer that behaves like `seen` on every case
         tells; empty if none does or several with different texts do."""
         tells = set()
-        for answer in grading.answers_of(exercise_id):
-            known = None if answer.right else self.of(answer)
+        answers = grading.answers_of(exercise_id)
+        self.learn(answers)
+        for answer in answers:
+            known = self.known.get(answer.name)
             if known is not None and _alike(grading, exercise_id, seen, known):
                 tells.add(answer.tells)
         return tells.pop() if len(tells) == 1 else ""
@@ -85,8 +98,11 @@ class Recorded:
     def __init__(self, results: Iterable[Result]) -> None:
         self.results = iter(results)
 
-    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
-        return ProbeRun(next(self.results))
+    def probe_all(
+        self, probe: str, cases: Sequence[Case], timeout_s: float
+    ) -> Iterator[ProbeRun]:
+        for _ in cases:
+            yield ProbeRun(next(self.results))
 
 
 def draw_cases(
@@ -130,8 +146,10 @@ def expectations(
             continue
         prober = prober_of(check.exercise)
         raised = 0
-        for number, case in enumerate(cases[check.name]):
-            run = prober.probe(check.probe, case, 4 * check.timeout_s)
+        runs = prober.probe_all(
+            check.probe, cases[check.name], 4 * check.timeout_s
+        )
+        for number, run in enumerate(runs):
             if run.result is None:
                 raise CourseError(
                     f"The reference solution fails the check {check.name}: "
@@ -169,6 +187,23 @@ def _refuse_broken_reference(
             )
 
 
+def behaviour(
+    prober: Prober, grading: Grading, exercise_id: str, expected: Expectations
+) -> Behaviour | None:
+    """What an implementation of an exercise gives on every case; None if it
+    ends its process."""
+    seen: Behaviour = {}
+    for check in grading.checks_of(exercise_id):
+        runs = prober.probe_all(
+            check.probe, expected.cases[check.name], check.timeout_s
+        )
+        for number, run in enumerate(runs):
+            if run.result is None:
+                return None
+            seen[check.name, number] = run.result
+    return seen
+
+
 def judge_exercise(
     grading: Grading,
     exercise_id: str,
@@ -199,12 +234,15 @@ def judge_exercise(
     for check in grading.checks_of(exercise_id):
         died = failed_before
         message, verdict = "", Verdict.PASSED
-        for number, case in enumerate(expected.cases[check.name]):
-            if died is not None:
-                break
-            if current is None:
-                current = prober()
-            run = current.probe(check.probe, case, check.timeout_s)
+        cases = expected.cases[check.name] if died is None else []
+        if cases and current is None:
+            current = prober()
+        runs = (
+            current.probe_all(check.probe, cases, check.timeout_s)
+            if current is not None
+            else ()
+        )
+        for number, (case, run) in enumerate(zip(cases, runs, strict=False)):
             if run.died is not None or run.result is None:
                 died = run.died or Died(Verdict.EXITED, "Your code ended.")
                 current = None

@@ -6,9 +6,10 @@ plain, and whatever goes wrong ends in a verdict for the work at hand.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +27,14 @@ from course_grader.kernel.channel import (
     Channel,
     ChannelClosed,
     DeadlinePassed,
+    frame,
 )
 from course_grader.kernel.limits import CUT_HERE, Limits
 
 MAX_FRAMES = 1000
 """Of one traceback."""
+AHEAD_BYTES = 2**15
+"""Requests that are sent before they can be answered."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +210,16 @@ class Probing:
         self.cell_s = cell_s
         self.died: Died | None = None
 
+    def take_answer(self, source: str) -> None:
+        """Puts one of the bank's wrong answers, in a namespace of its own, in
+        the place of the one before: they are the course's own code, so one
+        process serves many of them."""
+        try:
+            self.channel.send({"op": "answer", "source": source})
+            self.channel.receive(self.cell_s)
+        except (DeadlinePassed, ChannelClosed):
+            self.died = Died(Verdict.EXITED, "The answer ended its process.")
+
     def run_cell(self, source: str, cell_id: str) -> CellRun:
         """Runs an answer's cell in this process alone (used for the bank)."""
         try:
@@ -223,15 +237,33 @@ class Probing:
             )
         return CellRun([], False, self.died)
 
-    def probe(self, probe: str, case: Case, timeout_s: float) -> ProbeRun:
-        """Runs one probe on one case."""
+    def probe_all(
+        self, probe: str, cases: Sequence[Case], timeout_s: float
+    ) -> Iterator[ProbeRun]:
+        """Runs one probe on each case, until the process dies of one."""
+        waiting = collections.deque(_request(probe, case) for case in cases)
+        ahead: collections.deque[int] = collections.deque()
+        for _ in cases:
+            # while one case is worked on, the next ones lie ready: no more of
+            # them than a socket takes without either side having to wait
+            batch = b""
+            while waiting and (
+                not ahead or sum(ahead) + len(waiting[0]) <= AHEAD_BYTES
+            ):
+                ahead.append(len(waiting[0]))
+                batch += waiting.popleft()
+            run = self._answered(batch, timeout_s)
+            ahead.popleft()
+            yield run
+            if run.died is not None:
+                return
+
+    def _answered(self, batch: bytes, timeout_s: float) -> ProbeRun:
+        """Sends requests and takes the answer to the oldest open one."""
         if self.died is not None:
             return ProbeRun(None, died=self.died)
-        layout, blob = plain.encode(case)
         try:
-            self.channel.send(
-                {"op": "probe", "probe": probe, "case": layout}, blob
-            )
+            self.channel.send_frames(batch)
             answer, blob = self.channel.receive(timeout_s)
             return read_record(answer, plain.decode(answer["data"], blob))
         except DeadlinePassed:
@@ -248,6 +280,11 @@ class Probing:
                 Verdict.ERROR, "Your code returned data that cannot be read."
             )
         return ProbeRun(None, died=self.died)
+
+
+def _request(probe: str, case: Case) -> bytes:
+    layout, blob = plain.encode(case)
+    return frame({"op": "probe", "probe": probe, "case": layout}, blob)
 
 
 def read_record(answer: dict[str, Any], data: Any) -> ProbeRun:

@@ -17,11 +17,12 @@ from course_grader.judge.judging import (
     Expectations,
     Misconceptions,
     Prober,
+    behaviour,
     expectations,
     judge_exercise,
     run_cells,
 )
-from course_grader.judge.kernels import Kernel
+from course_grader.judge.kernels import Kernel, Probing
 from course_grader.judge.report import ExerciseReport
 from course_grader.judge.warming import WarmProcess
 
@@ -62,8 +63,8 @@ def bank_misconceptions(
     expected: Expectations,
     prepared: Callable[[], AbstractContextManager[Kernel]],
 ) -> Misconceptions:
-    """The wrong answers of the bank, run on first need, each in a fork of a
-    process that has run the chapter's set-up cells.
+    """The wrong answers of the bank, run on first need, some at a time in a fork
+    of a process that has run the chapter's set-up cells.
 
     Args:
         grading: the chapter's grading.
@@ -71,11 +72,25 @@ def bank_misconceptions(
         prepared: lends such a process.
     """
 
-    def behave(answer: Answer) -> Behaviour | None:
-        with prepared() as kernel:
-            return _behaviour(kernel, grading, answer, expected)
+    def behave(answers: Sequence[Answer]) -> Iterator[Behaviour | None]:
+        for some in batches(answers):
+            with prepared() as kernel, contextlib.ExitStack() as stack:
+                probing: Probing | None = None
+                for answer in some:
+                    if probing is None or probing.died:
+                        probing = stack.enter_context(
+                            kernel.probing(grading.probes_source)
+                        )
+                    probing.take_answer(grading.answer_cell(answer))
+                    yield behaviour(probing, grading, answer.exercise, expected)
 
     return Misconceptions(behave)
+
+
+def batches(answers: Sequence[Answer]) -> Iterator[Sequence[Answer]]:
+    """As many answers at a time as one process may serve."""
+    for first in range(0, len(answers), MAX_LENT):
+        yield answers[first : first + MAX_LENT]
 
 
 def prepared_kernel(warm: WarmProcess, grading: Grading) -> Kernel:
@@ -117,21 +132,6 @@ class PreparedKernels:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _behaviour(
-    kernel: Kernel, grading: Grading, answer: Answer, expected: Expectations
-) -> Behaviour | None:
-    seen: Behaviour = {}
-    with kernel.probing(grading.probes_source) as probing:
-        probing.run_cell(grading.answer_cell(answer), answer.exercise)
-        for check in grading.checks_of(answer.exercise):
-            for number, case in enumerate(expected.cases[check.name]):
-                run = probing.probe(check.probe, case, check.timeout_s)
-                if run.result is None:
-                    return None
-                seen[check.name, number] = run.result
-    return seen
 
 
 def judge_answer(

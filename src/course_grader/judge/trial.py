@@ -24,6 +24,7 @@ from course_grader.judge.judging import (
 from course_grader.judge.reference import (
     PreparedKernels,
     bank_misconceptions,
+    batches,
     judge_answer,
     reference_expectations,
 )
@@ -95,9 +96,9 @@ def try_bank(
                     kernels, grading, answer, expected, misconceptions
                 )
 
-            # each once, before reports ask for all of them
             wrong = [answer for answer in answers if not answer.right]
-            list(threads.map(misconceptions.of, wrong))
+            # each once, before reports ask for all of them
+            list(threads.map(misconceptions.learn, batches(wrong)))
             reports = list(threads.map(report, answers))
         # in-process judging changes this process' settings: no threads by now
         local = local_misconceptions(grading, expected)

@@ -27,6 +27,12 @@ class DeadlinePassed(TimeoutError):
     """The other side did not answer in time."""
 
 
+def frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
+    """One frame as it is sent."""
+    head = json.dumps(header).encode()
+    return _LENGTHS.pack(len(head), len(blob)) + head + blob
+
+
 class Channel:
     """One end of a private connection between the judge and one process."""
 
@@ -39,12 +45,16 @@ class Channel:
         Raises:
             ChannelClosed: the other side is gone or does not read.
         """
-        head = json.dumps(header).encode()
+        self.send_frames(frame(header, blob))
+
+    def send_frames(self, frames: bytes) -> None:
+        """Sends whole frames, as `frame` makes them.
+
+        Raises:
+            ChannelClosed: the other side is gone or does not read.
+        """
         try:
-            self.socket.sendall(_LENGTHS.pack(len(head), len(blob)))
-            self.socket.sendall(head)
-            if blob:
-                self.socket.sendall(blob)
+            self.socket.sendall(frames)
         except OSError as error:
             raise ChannelClosed("the other side is gone") from error
 

@@ -22,6 +22,8 @@ from course_grader.kernel.shell import CellShell
 
 CELL_FILE_MARK = "<ipython-input-"
 """How IPython names the code of cells in tracebacks."""
+ANSWER_FILE = f"{CELL_FILE_MARK}answer>"
+"""Code file name of the bank's answers."""
 
 
 def serve(sock: socket.socket, shell: CellShell) -> None:
@@ -97,6 +99,8 @@ def _answer_probes(
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     probes: dict[str, Any] = {}
+    namespace = shell.user_ns
+    prepared = dict(namespace)
     while True:
         try:
             request, blob = channel.receive()
@@ -108,12 +112,18 @@ def _answer_probes(
                 _, ok = shell.run(request["source"])
                 cells[f"{CELL_FILE_MARK}{number}-"] = request["id"]
                 channel.send({"ok": ok})
+            case "answer":
+                namespace = dict(prepared)
+                code = compile(request["source"], ANSWER_FILE, "exec")
+                with contextlib.suppress(Exception):  # a cell may stop half-way
+                    exec(code, namespace)
+                channel.send({})
             case "probes":
                 probes = load_probes(request["source"])
             case "probe":
                 record = run_probe(
                     probes[request["probe"]],
-                    shell.user_ns,
+                    namespace,
                     plain.decode(request["case"], blob),
                     lambda name: name.startswith(CELL_FILE_MARK),
                 )
