@@ -1,0 +1,300 @@
+"""Drives what the exercises of chapter 06 ask for.
+
+Runs in the learner's process, on the reference and on the learner's code alike:
+nothing here is secret. Rates and gradients are read by a hook in the moment in
+which the optimizer steps, so what a function says of itself does not count.
+"""
+
+import torch
+from torch import nn
+
+
+def fill(module, start):
+    """Gives the parameters the values of one long vector, in their order."""
+    at = 0
+    with torch.no_grad():
+        for parameter in module.parameters():
+            size = parameter.numel()
+            parameter.copy_(start[at : at + size].view_as(parameter))
+            at += size
+    return module
+
+
+def values_of(module):
+    return {
+        name: parameter.detach().clone()
+        for name, parameter in module.named_parameters()
+    }
+
+
+def settings_of(optimizer, *without):
+    """The plain settings of each group, in the order of their names."""
+    return [
+        [
+            [key, group[key]]
+            for key in sorted(group)
+            if key not in ("params", "initial_lr", *without)
+            and isinstance(group[key], bool | int | float | tuple | None)
+        ]
+        for group in optimizer.param_groups
+    ]
+
+
+OPTIMIZERS = {
+    "SGD": (torch.optim.SGD, {}),
+    "momentum": (torch.optim.SGD, {"momentum": 0.9}),
+    "Adam": (torch.optim.Adam, {}),
+    "AdamW": (torch.optim.AdamW, {"weight_decay": 0.0}),
+    "RMSprop": (torch.optim.RMSprop, {}),
+}
+
+
+# train_in_steps
+
+
+class Shuffled:
+    """Begins with another batch each time, and has no length."""
+
+    def __init__(self, batches):
+        self.batches, self.num_passes = batches, 0
+
+    def __iter__(self):
+        first = self.num_passes % len(self.batches)
+        self.num_passes += 1
+        yield from self.batches[first:]
+        yield from self.batches[:first]
+
+
+def trained(train_in_steps, case):
+    """Trains a small network, and notes the rates at every step."""
+    width = case["batches"][0][0].shape[1]
+    first, last = nn.Linear(width, 4), nn.Linear(4, 2)
+    model = nn.Sequential(first, nn.Tanh(), last).double()
+    fill(model, case["start"]).train(case["train"])
+    kind, settings = OPTIMIZERS[case["optimizer"]]
+    lrs = case["lrs"]
+    members = [[first.weight, first.bias], [last.weight], [last.bias]]
+    if len(lrs) == 1:
+        members = [list(model.parameters())]
+    groups = [
+        {"params": params, "lr": lr}
+        for params, lr in zip(members, lrs, strict=True)
+    ]
+    if len(lrs) > 1:
+        groups[1]["weight_decay"] = 0.01
+    optimizer = kind(groups, **settings)
+    before = settings_of(optimizer, "lr")
+    used = []
+    optimizer.register_step_pre_hook(
+        lambda stepping, *_: used.append(
+            [float(group["lr"]) for group in stepping.param_groups]
+        )
+    )
+    if case["old_gradients"]:
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+    loader = case["batches"] if case["as_list"] else Shuffled(case["batches"])
+    returned = train_in_steps(
+        model,
+        optimizer,
+        loader,
+        case["num_epochs"],
+        case["step_size"],
+        case["gamma"],
+    )
+    return {
+        "used": used,
+        "returned": returned,
+        "weights": values_of(model),
+        "same_settings": settings_of(optimizer, "lr") == before,
+        "num_groups": len(optimizer.param_groups),
+    }
+
+
+# make_optimizer
+
+
+class Scaled(nn.Module):
+    """A model with parameters of zero, one and two dimensions of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = nn.Parameter(torch.zeros(()))
+        self.embedding = nn.Embedding(3, 2)
+        self.norm = nn.LayerNorm(2)
+        self.act = nn.PReLU(2)
+        self.head = nn.Linear(2, 3)
+        self.conv = nn.Conv2d(1, 2, 1)
+
+
+class Nested(nn.Module):
+    """Paths that begin alike."""
+
+    def __init__(self):
+        super().__init__()
+        blocks = [nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 2)]
+        self.backbone = nn.Sequential(*blocks)
+        self.backbone2 = nn.Linear(2, 2)
+        self.my_backbone = nn.Linear(2, 2)
+        self.backbone_0 = nn.Linear(2, 2)
+        self.head = nn.ModuleDict({"backbone": nn.Linear(2, 2)})
+
+
+class Tied(nn.Module):
+    """Two layers that share their weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Embedding(3, 2)
+        self.between = nn.Linear(2, 2)
+        self.decoder = nn.Linear(2, 3)
+        self.decoder.weight = self.encoder.weight
+
+
+def a_model(case):
+    kind = case["model"]
+    if kind == "layers":
+        model = nn.Sequential(*(nn.Linear(1, 2) for _ in range(12)))
+    else:
+        model = {"scaled": Scaled, "nested": Nested, "tied": Tied}[kind]()
+    fill(model.double(), case["start"])
+    for path in case["frozen"]:
+        for name, parameter in model.named_parameters():
+            if f"{name}.".startswith(f"{path}."):
+                parameter.requires_grad_(False)
+    return model.train(case["train"])
+
+
+def state_of(model):
+    return [
+        [name, parameter.requires_grad, parameter.detach().tolist()]
+        for name, parameter in model.named_parameters()
+    ] + [[name, one.training, []] for name, one in model.named_modules()]
+
+
+def grouped(make_optimizer, case):
+    """Where each parameter of the model stands in the optimizer."""
+    model = a_model(case)
+    rates = dict(case["rates"])
+    options = {
+        name: case[name] for name in ("momentum", "decay_all") if name in case
+    }
+    before = state_of(model)
+    optimizer = make_optimizer(
+        model, rates, case["lr"], case["weight_decay"], **options
+    )
+    seen = {"kind": type(optimizer).__name__}
+    seen["model_kept"] = state_of(model) == before
+    seen["rates_kept"] = list(rates.items()) == list(case["rates"].items())
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        return seen
+    names = {
+        id(parameter): name for name, parameter in model.named_parameters()
+    }
+    seen.update(times=dict.fromkeys(names.values(), 0), strangers=0)
+    for key in ("lr", "weight_decay", "momentum"):
+        seen[key] = {}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            name = names.get(id(parameter))
+            if name is None:
+                seen["strangers"] += 1
+                continue
+            seen["times"][name] += 1
+            for key in ("lr", "weight_decay", "momentum"):
+                seen[key][name] = float(group.get(key, float("nan")))
+    seen["others"] = sorted(
+        {
+            (key, str(group.get(key)))
+            for group in optimizer.param_groups
+            for key in ("dampening", "nesterov", "maximize")
+        }
+    )
+    for _ in range(2):
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                parameter.grad = case["gradients"][name].clone()
+        optimizer.step()
+    seen["after_steps"] = values_of(model)
+    return seen
+
+
+# decayed_step
+
+
+class Network(nn.Module):
+    """A network some of whose parts come into play only when asked to."""
+
+    def __init__(self, width, parts):
+        super().__init__()
+        self.body = nn.Linear(width, 3)
+        self.norm = nn.BatchNorm1d(3) if "norm" in parts else nn.Identity()
+        self.head = nn.Linear(3, 1)
+        for name in ("side", "zeroed", "outside", "never", "frozen"):
+            if name in parts:
+                setattr(self, name, nn.Linear(width, 1))
+        if "frozen" in parts:
+            self.frozen.requires_grad_(False)
+        self.side_is_used, self.num_calls, self.noted = True, 0, {}
+
+    def forward(self, x):
+        self.num_calls += 1
+        out = self.head(torch.tanh(self.norm(self.body(x))))
+        for name in ("outside", "frozen"):
+            if hasattr(self, name):
+                out = out + getattr(self, name)(x)
+        if hasattr(self, "zeroed"):
+            out = out + 0 * self.zeroed(x)
+        if hasattr(self, "side") and self.side_is_used:
+            out = out + self.side(x)
+        self.noted = buffers_of(self)
+        return out
+
+
+def buffers_of(module):
+    return {name: buffer.tolist() for name, buffer in module.named_buffers()}
+
+
+def decayed(decayed_step, case):
+    """Some steps with weight decay."""
+    width = case["batches"][0][0].shape[1]
+    model = Network(width, case["parts"]).double()
+    fill(model, case["start"]).train(case["train"])
+    kind, settings = OPTIMIZERS[case["optimizer"]]
+    early = [*model.body.parameters(), *model.norm.parameters()]
+    late = list(model.head.parameters())
+    for name in ("side", "zeroed", "never", "frozen"):
+        if hasattr(model, name):
+            late += getattr(model, name).parameters()
+    groups = [
+        {"params": params, "lr": lr}
+        for params, lr in zip((early, late), case["lrs"], strict=True)
+    ]
+    optimizer = kind(groups, **settings)
+    before = settings_of(optimizer)
+    if case["old_gradients"]:
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+    options = {"decoupled": case["decoupled"]} if "decoupled" in case else {}
+    losses, stayed, buffers_kept = [], True, True
+    for (X, y), side in zip(case["batches"], case["side_used"], strict=True):
+        model.side_is_used = side
+        still = values_of(model)
+        losses.append(
+            decayed_step(
+                model, optimizer, X, y, case["weight_decay"], **options
+            )
+        )
+        buffers_kept = buffers_kept and buffers_of(model) == model.noted
+        for name, value in values_of(model).items():
+            part = name.partition(".")[0]
+            if part in ("never", "frozen") or (part == "side" and not side):
+                stayed = stayed and torch.equal(value, still[name])
+    return {
+        "weights": values_of(model),
+        "buffers_kept": buffers_kept,
+        "losses": losses,
+        "stayed": stayed,
+        "calls": model.num_calls,
+        "same_settings": settings_of(optimizer) == before,
+    }
