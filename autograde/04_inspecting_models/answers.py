@@ -562,6 +562,44 @@ def with_hooks_that_know_arguments(model, *inputs):
     return calls
 
 
+@accepted("layer_shapes")
+def by_wrapping_forward(model, *inputs):
+    calls, wrapped = [], []
+
+    def told(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, (list, tuple)):
+            return [told(one) for one in value]
+        return None
+
+    def wrap(name, module):
+        original = module.forward
+
+        def forward(*args, **kwargs):
+            output = original(*args, **kwargs)
+            calls.append((name, type(module).__name__, told(output)))
+            return output
+
+        module.forward = forward
+        wrapped.append(module)
+
+    modes = {name: module.training for name, module in model.named_modules()}
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                wrap(name, module)
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for module in wrapped:
+            del module.forward
+        for name, module in model.named_modules():
+            module.training = modes[name]
+    return calls
+
+
 @wrong(
     "layer_shapes",
     breaks=[hidden_tests.lists_leaves, hidden_tests.lists_calls],
@@ -1634,6 +1672,42 @@ def zeroing_the_inputs(model, *inputs):
         model.eval()
         with torch.no_grad():
             model(*[one.zero_() for one in inputs])
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes:
+            module.training = mode
+    return calls
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.puts_the_model_back,
+    tells="You write the name onto each module and leave it there. It goes into every "
+    "pickle and copy of the model. Keep names in a dict of your own.",
+)
+def names_as_attributes(model, *inputs):
+    calls, handles = [], []
+
+    def told(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [told(one) for one in value]
+        return None
+
+    def hook(m, i, o):
+        calls.append((m.full_name, type(m).__name__, told(o)))
+
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for name, module in model.named_modules():
+            module.full_name = name
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(hook))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
     finally:
         for handle in handles:
             handle.remove()
@@ -3545,3 +3619,30 @@ def without_a_bar():
             if below == "s"
             else (num_batches * float(number))
         )
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.knows_the_total,
+    tells="Your bar is written at the end, when nobody needs it any more. Write as "
+    "the batches go.",
+    body=True,
+)
+def only_at_the_end():
+    def progress(loader, file):
+        done = 0
+        for i, batch in enumerate(loader):
+            yield i, batch
+            done += 1
+        try:
+            file.write(f"{done}/{len(loader)}\n")
+        except TypeError:
+            file.write(f"{done}\n")
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip("abcdefghijklmnopqrstuvwxyz")
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number

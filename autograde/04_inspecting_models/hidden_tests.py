@@ -718,6 +718,9 @@ says_complete = same(
 not_too_early = same(
     "complete_too_early", "`n/n` is shown before all batches were given out."
 )
+shows_on_the_way = same(
+    "shown_on_the_way", "Nothing of the bar is there before the end."
+)
 writes_to_the_file = same(
     "written", "Nothing was written to the text stream `file`."
 )
@@ -762,7 +765,7 @@ def gives_the_same_objects(draw: Draw) -> list[Case]:
     "progress",
     probe=probes.walk,
     rule=gives_the_batches,
-    also=[says_complete, not_too_early],
+    also=[says_complete, not_too_early, shows_on_the_way],
     weight=2,
     says="the bar knows the number of batches and ends with n/n",
 )

@@ -137,7 +137,8 @@ def described(model):
     ]
     modes = [module.training for module in model.modules()]
     hooks = [hook_count(module) for module in model.modules()]
-    return f"{facts} {modes} {hooks} {model}"
+    attributes = [sorted(vars(module)) for module in model.modules()]
+    return f"{facts} {modes} {hooks} {attributes} {model}"
 
 
 def hook_count(module):
@@ -623,7 +624,7 @@ def walk(progress, case):
     loader, length = loader_of(case)
     screen, elsewhere = io.StringIO(), io.StringIO()
     most = case.get("most")
-    pairs, lag, reaches, too_early = [], [], "nothing", False
+    pairs, lag, reaches, too_early, shown = [], [], "nothing", False, True
     with (
         contextlib.redirect_stdout(elsewhere),
         contextlib.redirect_stderr(elsewhere),
@@ -632,6 +633,8 @@ def walk(progress, case):
             for i, batch in progress(loader, screen):
                 pairs.append((i, batch))
                 lag.append(getattr(loader, "taken", len(pairs)) - len(pairs))
+                if len(pairs) > 1:
+                    shown = shown and bool(screen.getvalue().strip())
                 if len(pairs) != length:
                     early = counts_in(screen.getvalue())
                     too_early = too_early or (length, length) in early
@@ -652,6 +655,7 @@ def walk(progress, case):
         "closed": screen.closed,
         "written": bool(text.strip()),
         "complete_too_early": too_early,
+        "shown_on_the_way": shown,
         "complete_at_the_end": (length, length) in counts_in(last_line(text)),
         "counts_of_a_total": bool(counts),
     }
