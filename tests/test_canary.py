@@ -1,0 +1,120 @@
+"""Nothing of a hidden check reaches a learner: a word that stands in every check,
+as code and in every case, is in no file that a learner gets."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course_grader.chapter.kit import publish
+from course_grader.classroom import nbgrader_api
+from course_grader.classroom.demo import copy_course, synthetic_class
+from course_grader.classroom.folder import details_of, write_page
+from course_grader.course import Course
+from course_grader.feedback import sanitise
+from course_grader.grading.pool import Job, Outcome
+from course_grader.grading.process import GradingProcess
+from course_grader.judge import sandbox
+
+IN_CODE, IN_CASES = "canary_in_code", "canary in a case"
+CHAPTERS = sorted(
+    path.name
+    for path in (Path(__file__).parent.parent / "solutions").iterdir()
+    if (path / f"{path.name}.py").exists()
+)
+
+
+class Plant(ast.NodeTransformer):
+    """Puts both words into every check."""
+
+    planted = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        if not any(
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Name)
+            and one.func.id == "check"
+            for one in node.decorator_list
+        ):
+            return node
+        self.generic_visit(node)
+        node.body.insert(0, ast.parse(f"{IN_CODE} = 1  # and this").body[0])
+        self.planted += 1
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        cases = ast.unparse(node.value) if node.value else "[]"
+        (made,) = ast.parse(
+            f"[{{**case, 'canary': {IN_CASES!r}}} for case in {cases}]"
+        ).body
+        assert isinstance(made, ast.Expr)
+        node.value = made.value
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        return node
+
+
+def planted(course: Course, chapter: str) -> int:
+    """How many checks carry the words now."""
+    path = course.autograde / chapter / "hidden_tests.py"
+    plant = Plant()
+    tree = plant.visit(ast.parse(path.read_text(encoding="utf-8")))
+    path.write_text(ast.unparse(ast.fix_missing_locations(tree)))
+    return plant.planted
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [
+        pytest.param(
+            name, marks=[] if name.startswith("03") else [pytest.mark.slow]
+        )
+        for name in CHAPTERS
+    ],
+)
+def test_no_word_of_a_hidden_check_is_in_what_learners_get(
+    course: Course, chapter: str, tmp_path: Path
+) -> None:
+    copy = copy_course(course, tmp_path / "course")
+    # what a kit is made of besides the chapters
+    (copy.root / "LICENSE").write_bytes((course.root / "LICENSE").read_bytes())
+    shutil.copytree(
+        course.root / "src" / "course_utils", copy.root / "src" / "course_utils"
+    )
+    assert planted(copy, chapter) >= 4
+    gets = tmp_path / "gets"
+    with GradingProcess(copy, sandbox.missing() is None) as process:
+        for student, notebook in synthetic_class(copy, chapter).items():
+            report, text = process.grade(
+                chapter, 5, nbformat.writes(notebook).encode()
+            )
+            outcome = Outcome(Job(student, b""), report, text)
+            write_page(gets / "feedback" / student, student, outcome)
+            # the sanitised notebook goes back through nbgrader's feedback
+            graded = sanitise(nbformat.reads(text, as_version=4))
+            nbformat.write(graded, gets / "feedback" / student / "graded.ipynb")
+            (gets / "feedback" / student / "details.json").write_text(
+                json.dumps(details_of(report))
+            )
+    publish(copy, gets / "kit", None)
+    classroom = nbgrader_api.open_classroom(copy)
+    nbgrader_api.release(classroom, chapter)
+    exchange = Path(classroom.config.Exchange.root)
+
+    files = [
+        path
+        for folder in (gets, exchange)
+        for path in folder.rglob("*")
+        if path.is_file()
+    ]
+    assert len(files) > 60
+    for path in files:
+        content = path.read_bytes()
+        for word in (IN_CODE, IN_CASES):
+            assert word.encode() not in content, path
