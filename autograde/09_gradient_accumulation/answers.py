@@ -80,7 +80,6 @@ def step_in_reverse(model, optimizer, X, y, num_micro):
 def step_on_strided_parts(model, optimizer, X, y, num_micro):
     optimizer.zero_grad()
     loss_fn = nn.CrossEntropyLoss()
-    model.train(model.training)
     total = 0.0
     for i in range(num_micro):
         loss = loss_fn(model(X[i::num_micro]), y[i::num_micro])
@@ -644,6 +643,216 @@ def step_on_a_copy(model, optimizer, X, y, num_micro):
         p.grad = q.grad
     optimizer.step()
     return loss.item()
+
+
+@accepted("accumulated_step")
+def step_by_a_closure(model, optimizer, X, y, num_micro):
+    def closure():
+        optimizer.zero_grad()
+        total = 0.0
+        for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+            loss = F.cross_entropy(model(x), t, reduction="sum") / len(X)
+            loss.backward()
+            total += loss.item()
+        return total
+
+    return optimizer.step(closure)
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You call `model.train()`. Whoever froze batch norms, or "
+    "fine-tunes in eval, loses that without a word. The mode is the caller's: "
+    "leave it.",
+)
+def step_in_training_mode(model, optimizer, X, y, num_micro):
+    model.train()
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You measure and train in eval, and switch back at the end. "
+    "Dropout and batch norm then do something else than the caller asked for. "
+    "Leave the mode alone.",
+)
+def step_in_eval_for_a_while(model, optimizer, X, y, num_micro):
+    modes = {m: m.training for m in model.modules()}
+    model.eval()
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    for m, mode in modes.items():
+        m.training = mode
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="`model.train(model.training)` looks harmless and gives every "
+    "layer the mode of the outermost one. A batch norm that was in eval is in "
+    "training afterwards. Leave the modes alone.",
+)
+def step_levels_the_modes(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    model.train(model.training)
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You call `model.forward(x)`. It passes by the hooks that others "
+    "hang on the model, DistributedDataParallel and `torch.compile` among "
+    "them. Call `model(x)`.",
+)
+def step_calls_forward(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model.forward(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You flatten the samples before the model gets them. A model for "
+    "images needs their shape. Cut `X` along its first dimension and leave the "
+    "others alone.",
+)
+def step_of_flat_samples(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x.flatten(1)), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.one_micro_batch,
+    tells="With one micro-batch you return a tensor, with several a float. "
+    "Return a Python float always: `.item()`.",
+)
+def step_alone_returns_a_tensor(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    if num_micro == 1:
+        loss = F.cross_entropy(model(X), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You clip the gradient, which nobody asked for here: where it is "
+    "large, the update is no longer that of the full batch.",
+)
+def step_clips(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You seed the global generator. Every dropout mask and every "
+    "shuffle after your step is then the same, step after step. Draw nothing "
+    "and seed nothing.",
+)
+def step_seeds(model, optimizer, X, y, num_micro):
+    torch.manual_seed(0)
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You switch on `requires_grad` of the batch you were given. "
+    "Autograd then computes and keeps a gradient for it that nobody uses. "
+    "Parameters alone need one.",
+)
+def step_with_gradients_of_inputs(model, optimizer, X, y, num_micro):
+    X.requires_grad_()
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You change the parameters yourself. The optimizer does not know "
+    "of it: its momentum, its other settings and whatever counts its steps are "
+    "passed by. Call `optimizer.step()`.",
+)
+def step_by_hand(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p -= group["lr"] * p.grad
+    return total
 
 
 # accumulate_gradients
@@ -1443,6 +1652,290 @@ def window_retains_graphs(model, micro_batches, weight=None, ignore_index=-100):
     return sum(one.item() for one in losses)
 
 
+@accepted("accumulate_gradients")
+def window_of_all_labels_joined(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    labels = torch.cat([y for _, y in micro_batches])
+    labels = labels[labels.ne(ignore_index)]
+    size = len(labels) if weight is None else weight[labels].sum().item()
+    losses = [] if size else [math.nan]
+    for x, y in micro_batches if size else ():
+        log_probs = F.log_softmax(model(x), dim=-1)
+        part = F.nll_loss(
+            log_probs, y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        part.div(size).backward()
+        losses.append(part.item() / size)
+    return math.fsum(losses)
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You call `model.train()`. Whoever froze batch norms, or "
+    "fine-tunes in eval, loses that without a word. The mode is the caller's: "
+    "leave it.",
+)
+def window_in_training_mode(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    model.train()
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You go through the model in eval, and switch back at the end. "
+    "Dropout and batch norm then do something else than the caller asked for. "
+    "Leave the mode alone.",
+)
+def window_in_eval_for_a_while(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    modes = {m: m.training for m in model.modules()}
+    model.eval()
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    for m, mode in modes.items():
+        m.training = mode
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You call `model.forward(x)`. It passes by the hooks that others "
+    "hang on the model, DistributedDataParallel and `torch.compile` among "
+    "them. Call `model(x)`.",
+)
+def window_calls_forward(model, micro_batches, weight=None, ignore_index=-100):
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
+        loss = F.cross_entropy(
+            model.forward(x),
+            y,
+            weight,
+            ignore_index=ignore_index,
+            reduction="sum",
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.small_windows,
+    tells="You leave the rows with ignored labels out of the forward pass. "
+    "Layers that look at the whole micro-batch then see another one. Give the "
+    "model the micro-batch as you got it; the loss ignores the labels.",
+)
+def window_leaves_rows_out(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
+        keep = y != ignore_index
+        if not keep.any():
+            continue
+        x, y = x[keep], y[keep]
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You take the micro-batches out of the caller's list: afterwards "
+    "it is empty. Go through it with `for`, or work on a copy.",
+)
+def window_empties_the_list(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in [micro_batches.pop(0) for _ in range(len(micro_batches))]:
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.ignored_labels,
+    tells="`ignore_index or -100` takes an `ignore_index` of 0 for none. 0 "
+    "is a class like others, and may be the one to ignore.",
+)
+def window_takes_zero_for_none(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    ignore_index = ignore_index or -100
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.weighted_classes,
+    tells="You take a small denominator for none. Class weights may be as "
+    "small as they like: only their ratios matter. Nothing counts if the sum "
+    "is 0, and not before.",
+)
+def window_takes_little_for_nothing(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator < 1e-3:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.ragged_micro_batches,
+    tells="You leave out a pair that has come before, though you count its "
+    "labels. A pair may come twice, and counts twice then.",
+)
+def window_uses_a_pair_once(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    done = set()
+    for x, y in micro_batches:
+        if id(x) in done:
+            continue
+        done.add(id(x))
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You switch on `requires_grad` of the inputs you were given. "
+    "Autograd then computes and keeps gradients for them that nobody uses. "
+    "Parameters alone need one.",
+)
+def window_with_gradients_of_inputs(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y != ignore_index]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
+        x.requires_grad_()
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
 # train_epoch
 
 
@@ -1496,7 +1989,7 @@ def epoch_with_lookahead(
                 loss = F.cross_entropy(model(x), y) * (len(y) / n)
                 loss.backward()
                 total += loss.item() * n
-            if max_norm:
+            if max_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
             optimizer.step()
             if scheduler:
@@ -2662,6 +3155,267 @@ def epoch_measures_afterwards(
     return total / seen if seen else math.nan
 
 
+@accepted("train_epoch")
+def epoch_of_running_means(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    def finish():
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+
+    inside = total = seen = 0
+    for i, (x, y) in enumerate(loader, start=1):
+        size = len(y)
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.mul_(inside / (inside + size))
+        mean = F.cross_entropy(model(x), y)
+        inside += size
+        (mean * (size / inside)).backward()
+        total += mean.item() * size
+        seen += size
+        if i % accumulation_steps == 0:
+            finish()
+            inside = 0
+    if inside:
+        finish()
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.clipped_once,
+    tells="`if max_norm:` takes a `max_norm` of 0 for none, and steps on the "
+    "whole gradient where nothing was to move. Ask whether it `is not None`.",
+)
+def epoch_takes_zero_for_none(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.clipped_once,
+    tells="You never let the norm exceed 1, whatever `max_norm` is. The "
+    "caller's number counts.",
+)
+def epoch_caps_the_norm(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), min(max_norm, 1.0))
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.clipped_once,
+    tells="You clip the parameters of the optimizer's first group alone. The "
+    "total norm is that over all parameters.",
+)
+def epoch_clips_the_first_group(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(
+                optimizer.param_groups[0]["params"], max_norm
+            )
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.one_scheduler_step,
+    tells="Where you clip you do not step the scheduler. The two options may "
+    "come together.",
+)
+def epoch_clips_or_schedules(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None and max_norm is None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.epoch_without_some_gradients,
+    tells="You fill the gradients with zeros before each window. A parameter "
+    "that is not used has no gradient, and the optimizer skips it; with zeros "
+    "it does not, and weight decay moves it. Use `optimizer.zero_grad()`.",
+)
+def epoch_fills_zeros_in(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        for p in model.parameters():
+            if p.requires_grad:
+                p.grad = torch.zeros_like(p)
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You call `model.train()`. Whoever froze batch norms, or "
+    "fine-tunes in eval, loses that without a word. The mode is the caller's "
+    "here: leave it.",
+)
+def epoch_in_training_mode(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    model.train()
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You switch to training for the epoch and back at the end. Batch "
+    "norms that the caller froze move their statistics meanwhile. The mode is "
+    "the caller's here: leave it.",
+)
+def epoch_in_training_mode_for_a_while(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    modes = {m: m.training for m in model.modules()}
+    model.train()
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    for m, mode in modes.items():
+        m.training = mode
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You call `model.forward(x)`. It passes by the hooks that others "
+    "hang on the model, DistributedDataParallel and `torch.compile` among "
+    "them. Call `model(x)`.",
+)
+def epoch_calls_forward(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model.forward(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += size
+    return total / seen if seen else math.nan
+
+
 # accumulation_gap
 
 
@@ -3307,6 +4061,142 @@ def gap_of_split(model, X, y, num_micro):
 
     full = gradient(len(X))
     return ((gradient(num_micro) - full).norm() / full.norm()).item()
+
+
+@accepted("accumulation_gap")
+def gap_of_sums(model, X, y, num_micro):
+    def gradient(parts):
+        twin = copy.deepcopy(model)
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            F.cross_entropy(twin(x), t, reduction="sum").backward()
+        grads = [p.grad for p in twin.parameters() if p.grad is not None]
+        return torch.cat([g.flatten() for g in grads])
+
+    full, accumulated = gradient(1), gradient(num_micro)
+    gap = ((accumulated - full).norm() / full.norm()).item()
+    return gap
+
+
+@wrong(
+    "accumulation_gap",
+    breaks=hidden_tests.gap_in_the_models_mode,
+    tells="You give every layer the mode of the outermost one. A batch norm "
+    "may be in eval inside a model that trains: that is how one freezes it. "
+    "Leave the modes as they are.",
+)
+def gap_in_the_mode_of_the_root(model, X, y, num_micro):
+    def gradient(parts):
+        twin = copy.deepcopy(model)
+        twin.train(model.training)
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            (F.cross_entropy(twin(x), t) / parts).backward()
+        grads = [p.grad for p in twin.parameters() if p.grad is not None]
+        return torch.cat([g.flatten() for g in grads])
+
+    full, accumulated = gradient(1), gradient(num_micro)
+    gap = ((accumulated - full).norm() / full.norm()).item()
+    return gap
+
+
+@wrong(
+    "accumulation_gap",
+    breaks=hidden_tests.model_as_it_was,
+    tells="`model.train(model.training)` at the end gives every layer the "
+    "mode of the outermost one. A batch norm that was in eval is in training "
+    "afterwards. Leave the modes alone.",
+)
+def gap_levels_the_modes(model, X, y, num_micro):
+    def gradient(parts):
+        twin = copy.deepcopy(model)
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            (F.cross_entropy(twin(x), t) / parts).backward()
+        grads = [p.grad for p in twin.parameters() if p.grad is not None]
+        return torch.cat([g.flatten() for g in grads])
+
+    full, accumulated = gradient(1), gradient(num_micro)
+    gap = ((accumulated - full).norm() / full.norm()).item()
+    model.train(model.training)
+    return gap
+
+
+@wrong(
+    "accumulation_gap",
+    breaks=hidden_tests.small_gaps,
+    tells="You round the result. What is left of a small gap is nothing, or "
+    "wrong in its second digit. Return it as it is.",
+)
+def gap_rounded(model, X, y, num_micro):
+    def gradient(parts):
+        twin = copy.deepcopy(model)
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            (F.cross_entropy(twin(x), t) / parts).backward()
+        grads = [p.grad for p in twin.parameters() if p.grad is not None]
+        return torch.cat([g.flatten() for g in grads])
+
+    full, accumulated = gradient(1), gradient(num_micro)
+    gap = ((accumulated - full).norm() / full.norm()).item()
+    return round(gap, 8)
+
+
+@wrong(
+    "accumulation_gap",
+    breaks=hidden_tests.small_gaps,
+    tells="You call small gaps none. In float64 rounding gives 1e-16; what "
+    "is far above it is a gap, and whoever asks can judge it. Return it as it "
+    "is.",
+)
+def gap_with_a_threshold(model, X, y, num_micro):
+    def gradient(parts):
+        twin = copy.deepcopy(model)
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            (F.cross_entropy(twin(x), t) / parts).backward()
+        grads = [p.grad for p in twin.parameters() if p.grad is not None]
+        return torch.cat([g.flatten() for g in grads])
+
+    full, accumulated = gradient(1), gradient(num_micro)
+    gap = ((accumulated - full).norm() / full.norm()).item()
+    return gap if gap > 1e-6 else 0.0
+
+
+@wrong(
+    "accumulation_gap",
+    breaks=hidden_tests.small_gaps,
+    tells="You add a small number to the denominator. Where the gradient "
+    "itself is small, as late in training, the gap then looks small too. "
+    "Divide by the norm alone.",
+)
+def gap_with_an_epsilon(model, X, y, num_micro):
+    def gradient(parts):
+        twin = copy.deepcopy(model)
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            (F.cross_entropy(twin(x), t) / parts).backward()
+        grads = [p.grad for p in twin.parameters() if p.grad is not None]
+        return torch.cat([g.flatten() for g in grads])
+
+    full, accumulated = gradient(1), gradient(num_micro)
+    gap = ((accumulated - full).norm() / (full.norm() + 1e-8)).item()
+    return gap
+
+
+@wrong(
+    "accumulation_gap",
+    breaks=hidden_tests.model_as_it_was,
+    tells="You seed the global generator. Measuring a model must not change "
+    "what is drawn after it, and nothing here draws.",
+)
+def gap_seeded(model, X, y, num_micro):
+    torch.manual_seed(0)
+
+    def gradient(parts):
+        twin = copy.deepcopy(model)
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            (F.cross_entropy(twin(x), t) / parts).backward()
+        grads = [p.grad for p in twin.parameters() if p.grad is not None]
+        return torch.cat([g.flatten() for g in grads])
+
+    full, accumulated = gradient(1), gradient(num_micro)
+    gap = ((accumulated - full).norm() / full.norm()).item()
+    return gap
 
 
 # without_batch_norm
@@ -4206,3 +5096,307 @@ def repair_swapping_weight_and_bias(model):
         return layer
 
     return visit(copy.deepcopy(model))
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.original_left_alone,
+    tells="The copy's weights and biases are parameters of their own that "
+    "look at the memory of the given model's: training one trains the other. "
+    "Clone the values, or use `copy_`.",
+)
+def repair_shares_memory(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def new_layer(bn):
+        new = nn.GroupNorm(1, bn.num_features, eps=bn.eps, affine=bn.affine)
+        if bn.affine:
+            new.weight.data, new.bias.data = bn.weight.data, bn.bias.data
+        return new
+
+    twin = nn.ModuleList([copy.deepcopy(model)])
+    for name, layer in nn.ModuleList([model]).named_modules():
+        if isinstance(layer, kinds):
+            path, _, last = name.rpartition(".")
+            setattr(twin.get_submodule(path), last, new_layer(layer))
+    return twin[0]
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.still_normalizes,
+    tells="Your `eps` is so large that inputs of small variance are not "
+    "normalized. Take over the batch norm's, or leave the default.",
+)
+def repair_with_a_large_eps(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def replaced(layer):
+        if isinstance(layer, kinds):
+            new = nn.GroupNorm(
+                1, layer.num_features, eps=0.01, affine=layer.affine
+            )
+            if layer.affine:
+                new.to(layer.weight.dtype)
+                with torch.no_grad():
+                    new.weight.copy_(layer.weight)
+                    new.bias.copy_(layer.bias)
+            return new
+        for name, child in layer.named_children():
+            setattr(layer, name, replaced(child))
+        return layer
+
+    return replaced(copy.deepcopy(model))
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.dtype_is_kept,
+    tells="You take the dtype of the model's first parameter for all new "
+    "layers. A model may hold several: each replacement has that of the layer "
+    "it stands for.",
+)
+def repair_in_the_first_dtype(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def replaced(layer):
+        if isinstance(layer, kinds):
+            new = nn.GroupNorm(
+                1, layer.num_features, eps=layer.eps, affine=layer.affine
+            )
+            if layer.affine:
+                new.to(next(model.parameters()).dtype)
+                with torch.no_grad():
+                    new.weight.copy_(layer.weight)
+                    new.bias.copy_(layer.bias)
+            return new
+        for name, child in layer.named_children():
+            setattr(layer, name, replaced(child))
+        return layer
+
+    return replaced(copy.deepcopy(model))
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.others_are_kept,
+    tells="You replace layer norms by new ones, and their values are lost. "
+    "Replace the batch norms and nothing else.",
+)
+def repair_renews_layer_norms(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def replaced(layer):
+        if isinstance(layer, kinds):
+            new = nn.GroupNorm(
+                1, layer.num_features, eps=layer.eps, affine=layer.affine
+            )
+            if layer.affine:
+                new.to(layer.weight.dtype)
+                with torch.no_grad():
+                    new.weight.copy_(layer.weight)
+                    new.bias.copy_(layer.bias)
+            return new
+        if isinstance(layer, nn.LayerNorm):
+            new = nn.LayerNorm(layer.normalized_shape, eps=layer.eps)
+            return new.to(layer.weight.dtype).train(layer.training)
+        for name, child in layer.named_children():
+            setattr(layer, name, replaced(child))
+        return layer
+
+    return replaced(copy.deepcopy(model))
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.others_are_kept,
+    tells="You build every `nn.Sequential` anew, and its layers lose their "
+    "names: a checkpoint of the model no longer fits. Replace layers in their "
+    "place, with `setattr`.",
+)
+def repair_rebuilds_sequentials(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def replaced(layer):
+        if isinstance(layer, kinds):
+            new = nn.GroupNorm(
+                1, layer.num_features, eps=layer.eps, affine=layer.affine
+            )
+            if layer.affine:
+                new.to(layer.weight.dtype)
+                with torch.no_grad():
+                    new.weight.copy_(layer.weight)
+                    new.bias.copy_(layer.bias)
+            return new
+        if isinstance(layer, nn.Sequential):
+            new = nn.Sequential(*[replaced(child) for child in layer])
+            new.training = layer.training
+            return new
+        for name, child in layer.named_children():
+            setattr(layer, name, replaced(child))
+        return layer
+
+    return replaced(copy.deepcopy(model))
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.others_are_kept,
+    tells="You set the whole copy to training. Parts of the model may be in "
+    "eval for a reason. Everything else in it is kept, the modes as well.",
+)
+def repair_switches_to_training(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def replaced(layer):
+        if isinstance(layer, kinds):
+            new = nn.GroupNorm(
+                1, layer.num_features, eps=layer.eps, affine=layer.affine
+            )
+            if layer.affine:
+                new.to(layer.weight.dtype)
+                with torch.no_grad():
+                    new.weight.copy_(layer.weight)
+                    new.bias.copy_(layer.bias)
+            return new
+        for name, child in layer.named_children():
+            setattr(layer, name, replaced(child))
+        return layer
+
+    return replaced(copy.deepcopy(model)).train()
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.others_are_kept,
+    tells="You switch on `requires_grad` everywhere in the copy. What was "
+    "frozen in the model trains in your copy. Everything else in it is kept.",
+)
+def repair_unfreezes(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def replaced(layer):
+        if isinstance(layer, kinds):
+            new = nn.GroupNorm(
+                1, layer.num_features, eps=layer.eps, affine=layer.affine
+            )
+            if layer.affine:
+                new.to(layer.weight.dtype)
+                with torch.no_grad():
+                    new.weight.copy_(layer.weight)
+                    new.bias.copy_(layer.bias)
+            return new
+        for name, child in layer.named_children():
+            setattr(layer, name, replaced(child))
+        return layer
+
+    return replaced(copy.deepcopy(model)).requires_grad_()
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.still_normalizes,
+    tells="Your layer normalizes in training alone, and gives back its input "
+    "in eval. Batch norm has other statistics in eval; a normalization of "
+    "single samples needs none, and is the same in both.",
+    body=True,
+)
+def repair_in_training_only():
+    class SampleNorm(nn.Module):
+        def __init__(self, bn):
+            super().__init__()
+            self.eps = bn.eps
+            self.weight = copy.deepcopy(bn.weight)
+            self.bias = copy.deepcopy(bn.bias)
+
+        def forward(self, x):
+            if not self.training:
+                return x
+            dims = tuple(range(1, x.dim()))
+            var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+            x = (x - mean) / (var + self.eps).sqrt()
+            if self.weight is None:
+                return x
+            shape = [1, -1] + [1] * (x.dim() - 2)
+            return x * self.weight.view(shape) + self.bias.view(shape)
+
+    def without_batch_norm(model):
+        kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+        if isinstance(model, kinds):
+            return SampleNorm(model)
+        model = copy.deepcopy(model)
+        for name, child in list(model.named_children()):
+            setattr(model, name, without_batch_norm(child))
+        return model
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.still_normalizes,
+    tells="You detach mean and variance, so the backward pass takes them for "
+    "constants. The output is right, and the gradient is that of another "
+    "function. Leave them in the graph.",
+    body=True,
+)
+def repair_with_detached_statistics():
+    class SampleNorm(nn.Module):
+        def __init__(self, bn):
+            super().__init__()
+            self.eps = bn.eps
+            self.weight = copy.deepcopy(bn.weight)
+            self.bias = copy.deepcopy(bn.bias)
+
+        def forward(self, x):
+            dims = tuple(range(1, x.dim()))
+            var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+            var, mean = var.detach(), mean.detach()
+            x = (x - mean) / (var + self.eps).sqrt()
+            if self.weight is None:
+                return x
+            shape = [1, -1] + [1] * (x.dim() - 2)
+            return x * self.weight.view(shape) + self.bias.view(shape)
+
+    def without_batch_norm(model):
+        kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+        if isinstance(model, kinds):
+            return SampleNorm(model)
+        model = copy.deepcopy(model)
+        for name, child in list(model.named_children()):
+            setattr(model, name, without_batch_norm(child))
+        return model
+
+
+@wrong(
+    "without_batch_norm",
+    breaks=hidden_tests.dtype_is_kept,
+    tells="You compute in float32, whatever the model is: digits are lost, "
+    "and without weights the output is float32 as well. Keep the input's "
+    "dtype.",
+    body=True,
+)
+def repair_computes_in_float32():
+    class SampleNorm(nn.Module):
+        def __init__(self, bn):
+            super().__init__()
+            self.eps = bn.eps
+            self.weight = copy.deepcopy(bn.weight)
+            self.bias = copy.deepcopy(bn.bias)
+
+        def forward(self, x):
+            x = x.float()
+            dims = tuple(range(1, x.dim()))
+            var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+            x = (x - mean) / (var + self.eps).sqrt()
+            if self.weight is None:
+                return x
+            shape = [1, -1] + [1] * (x.dim() - 2)
+            return x * self.weight.view(shape) + self.bias.view(shape)
+
+    def without_batch_norm(model):
+        kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+        if isinstance(model, kinds):
+            return SampleNorm(model)
+        model = copy.deepcopy(model)
+        for name, child in list(model.named_children()):
+            setattr(model, name, without_batch_norm(child))
+        return model

@@ -75,6 +75,29 @@ def one_step_each(case: Case, seen: Result, expected: Result) -> str | None:
     return every_sample_came_back(case, seen, expected)
 
 
+def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["called"]:
+        return (
+            "`model.forward` was called, and not `model(...)`. Hooks of the "
+            "model do not run then."
+        )
+    if not seen.data["modes_kept"]:
+        return (
+            "In a forward pass a layer was in another mode (train or eval) than "
+            "when the model was given to you. Call neither `train()` nor "
+            "`eval()`."
+        )
+    if not seen.data["unseeded"]:
+        return "PyTorch's global generator was seeded: what follows repeats."
+    if not seen.data["tensors_plain"]:
+        return "A tensor that was given to you requires a gradient now."
+    if not seen.data.get("list_kept", True):
+        return "The list that was given to you is not as it was."
+    return every_sample_came_back(case, seen, expected)
+
+
+ALONE = (leaves_inputs_alone, leaves_state_alone)
+
 # accumulated_step
 
 
@@ -86,14 +109,19 @@ def batches(
     num_batches: int = 2,
     traps: bool = False,
     old_gradients: bool = False,
+    images: bool = False,
+    mode: str = "train",
+    loudness: float = 1.0,
     **sgd: float,
 ) -> Case:
-    """Batches of one size, for a new model and plain SGD."""
+    """Batches of one size, for a new model and plain SGD. Images are samples of
+    two dimensions."""
     num_features, num_classes = draw.integer(4, 8), draw.integer(3, 6)
+    shape = (num_features, 3) if images else (num_features,)
     return {
         "batches": [
             (
-                draw.normal(size, num_features, dtype=DOUBLE),
+                draw.normal(size, *shape, dtype=DOUBLE),
                 draw.integers(0, num_classes, size),
             )
             for _ in range(num_batches)
@@ -103,6 +131,8 @@ def batches(
         "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
         "traps": traps,
         "old_gradients": old_gradients,
+        "mode": mode,
+        "loudness": loudness,
         "sgd": {"lr": 0.5, **sgd},
     }
 
@@ -113,16 +143,23 @@ def batches(
     weight=3,
     on=("weights", "gradients"),
     **CLOSE,
-    says="the update is that of the full batch: 2 x 16, 4 x 8, 32 x 1",
+    says="the update is that of the full batch: 2 x 16, 4 x 8, 32 x 1, of rows "
+    "and of images, with small gradients and large ones",
 )
 def update_of_the_full_batch(draw: Draw) -> list[Case]:
-    return [batches(draw, 2), batches(draw, 4), batches(draw, 32)]
+    return [
+        batches(draw, 2),
+        batches(draw, 4),
+        batches(draw, 32),
+        batches(draw, 4, size=12, images=True),
+        batches(draw, 2, loudness=300.0, lr=1e-3),
+    ]
 
 
 @check(
     "accumulated_step",
     probe=probes.step_in_micro_batches,
-    on=("weights", "gradients"),
+    on=("weights", "gradients", "losses"),
     **CLOSE,
     says="with one micro-batch it is a plain training step",
 )
@@ -216,7 +253,22 @@ def parameters_without_gradient(draw: Draw) -> list[Case]:
     says="the loss returned is the batch's mean, as a float",
 )
 def returned_loss(draw: Draw) -> list[Case]:
-    return [batches(draw, 4), batches(draw, 8, size=24, num_batches=3)]
+    return [
+        batches(draw, 4),
+        batches(draw, 8, size=24, num_batches=3),
+        batches(draw, 6, size=6),
+    ]
+
+
+@check(
+    "accumulated_step",
+    probe=probes.step_in_micro_batches,
+    rule=used_as_given,
+    also=ALONE,
+    says="all else stays: the layers' modes, the tensors, PyTorch's settings",
+)
+def step_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [batches(draw, 4, mode=mode) for mode in ("train", "eval", "mixed")]
 
 
 # accumulate_gradients
@@ -227,6 +279,8 @@ def window(
     *sizes: int,
     num_classes: int = 5,
     traps: bool = False,
+    mode: str = "train",
+    first_again: bool = False,
     **options: object,
 ) -> Case:
     """Micro-batches of these sizes; each has inputs of a scale of its own."""
@@ -240,6 +294,9 @@ def window(
         "num_classes": num_classes,
         "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
         "traps": traps,
+        "mode": mode,
+        "loudness": 1.0,
+        "first_again": first_again,
         **options,
     }
 
@@ -274,6 +331,7 @@ def ragged_micro_batches(draw: Draw) -> list[Case]:
         window(draw, 16, 15, 1),
         window(draw, 1, 7, 3, 9),
         window(draw, 8, 8),
+        window(draw, 5, 8, first_again=True),
     ]
 
 
@@ -289,7 +347,7 @@ def weighted_classes(draw: Draw) -> list[Case]:
     return [
         window(draw, 16, 16, weight=class_weights(draw)),
         window(draw, 9, 4, 12, weight=class_weights(draw)),
-        window(draw, 3, 9, weight=class_weights(draw) / 1000),
+        window(draw, 3, 9, weight=class_weights(draw) / 1e6),
     ]
 
 
@@ -308,6 +366,8 @@ def ignored_labels(draw: Draw) -> list[Case]:
         relabelled(window(draw, 16, 16), -100, 10, 0),
         relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3),
         relabelled(window(draw, 10, 6, ignore_index=-1), -1, 3, 4),
+        relabelled(window(draw, 10, 6, ignore_index=255), 255, 5, 1),
+        relabelled(window(draw, 8, 11, ignore_index=0), 0, 1, 6),
         relabelled(fixed, as_class, 7, 1),
     ]
 
@@ -389,7 +449,11 @@ def loss_of_the_window(draw: Draw) -> list[Case]:
     says="the model sees one micro-batch at a time, each sample once",
 )
 def small_windows(draw: Draw) -> list[Case]:
-    return [window(draw, 12, 9, 10), window(draw, 8, 16)]
+    return [
+        window(draw, 12, 9, 10),
+        window(draw, 8, 16),
+        relabelled(window(draw, 9, 12), -100, 3, 5),
+    ]
 
 
 @check(
@@ -428,6 +492,19 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
     ]
 
 
+@check(
+    "accumulate_gradients",
+    probe=probes.gradients_of_a_window,
+    rule=used_as_given,
+    also=ALONE,
+    says="all else stays: the layers' modes, the list, PyTorch's settings",
+)
+def window_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [
+        window(draw, 6, 3, 7, mode=mode) for mode in ("train", "eval", "mixed")
+    ]
+
+
 # train_epoch
 
 
@@ -440,6 +517,10 @@ def epochs(
     scheduled: bool = False,
     max_norm: float | None = None,
     as_list: bool = True,
+    two_groups: bool = False,
+    traps: bool = False,
+    mode: str = "train",
+    loudness: float = 1.0,
     lr: float = 0.3,
     **sgd: float,
 ) -> Case:
@@ -458,7 +539,10 @@ def epochs(
         "num_classes": num_classes,
         "num_epochs": num_epochs,
         "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
-        "traps": False,
+        "traps": traps,
+        "mode": mode,
+        "loudness": loudness,
+        "two_groups": two_groups,
         "scheduled": scheduled,
         "max_norm": max_norm,
         "as_list": as_list,
@@ -479,6 +563,7 @@ def full_windows(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 1),
         epochs(draw, [4] * 4, 2, num_epochs=2, momentum=0.9),
         epochs(draw, [4] * 6, 3, weight_decay=0.1),
+        epochs(draw, [2] * 16, 7),
     ]
 
 
@@ -559,6 +644,9 @@ def clipped_once(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 5, 2, max_norm=0.05),
         epochs(draw, [6, 2, 5, 3], 3, max_norm=0.2, lr=1.0),
         epochs(draw, [4] * 6, 3, max_norm=1e3),
+        epochs(draw, [4] * 4, 2, max_norm=5.0, loudness=300.0, lr=0.01),
+        epochs(draw, [4] * 4, 2, max_norm=0.1, two_groups=True),
+        epochs(draw, [4] * 3, 2, max_norm=0.0),
     ]
 
 
@@ -575,6 +663,7 @@ def one_scheduler_step(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 2, scheduled=True),
         epochs(draw, [4] * 5, 2, scheduled=True),
         epochs(draw, [4], 3, scheduled=True),
+        epochs(draw, [4] * 5, 2, scheduled=True, max_norm=0.1),
     ]
 
 
@@ -655,6 +744,34 @@ def graphs_in_the_loop(draw: Draw) -> list[Case]:
     ]
 
 
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    on=("weights", "gradients"),
+    **CLOSE,
+    says="frozen and unused parameters: no error, and no step moves them",
+)
+def epoch_without_some_gradients(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 5, 2, traps=True, weight_decay=0.1),
+        epochs(draw, [4] * 4, 2, traps=True, max_norm=0.1),
+    ]
+
+
+@check(
+    "train_epoch",
+    probe=probes.some_epochs,
+    rule=used_as_given,
+    also=ALONE,
+    says="all else stays: the layers' modes, the tensors, PyTorch's settings",
+)
+def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4, 4, 3], 2, mode=mode)
+        for mode in ("train", "eval", "mixed")
+    ]
+
+
 # accumulation_gap
 
 
@@ -665,10 +782,14 @@ def network(
     *,
     images: bool = False,
     train: bool = True,
+    other_mode: bool = False,
+    quiet: bool = False,
     traps: bool = False,
     old_gradients: bool = False,
 ) -> Case:
-    """A batch, and what the network that it goes through is like."""
+    """A batch, and what the network that it goes through is like: with
+    `other_mode` its first norm is in the other mode, with `quiet` its gradients
+    are tiny."""
     shape = (3, 4, 4) if images else (5,)
     return {
         "X": draw.normal(16, *shape, std=2.0, dtype=DOUBLE),
@@ -679,6 +800,8 @@ def network(
         "num_classes": 4,
         "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
         "train": train,
+        "other_mode": other_mode,
+        "quiet": quiet,
         "traps": traps,
         "old_gradients": old_gradients,
     }
@@ -723,14 +846,32 @@ def no_gap_without_the_batch(draw: Draw) -> list[Case]:
     "accumulation_gap",
     probe=probes.measured_gap,
     on=("gap",),
+    rtol=1e-5,
+    atol=1e-14,
+    says="a gap of a millionth is told, and so is that of a tiny gradient",
+)
+def small_gaps(draw: Draw) -> list[Case]:
+    return [
+        network(draw, "faint", 4),
+        network(draw, "faint", 2, images=True),
+        network(draw, "batch", 4, quiet=True),
+    ]
+
+
+@check(
+    "accumulation_gap",
+    probe=probes.measured_gap,
+    on=("gap",),
     rtol=1e-6,
-    says="the mode is the model's own: batch norm that keeps no statistics "
-    "has a gap in eval as well",
+    says="the mode is the model's own, layer by layer, and batch norm that "
+    "keeps no statistics has a gap in eval as well",
 )
 def gap_in_the_models_mode(draw: Draw) -> list[Case]:
     return [
         network(draw, "no statistics", 4, train=False),
         network(draw, "no statistics", 2, images=True),
+        network(draw, "batch", 4, other_mode=True),
+        network(draw, "batch", 4, train=False, other_mode=True),
     ]
 
 
@@ -738,7 +879,7 @@ def gap_in_the_models_mode(draw: Draw) -> list[Case]:
     "accumulation_gap",
     probe=probes.measured_gap,
     weight=2,
-    also=[leaves_state_alone, leaves_inputs_alone],
+    also=ALONE,
     rtol=1e-6,
     atol=1e-11,
     says="afterwards weights, gradients, statistics and mode are as they were",
@@ -748,6 +889,7 @@ def model_as_it_was(draw: Draw) -> list[Case]:
         network(draw, "batch", 4),
         network(draw, "batch", 2, old_gradients=True),
         network(draw, "group", 4, train=False),
+        network(draw, "batch", 4, other_mode=True),
     ]
 
 
@@ -800,12 +942,15 @@ def model(
     trained: bool = False,
     dtype: str = "float64",
     measured: bool = False,
+    frozen: bool = False,
+    faint: bool = False,
 ) -> Case:
     """What a model with batch norms is like, a batch for it, and inputs for its
     norms, each sample with an offset and a scale of its own."""
     inputs = draw.normal(24, channels, *INPUT_SHAPES[kind], dtype=DOUBLE)
     ones = (1,) * (inputs.dim() - 1)
     scale = draw.uniform(24, *ones, low=2.0, high=6.0, dtype=DOUBLE)
+    scale = scale / 40 if faint else scale
     offset = draw.normal(24, *ones, std=8.0, dtype=DOUBLE)
     return {
         "kind": kind,
@@ -814,6 +959,7 @@ def model(
         "trained": trained,
         "dtype": dtype,
         "measured": measured,
+        "frozen": frozen,
         "inputs": scale * inputs + offset,
         "X": draw.normal(BATCH_SIZE, 150, dtype=DOUBLE)[
             :, : FEATURES.get(kind, channels)
@@ -852,12 +998,21 @@ def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
             return "A sample does not have mean 0 before weight and bias."
         # The median: two numbers in a group may be so near that eps shows.
         if float((square - 1).abs().median()) > 0.02:
-            return "A sample does not have variance 1 before weight and bias."
+            return (
+                "A sample does not have variance 1 before weight and bias, in "
+                "training or in eval, for inputs of any size."
+            )
         given = given - given.mean(1, keepdim=True)
         along = (flat * given).mean(1) / given.pow(2).mean(1).sqrt()
         # Groups of two numbers reach 0.56; what belongs to other inputs, 0.
         if float(along.mean()) < 0.35:
             return "What a replacement gives does not follow from its input."
+    for pull in seen.data["pulls"].values():
+        if pull is None or max(pull) > 0.02:
+            return (
+                "A replacement's gradient does not go through each sample's "
+                "mean and variance."
+            )
     return None
 
 
@@ -884,8 +1039,14 @@ def keeps_the_rest(case: Case, seen: Result, expected: Result) -> str | None:
         found = others[name]
         if found[0] != kind or len(found) != len(values) + 1:
             return "A layer that is no batch norm was replaced."
-        if not all(map(same, found[1:], values)):
-            return "A layer that is no batch norm lost its values."
+        for one, value in zip(found[1:], values, strict=True):
+            if isinstance(value, Tensor) and not same(one, value):
+                return "A layer that is no batch norm lost its values."
+            if isinstance(value, bool) and one is not value:
+                return (
+                    "A layer that is no batch norm is in another mode, or "
+                    "what was frozen is not."
+                )
     return None
 
 
@@ -898,8 +1059,14 @@ def original_alone(case: Case, seen: Result, expected: Result) -> str | None:
 
 
 def same_dtype(case: Case, seen: Result, expected: Result) -> str | None:
-    if seen.data["dtypes"] != expected.data["dtypes"]:
-        return "The new model has parameters of another dtype."
+    outputs = seen.data["outputs"]
+    right = expected.data["outputs"]
+    if seen.data["dtypes"] != expected.data["dtypes"] or any(
+        isinstance(outputs.get(name), Tensor)
+        and outputs[name].dtype != right[name].dtype
+        for name in right
+    ):
+        return "A replacement has not the dtype of its batch norm."
     return normalizes(case, seen, expected)
 
 
@@ -920,7 +1087,10 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def equality_holds(draw: Draw) -> list[Case]:
     kinds = ("mlp", "convnet", "volumes", "nested")
-    return [model(draw, kind, measured=True) for kind in kinds]
+    return [
+        *(model(draw, kind, measured=True) for kind in kinds),
+        model(draw, "mlp", affine=False, measured=True),
+    ]
 
 
 @check(
@@ -932,8 +1102,12 @@ def equality_holds(draw: Draw) -> list[Case]:
 )
 def still_normalizes(draw: Draw) -> list[Case]:
     return [
-        model(draw, kind, draw.integer(6, 10))
-        for kind in ("mlp", "convnet", "volumes", "nested")
+        *(
+            model(draw, kind, draw.integer(6, 10))
+            for kind in ("mlp", "convnet", "volumes", "nested")
+        ),
+        model(draw, "convnet", faint=True),
+        model(draw, "volumes", faint=True),
     ]
 
 
@@ -972,10 +1146,14 @@ def weight_and_bias(draw: Draw) -> list[Case]:
     "without_batch_norm",
     probe=probes.repaired,
     rule=same_dtype,
-    says="the dtype is kept: float32 and float64",
+    says="each layer keeps its dtype: float32, float64, and both in one model",
 )
 def dtype_is_kept(draw: Draw) -> list[Case]:
-    return [model(draw, "mlp", dtype=one) for one in ("float32", "float64")]
+    return [
+        *(model(draw, "mlp", dtype=one) for one in ("float32", "float64")),
+        model(draw, "mlp", dtype="float64", affine=False),
+        model(draw, "convnet", dtype="mixed"),
+    ]
 
 
 @check(
@@ -995,10 +1173,15 @@ def original_left_alone(draw: Draw) -> list[Case]:
     "without_batch_norm",
     probe=probes.repaired,
     rule=keeps_the_rest,
-    says="all other layers stay, under their names and with their values",
+    says="all other layers stay: their names, values and modes, and what is "
+    "frozen",
 )
 def others_are_kept(draw: Draw) -> list[Case]:
-    return [model(draw, "nested"), model(draw, "mlp")]
+    return [
+        model(draw, "nested"),
+        model(draw, "mlp"),
+        model(draw, "nested", frozen=True),
+    ]
 
 
 @check(

@@ -6,6 +6,8 @@ rows went forward, which came backward, how many micro-batches' worth of
 memory waited for a backward pass, and what each optimizer step found.
 """
 
+from collections import OrderedDict
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -13,17 +15,20 @@ from torch import nn
 from course_utils import saved_tensor_bytes
 
 WIDTH = 16
+SEED = 20241016  # not one that anybody writes
 
 
 class Classifier(nn.Module):
     """A classifier of rows that writes down its rows.
 
     Its middle layer is used twice. If `traps`, its first layer is frozen and one
-    layer is never used.
+    layer is never used. Of samples with a third dimension it takes the mean over
+    that; `loudness` multiplies its logits, and so all gradients.
     """
 
-    def __init__(self, num_features, num_classes, traps):
+    def __init__(self, num_features, num_classes, traps, loudness=1.0):
         super().__init__()
+        self.loudness, self.num_calls, self.modes = loudness, 0, []
         self.first = nn.Linear(num_features, WIDTH)
         self.middle = nn.Linear(WIDTH, WIDTH)
         self.last = nn.Linear(WIDTH, num_classes)
@@ -32,13 +37,19 @@ class Classifier(nn.Module):
             self.first.requires_grad_(False)
         self.rows, self.forward_samples, self.backward_samples = [], [], []
 
+    def __call__(self, *arguments, **options):
+        self.num_calls += 1
+        return super().__call__(*arguments, **options)
+
     def forward(self, x):
+        self.modes.append(modes_of(self))
+        x = x.mean(2) if x.dim() == 3 else x
         rows = x.detach().reshape(-1, x.shape[-1])
         self.rows.append(len(rows))
         self.forward_samples += rows.sum(1).tolist()
         hidden = self.first(x).tanh()
         hidden = self.middle(hidden).tanh()
-        logits = self.last(self.middle(hidden).tanh())
+        logits = self.last(self.middle(hidden).tanh()) * self.loudness
         if logits.requires_grad:
             logits.register_hook(self._came_back(rows))
         return logits
@@ -62,8 +73,12 @@ class Classifier(nn.Module):
 
 def made(case, num_features):
     """The case's model, with the case's weights."""
-    model = Classifier(num_features, case["num_classes"], case["traps"])
-    model = model.double()
+    model = Classifier(
+        num_features, case["num_classes"], case["traps"], case["loudness"]
+    )
+    model = model.double().train(case["mode"] == "train")
+    if case["mode"] == "mixed":
+        model.middle.train()
     start = case["start"]
     with torch.no_grad():
         at = 0
@@ -73,6 +88,22 @@ def made(case, num_features):
             parameter.copy_(values / max(1, parameter.shape[-1]) ** 0.5)
             at += size
     return model
+
+
+def modes_of(model):
+    return [layer.training for layer in model.modules()]
+
+
+def use_of(model, modes, tensors):
+    """How model, global generator and tensors were treated."""
+    return {
+        "unseeded": torch.initial_seed() == SEED,
+        "called": model.num_calls == len(model.rows),
+        "modes_kept": all(one == modes for one in model.modes),
+        "tensors_plain": not any(
+            one.requires_grad or one.grad is not None for one in tensors
+        ),
+    }
 
 
 def weights_of(model):
@@ -98,13 +129,16 @@ def bytes_of_one(model, x, y):
     del loss
     model.rows.clear()
     model.forward_samples.clear()
+    model.modes.clear()
+    model.num_calls = 0
     return saved.peak_bytes
 
 
 def watched(optimizer, model):
-    """Counts steps, and notes the gradient that each finds."""
+    """Counts steps, and notes the gradient of each. It does so afterwards: a
+    closure makes the gradient within the step."""
     found = []
-    optimizer.register_step_pre_hook(
+    optimizer.register_step_post_hook(
         lambda *_: found.append(gradients_of(model))
     )
     return found
@@ -124,6 +158,8 @@ def step_in_micro_batches(accumulated_step, case):
                 parameter.grad = torch.ones_like(parameter)
         if case["traps"]:
             model.unused.zero_grad()
+    modes = modes_of(model)
+    torch.manual_seed(SEED)
     for X, y in batches:
         inputs = [*model.parameters(), X, y]
         with saved_tensor_bytes(inputs) as saved:
@@ -137,20 +173,26 @@ def step_in_micro_batches(accumulated_step, case):
         "gradients": found,
         "graphs": graphs,
         "settings": [group[key] for key in ("lr", "momentum", "weight_decay")],
+        **use_of(model, modes, [one for pair in batches for one in pair]),
         **model.what_it_saw(),
     }
 
 
 def gradients_of_a_window(accumulate_gradients, case):
-    micro_batches = case["micro_batches"]
+    micro_batches = list(case["micro_batches"])
+    if case["first_again"]:
+        micro_batches.append(micro_batches[0])
+    given = list(micro_batches)
     model = made(case, micro_batches[0][0].shape[1])
+    modes = modes_of(model)
+    torch.manual_seed(SEED)
     before = weights_of(model).clone()
     largest = max(micro_batches, key=lambda pair: len(pair[0]))
     one = bytes_of_one(model, *largest)
     options = {
         name: case[name] for name in ("weight", "ignore_index") if name in case
     }
-    inputs = [tensor for pair in micro_batches for tensor in pair]
+    inputs = [tensor for pair in given for tensor in pair]
     inputs += [tensor for tensor in options.values() if torch.is_tensor(tensor)]
     with saved_tensor_bytes([*model.parameters(), *inputs]) as saved:
         loss = accumulate_gradients(model, micro_batches, **options)
@@ -159,6 +201,12 @@ def gradients_of_a_window(accumulate_gradients, case):
         "loss": loss,
         "graphs": [round(saved.peak_bytes / one)],
         "moved": not torch.equal(before, weights_of(model)),
+        "list_kept": len(micro_batches) == len(given)
+        and all(
+            pair is other
+            for pair, other in zip(micro_batches, given, strict=True)
+        ),
+        **use_of(model, modes, inputs),
         **model.what_it_saw(),
     }
 
@@ -191,7 +239,15 @@ def some_epochs(train_epoch, case):
     """Some epochs over the same micro-batches."""
     micro_batches, k = case["micro_batches"], case["accumulation_steps"]
     model = made(case, case["num_features"])
-    optimizer = torch.optim.SGD(model.parameters(), **case["sgd"])
+    modes = modes_of(model)
+    torch.manual_seed(SEED)
+    groups = [{"params": list(model.parameters())}]
+    if case["two_groups"]:
+        groups = [
+            {"params": [p for p in model.parameters() if p.dim() == dims]}
+            for dims in (1, 2)
+        ]
+    optimizer = torch.optim.SGD(groups, **case["sgd"])
     options = {}
     if case["scheduled"]:
         options["scheduler"] = scheduler = Scheduler(optimizer)
@@ -210,7 +266,7 @@ def some_epochs(train_epoch, case):
         due = min(len(micro_batches), (steps + 1) * k)
         read_ahead.append(reader.num_read - due)
 
-    optimizer.register_step_pre_hook(note_reading)
+    optimizer.register_step_post_hook(note_reading)
     losses, graphs, left = [], [], []
     for _ in range(case["num_epochs"]):
         steps_before, reader = len(found), Recorder(micro_batches)
@@ -230,11 +286,30 @@ def some_epochs(train_epoch, case):
         "graphs": graphs,
         "left": left,
         "read_ahead": 0 if case["as_list"] else max(read_ahead, default=0),
+        **use_of(model, modes, tensors),
         **model.what_it_saw(),
     }
 
 
 # Models with and without batch normalization.
+
+
+class Faint(nn.Module):
+    """Its input, and a ten-millionth of its batch norm."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x):
+        return x + 1e-7 * self.norm(x)
+
+
+class Quiet(nn.Module):
+    """A ten-millionth of its input: all gradients are small."""
+
+    def forward(self, x):
+        return 1e-7 * x
 
 
 def plain_network(case):
@@ -257,6 +332,9 @@ def plain_network(case):
         if norm == "no statistics":
             kind = nn.BatchNorm2d if images else nn.BatchNorm1d
             return kind(width, track_running_stats=False)
+        if norm == "faint":
+            kind = nn.BatchNorm2d if images else nn.BatchNorm1d
+            return Faint(kind(width, affine=False))
         return nn.BatchNorm2d(width) if images else nn.BatchNorm1d(width)
 
     layers = []
@@ -272,12 +350,17 @@ def plain_network(case):
     if images:
         layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     layers.append(nn.Linear(width, case["num_classes"]))
+    if case["quiet"]:
+        layers.append(Quiet())
     model = nn.Sequential(*layers).double()
     fill(model, case["start"])
     if case["traps"]:
         model[0].requires_grad_(False)
         model[1].extra = nn.Linear(2, 2).double()
-    return model.train(case["train"])
+    model.train(case["train"])
+    if case["other_mode"]:
+        model[1].train(not case["train"])
+    return model
 
 
 def fill(model, start):
@@ -308,8 +391,10 @@ def measured_gap(accumulation_gap, case):
     if case["old_gradients"]:
         model[3].weight.grad = torch.ones_like(model[3].weight)
         model[0].weight.grad = torch.ones_like(model[0].weight)
+    torch.manual_seed(SEED)
     gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
-    return {"gap": gap, "state": state_of(model)}
+    unseeded = torch.initial_seed() == SEED
+    return {"gap": gap, "state": state_of(model), "unseeded": unseeded}
 
 
 # Repaired models.
@@ -323,10 +408,15 @@ class Block(nn.Module):
         self.conv = nn.Conv2d(channels, channels, 3, padding=1)
         self.norms = nn.ModuleDict({"bn": nn.BatchNorm2d(channels)})
         self.instance = nn.InstanceNorm2d(channels, affine=True)
+        self.layer = nn.LayerNorm(4)
         self.drop = nn.Dropout(0.0)
+        for norm in (self.instance, self.layer):
+            nn.init.constant_(norm.weight, 1.5)
+            nn.init.constant_(norm.bias, 0.5)
 
     def forward(self, x):
-        return x + self.drop(self.instance(self.norms["bn"](self.conv(x))))
+        new = self.instance(self.norms["bn"](self.conv(x)))
+        return x + self.drop(self.layer(new))
 
 
 def network(kind, channels, affine):
@@ -351,10 +441,12 @@ def network(kind, channels, affine):
         layers += [nn.AdaptiveAvgPool3d(1), nn.Flatten()]
         return nn.Sequential(*layers, nn.Linear(channels, 3)), (2, 3, 2, 2)
     if kind == "nested":
-        start = nn.Conv2d(2, channels, 1)
-        blocks = nn.Sequential(Block(channels), Block(channels))
-        end = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 3)
-        return nn.Sequential(start, blocks, *end), (2, 4, 4)
+        layers = OrderedDict(stem=nn.Conv2d(2, channels, 1))
+        layers["blocks"] = nn.Sequential(Block(channels), Block(channels))
+        layers["pool"] = nn.AdaptiveAvgPool2d(1)
+        layers["flatten"] = nn.Flatten()
+        layers["head"] = nn.Linear(channels, 3)
+        return nn.Sequential(layers), (2, 4, 4)
     return nn.BatchNorm1d(channels, affine=affine), (channels,)
 
 
@@ -363,15 +455,21 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 def repaired(without_batch_norm, case):
     """The repaired model's layers, gradients and kept values."""
-    dtype = getattr(torch, case["dtype"])
     model, shape = network(case["kind"], case["channels"], case["affine"])
     fill(model, case["start"])
-    model = model.to(dtype)
     places = {
         name: layer
         for name, layer in model.named_modules()
         if isinstance(layer, BATCH_NORMS)
     }
+    # With mixed dtypes: float64, but for the last batch norm.
+    mixed = case["dtype"] == "mixed"
+    model = model.to(torch.float64 if mixed else getattr(torch, case["dtype"]))
+    if mixed:
+        list(places.values())[-1].float()
+    if case["frozen"]:
+        model.eval().stem.requires_grad_(False)
+        model.blocks.train()
     with torch.no_grad():
         for layer in places.values():
             if case["trained"]:
@@ -384,31 +482,36 @@ def repaired(without_batch_norm, case):
         for one in new.modules()
         if isinstance(one, BATCH_NORMS)
     ]
-    new.train()
-    own = {id(parameter) for parameter in model.parameters()}
+    own = {
+        parameter.untyped_storage().data_ptr()
+        for parameter in model.parameters()
+    }
     after = state_of(model)
-    spoilt = any(
+    spoilt = before["training"] != after.pop("training") or any(
         not torch.equal(after.get(name, torch.zeros(0)), before[name])
         for name in before
         if name != "training"
     )
+    others, outputs, pulls = others_of(new, places), {}, {}
+    for name, norm in places.items():
+        inputs = case["inputs"].to(norm.running_mean.dtype)
+        outputs[name] = output_of(new.eval(), name, inputs)
+        outputs[f"{name} in training"] = output_of(new.train(), name, inputs)
+        pulls[name] = pull_of(new, name, inputs)
     kept = [one for one in model.modules() if isinstance(one, BATCH_NORMS)]
     spoilt = spoilt or len(kept) < len(places)
     return {
-        "outputs": {
-            name: output_of(new, name, case["inputs"].to(dtype))
-            for name in places
-        },
+        "outputs": outputs,
+        "pulls": pulls,
         "left": left,
-        "others": others_of(new, places),
-        "dtypes": sorted(
-            {str(p.dtype) for p in new.parameters()}
-            | {str(b.dtype) for b in new.buffers() if b.is_floating_point()}
-        ),
+        "others": others,
+        "dtypes": {name: dtypes_of(new, name) for name in places},
         "num_parameters": sum(p.numel() for p in new.parameters()),
         "trains": all(p.requires_grad for p in new.parameters()),
         "spoilt": spoilt,
-        "shared": any(id(p) in own for p in new.parameters()),
+        "shared": any(
+            p.untyped_storage().data_ptr() in own for p in new.parameters()
+        ),
         "gaps": gaps_of(new, case, shape) if case["measured"] else [],
     }
 
@@ -422,6 +525,37 @@ def output_of(model, name, inputs):
     return layer(inputs).detach()
 
 
+def pull_of(model, name, inputs):
+    """How much of the output's gradient reaches the input along a shift and along
+    a stretch of each sample: nothing, if it goes through mean and variance."""
+    if output_of(model, name, inputs) is None:
+        return None
+    x = inputs.clone().requires_grad_()
+    output = model.get_submodule(name)(x)
+    if output.shape != x.shape or not output.requires_grad:
+        return None
+    slope = torch.linspace(0.5, 1.5, x[0].numel(), dtype=x.dtype)
+    wave = (slope * (output + output.cos()).flatten(1)).sum()
+    given, came = torch.autograd.grad(wave, (x, output))
+    given, came = given.flatten(1), came.flatten(1).norm(dim=1)
+    centered = inputs.flatten(1) - inputs.flatten(1).mean(1, keepdim=True)
+    scale = centered.std(1) / came
+    along = F.normalize(torch.ones_like(centered)), F.normalize(centered)
+    return [
+        ((given * one).sum(1).abs() * scale).median().item() for one in along
+    ]
+
+
+def dtypes_of(model, name):
+    """Of the parameters, buffers and outputs of the layer of this name."""
+    try:
+        layer = model.get_submodule(name)
+    except AttributeError:
+        return []
+    tensors = [*layer.parameters(), *layer.buffers()]
+    return sorted({str(t.dtype) for t in tensors if t.is_floating_point()})
+
+
 def others_of(model, places):
     """Kinds and values of all layers but the batch norms' replacements."""
     others = {}
@@ -432,7 +566,9 @@ def others_of(model, places):
         )
         if inside or "" in places:
             continue
-        others[name] = [type(layer).__name__]
+        others[name] = [type(layer).__name__, layer.training]
+        for parameter in layer.parameters(recurse=False):
+            others[name].append(parameter.requires_grad)
         for key, value in layer.state_dict().items():
             if "." not in key:
                 others[name].append(value.clone())
