@@ -81,7 +81,7 @@ class Tower(nn.Module):
     def forward(self, x):
         x = self.first(x.flatten(1)).relu()
         for layer in self.hidden:
-            x = layer(x).relu()
+            x = x + layer(x).relu()
         return self.last(x)
 
 
@@ -94,7 +94,7 @@ for keep in (nn.ModuleList, list):
     adam = torch.optim.Adam(tower.parameters(), lr=3e-3)
     name = f"{keep.__name__}: {len(list(tower.parameters()))} tensors"
     losses[name] = []
-    for rows in torch.randperm(len(data.X_train)).repeat(5).split(64):
+    for rows in torch.randperm(len(data.X_train)).repeat(3).split(64):
         loss = F.cross_entropy(tower(data.X_train[rows]), data.y_train[rows])
         adam.zero_grad()
         loss.backward()
@@ -287,7 +287,7 @@ r"""
 ### Where the numbers are
 
 The convolutional network of this course, layer by layer. Two counts that are easily taken for each
-other: the parameters, which the optimizer multiplies by two or three, and the outputs, which grow with
+other: the parameters, of which the optimizer keeps one or two copies more, and the outputs, which grow with
 the batch.
 """
 
@@ -319,7 +319,7 @@ def where_it_sits(width=16, batch_size=32, norm="batch"):
         axes.barh(list(counts), list(counts.values()), color=PALETTE[0])
         axes.invert_yaxis()
         share = sum(counts[one] for one in early) / sum(counts.values())
-        axes.set_title(f"{share:.0%} of the {what} before pool1")
+        axes.set_title(f"{100 * share:.0f} % of the {what} before pool1")
         axes.set_xlabel(f"{what} (thousands)")
     return figure
 
