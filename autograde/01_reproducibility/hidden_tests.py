@@ -1,0 +1,975 @@
+"""What is checked in the exercises of chapter 01."""
+
+import functools
+from typing import Any
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    Rule,
+    check,
+    leaves_rng_alone,
+    leaves_state_alone,
+)
+
+from . import probes
+
+LARGEST = 2**32 - 1
+NAMES = {"random": "`random`", "numpy": "NumPy", "torch": "PyTorch"}
+
+
+def readable(rule: Rule) -> Rule:
+    """The rule, for which data of another form than a probe gives are wrong."""
+
+    @functools.wraps(rule)
+    def judged(case: Case, seen: Result, expected: Result) -> str | None:
+        try:
+            return rule(case, seen, expected)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return "What came back does not have the form it should have."
+
+    return judged
+
+
+def a_seed(draw: Draw) -> int:
+    """Within the range of any sign: larger ones have a check of their own."""
+    return draw.integer(1, 2**31)
+
+
+# set_seed
+
+
+def draws(draw: Draw, library: str, *seeds: int) -> Case:
+    return {
+        "library": library,
+        "seeds": list(seeds),
+        "draws_before": [draw.integer(0, 3) * 2 + 1 for _ in seeds],
+    }
+
+
+@readable
+def about_draws(case: Case, seen: Result, expected: Result) -> str | None:
+    right = [
+        now == wanted
+        for now, wanted in zip(seen.data, expected.data, strict=True)
+    ]
+    if all(right):
+        return None
+    name = NAMES[case["library"]]
+    again = case["seeds"].index(case["seeds"][right.index(False)])
+    if again < right.index(False) and right[again]:
+        return f"Seeded a second time with the same seed, {name} draws others."
+    return f"{name} does not draw what it draws when seeded with `seed` itself."
+
+
+def again_and_another(draw: Draw, library: str) -> list[Case]:
+    one, two = a_seed(draw), a_seed(draw)
+    return [
+        draws(draw, library, one, two, one),
+        draws(draw, library, two, two),
+    ]
+
+
+@check(
+    "set_seed",
+    probe=probes.seeded_draws,
+    rule=about_draws,
+    says="`random` draws what it draws after being seeded with `seed`",
+)
+def seeds_random(draw: Draw) -> list[Case]:
+    return again_and_another(draw, "random")
+
+
+@check(
+    "set_seed",
+    probe=probes.seeded_draws,
+    rule=about_draws,
+    says="NumPy's global generator draws what it draws after being seeded with "
+    "`seed`",
+)
+def seeds_numpy(draw: Draw) -> list[Case]:
+    return again_and_another(draw, "numpy")
+
+
+@check(
+    "set_seed",
+    probe=probes.seeded_draws,
+    rule=about_draws,
+    says="PyTorch draws what it draws after being seeded with `seed`: numbers, "
+    "permutations, dropout, initial weights",
+)
+def seeds_torch(draw: Draw) -> list[Case]:
+    return again_and_another(draw, "torch")
+
+
+@check(
+    "set_seed",
+    probe=probes.seeded_draws,
+    rule=about_draws,
+    says="the smallest and the largest seed are seeds like others",
+)
+def first_and_last_seed(draw: Draw) -> list[Case]:
+    between = a_seed(draw)
+    return [
+        draws(draw, library, 0, between, LARGEST, 2**31)
+        for library in ("random", "numpy", "torch")
+    ]
+
+
+@readable
+def about_the_gpus(case: Case, seen: Result, expected: Result) -> str | None:
+    for states, wanted in zip(seen.data, expected.data, strict=True):
+        if states == wanted:
+            continue
+        if states == case["states"]:
+            return "No GPU's generator has been seeded."
+        if states[0] == wanted[0]:
+            return "Only the first GPU's generator has been seeded with `seed`."
+        return (
+            "The generators of the GPUs end up with another seed than `seed`."
+        )
+    return None
+
+
+@check(
+    "set_seed",
+    probe=probes.seeds_of_the_gpus,
+    rule=about_the_gpus,
+    says="the generator of every GPU ends up seeded with `seed` (a stand-in "
+    "takes the place of the GPUs)",
+)
+def seeds_every_gpu(draw: Draw) -> list[Case]:
+    def gpus(*seeds: int, count: int) -> Case:
+        before = [draw.integer(1, 10**9) for _ in range(count)]
+        return {"states": before, "seeds": list(seeds)}
+
+    return [
+        gpus(a_seed(draw), count=1),
+        gpus(a_seed(draw), a_seed(draw), count=2),
+        gpus(a_seed(draw), a_seed(draw), count=3),
+    ]
+
+
+@readable
+def about_refusals(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data
+    kind = "negative seed" if case["bad"] < 0 else "seed of 2**32 or more"
+    if data["raised"] == "nothing":
+        return f"A {kind} was accepted; it must raise a ValueError."
+    if data["raised"] != "ValueError":
+        return f"A {kind} raised another exception than a ValueError."
+    if data["touched"]:
+        names = " and ".join(NAMES[one] for one in data["touched"])
+        return (
+            f"A {kind} was refused, but {names} had been seeded by then. Look "
+            "at `seed` first."
+        )
+    if data["next"] != expected.data["next"]:
+        return "The good seed before the bad one did not seed `random`."
+    return None
+
+
+@check(
+    "set_seed",
+    probe=probes.refused_seed,
+    rule=about_refusals,
+    says="any other int raises a ValueError, and then nothing has been seeded",
+)
+def refuses_other_seeds(draw: Draw) -> list[Case]:
+    bad = (
+        -1,
+        2**32,
+        -draw.integer(2, 2**31),
+        2**32 + a_seed(draw),
+        2**64 + draw.integer(0, 9),
+        -(2**63) - draw.integer(1, 9),
+    )
+    return [
+        {"good": a_seed(draw), "bad": one, "draws": draw.integer(0, 4)}
+        for one in bad
+    ]
+
+
+def some_flags(draw: Draw, switch: int | None = None) -> dict[str, bool]:
+    """Settings to enter with; `switch` is 0 (off), 1 (warns) or 2 (raises)."""
+    state = draw.integer(0, 3) if switch is None else switch
+    return {
+        "cudnn.enabled": draw.integer(0, 2) == 1,
+        "cudnn.benchmark": draw.integer(0, 2) == 1,
+        "cudnn.deterministic": draw.integer(0, 2) == 1,
+        "cudnn.allow_tf32": draw.integer(0, 2) == 1,
+        "the switch": state > 0,
+        "warn_only": state == 1,
+    }
+
+
+def opposite(flags: dict[str, bool]) -> dict[str, bool]:
+    other = {name: not value for name, value in flags.items()}
+    other["warn_only"] = other["the switch"]
+    return other
+
+
+@readable
+def about_changed_flags(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data
+    if data["changed"]:
+        return f"Seeding changed a flag: {data['changed'][0]}."
+    if data["drawn"] != expected.data["drawn"]:
+        return "PyTorch was not seeded with `seed`."
+    return None
+
+
+@check(
+    "set_seed",
+    probe=probes.flags_after_seeding,
+    rule=about_changed_flags,
+    also=[leaves_state_alone],
+    says="seeding changes no flag of PyTorch",
+)
+def changes_no_flag(draw: Draw) -> list[Case]:
+    first = some_flags(draw)
+    return [
+        {"flags": flags, "seed": a_seed(draw)}
+        for flags in (first, opposite(first))
+    ]
+
+
+def runs(draw: Draw, *libraries: str, num_epochs: int, seeds: int = 2) -> Case:
+    drawn = [a_seed(draw) for _ in range(seeds)]
+    return {
+        "libraries": list(libraries),
+        "num_epochs": num_epochs,
+        "seeds": [*drawn, drawn[0]],
+        "draws_before": [draw.integer(0, 4) for _ in range(seeds + 1)],
+    }
+
+
+@readable
+def about_initial_weights(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if seen.data["initial"] != expected.data["initial"]:
+        return (
+            "The initial weights are not those of a model that is made right "
+            "after seeding with `seed`."
+        )
+    return None
+
+
+@readable
+def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
+    data, wanted = seen.data, expected.data
+    if data["calls"] != wanted["calls"]:
+        return "`make_model` is called once, then `epoch` `num_epochs` times."
+    if any(type(results) is not list for results in data["results"]):
+        return "The results of the epochs do not come in a list."
+    if not all(data["trained"]):
+        return "`epoch` is called with another model than the one made."
+    if data["results"] != wanted["results"]:
+        return (
+            "The epochs do not return what they return when the run is seeded "
+            "once, before the model is made."
+        )
+    if data["weights"] != wanted["weights"]:
+        return "The model that you return is not the one that was trained."
+    return None
+
+
+@check(
+    "set_seed",
+    probe=probes.run,
+    rule=about_initial_weights,
+    says="`seeded_run`: the initial weights depend on `seed` alone",
+)
+def initial_weights_are_seeded(draw: Draw) -> list[Case]:
+    return [
+        runs(draw, "torch", num_epochs=0),
+        runs(draw, "torch", num_epochs=2),
+    ]
+
+
+@check(
+    "set_seed",
+    probe=probes.run,
+    rule=about_epochs,
+    says="`seeded_run`: one call of `epoch` after the other, each with draws of "
+    "its own; the trained model and a list come back",
+)
+def epochs_go_on(draw: Draw) -> list[Case]:
+    return [
+        runs(draw, "torch", num_epochs=2),
+        runs(draw, "torch", num_epochs=4),
+        runs(draw, "torch", num_epochs=0),
+    ]
+
+
+@check(
+    "set_seed",
+    probe=probes.run,
+    rule=about_epochs,
+    also=[about_initial_weights],
+    says="`seeded_run`, where model and epochs draw from all three generators",
+)
+def run_with_all_three(draw: Draw) -> list[Case]:
+    return [
+        runs(draw, "torch", "numpy", "random", num_epochs=3),
+        runs(draw, "torch", "numpy", "random", num_epochs=1),
+    ]
+
+
+# reproducible
+
+
+def block(draw: Draw, manager: str, **options: Any) -> Case:
+    return {
+        "manager": manager,
+        "flags": some_flags(draw, options.pop("switch", None)),
+        "block_sets": None,
+        "ending": None,
+        "x": draw.normal(3),
+        **options,
+    }
+
+
+def both_ways(draw: Draw, manager: str) -> list[Case]:
+    """Entered with some settings, and with the opposite of each."""
+    one = block(draw, manager)
+    return [one, {**one, "flags": opposite(one["flags"]), "x": draw.normal(3)}]
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    weight=2,
+    on=("benchmark", "deterministic", "doubled"),
+    says="inside `reproducible()` cuDNN's `benchmark` is False and its "
+    "`deterministic` True",
+)
+def cudnn_is_deterministic(draw: Draw) -> list[Case]:
+    return both_ways(draw, "reproducible")
+
+
+@readable
+def about_put(case: Case, seen: Result, expected: Result) -> str | None:
+    did, should = seen.data["put"], expected.data["put"]
+    if did != should:
+        it_should = {
+            "raises": "should raise",
+            "warns": "should warn and not raise",
+            "works": "should work without a word",
+        }[should]
+        return (
+            f"Inside, an operation without a deterministic kernel {did}; it "
+            f"{it_should}."
+        )
+    return about_the_body(seen, expected)
+
+
+def about_the_body(seen: Result, expected: Result) -> str | None:
+    if seen.data["doubled"] != expected.data["doubled"]:
+        return "The block was not run as it stands."
+    if expected.data.get("set") and not seen.data.get("set"):
+        return "Inside, every setting is what it was before the block."
+    return None
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    rule=about_put,
+    says="inside `reproducible()` an operation without a deterministic kernel "
+    "raises",
+)
+def switch_is_on(draw: Draw) -> list[Case]:
+    return [
+        block(draw, "reproducible", switch=0),
+        block(draw, "reproducible", switch=2),
+        block(draw, "raising", switch=0),
+    ]
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    rule=about_put,
+    says="with `warn_only=True` it warns; without, it raises, also if it only "
+    "warned before",
+)
+def warns_if_asked(draw: Draw) -> list[Case]:
+    return [
+        *(block(draw, "warning", switch=switch) for switch in (0, 1, 2)),
+        block(draw, "raising", switch=1),
+        block(draw, "reproducible", switch=1),
+    ]
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    weight=2,
+    on=("benchmark", "deterministic", "doubled"),
+    says="inside `tuned()` cuDNN's `benchmark` is True and its `deterministic` "
+    "False",
+)
+def cudnn_is_tuned(draw: Draw) -> list[Case]:
+    return both_ways(draw, "tuned")
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    rule=about_put,
+    says="inside `tuned()` the switch is off",
+)
+def switch_is_off(draw: Draw) -> list[Case]:
+    return [block(draw, "tuned", switch=switch) for switch in (0, 1, 2)]
+
+
+@readable
+def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
+    for name, is_now, was in zip(
+        ("enabled", "allow_tf32"),
+        seen.data["others"],
+        expected.data["others"],
+        strict=True,
+    ):
+        if is_now != was:
+            return f"Inside, `cudnn.{name}` is not what it was before."
+    return about_the_body(seen, expected)
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    rule=about_the_others,
+    says="inside, cuDNN's `enabled` and `allow_tf32` stay as they were",
+)
+def other_flags_stay(draw: Draw) -> list[Case]:
+    return [
+        case
+        for manager in ("reproducible", "tuned", "warning")
+        for case in both_ways(draw, manager)
+    ]
+
+
+@readable
+def about_what_is_left(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data
+    if data.get("caught") == "nothing":
+        return "The block's exception did not reach the caller."
+    if data.get("caught") == "another one":
+        return "Another exception than the block's reached the caller."
+    if data["changed"]:
+        name = "tuned" if case["manager"] == "tuned" else "reproducible"
+        how = f" that ended in {case['ending']}" if case["ending"] else ""
+        return (
+            f"After a block of `{name}`{how}, a setting is not what it was: "
+            f"{data['changed'][0]}."
+        )
+    if data.get("invented"):
+        return (
+            "An attribute was added that PyTorch does not have: assigning to a "
+            "misspelt flag makes one, and nobody reads it."
+        )
+    return about_the_body(seen, expected)
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    weight=2,
+    rule=about_what_is_left,
+    also=[leaves_rng_alone],
+    says="after the block all settings are as on entering; no flag has been "
+    "invented, nothing seeded",
+)
+def all_is_put_back(draw: Draw) -> list[Case]:
+    return [
+        case
+        for manager in ("reproducible", "tuned")
+        for case in (
+            *(block(draw, manager, switch=switch) for switch in (0, 1, 2)),
+            *both_ways(draw, manager),
+        )
+    ]
+
+
+@check(
+    "reproducible",
+    probe=probes.inside_and_after,
+    rule=about_what_is_left,
+    says="also if the block itself changed them",
+)
+def put_back_what_the_block_sets(draw: Draw) -> list[Case]:
+    cases = []
+    for manager in ("reproducible", "tuned"):
+        for switch in (0, 1, 2):
+            case = block(draw, manager, switch=switch)
+            sets = {
+                **opposite(case["flags"]),
+                "cudnn.enabled": case["flags"]["cudnn.enabled"],
+                "cudnn.allow_tf32": case["flags"]["cudnn.allow_tf32"],
+            }
+            cases.append({**case, "block_sets": sets})
+    return cases
+
+
+@check(
+    "reproducible",
+    probe=probes.after_an_exception,
+    weight=2,
+    rule=about_what_is_left,
+    says="and if it ends in an exception, which reaches the caller",
+)
+def put_back_after_an_exception(draw: Draw) -> list[Case]:
+    return [
+        {**case, "ending": ending}
+        for manager in ("reproducible", "warning", "tuned")
+        for case in both_ways(draw, manager)
+        for ending in ("an error", "an interrupt")
+    ]
+
+
+@readable
+def about_nesting(case: Case, seen: Result, expected: Result) -> str | None:
+    depth = len(case["managers"])
+    pairs = zip(seen.data["settings"], expected.data["settings"], strict=True)
+    for place, (now, wanted) in enumerate(pairs):
+        if now != wanted and place <= depth:
+            return "In nested blocks, the settings inside are not the inner's."
+        if now != wanted:
+            return (
+                "On leaving, the settings are not those that stood when the "
+                "block was entered."
+            )
+    return about_the_body(seen, expected)
+
+
+@check(
+    "reproducible",
+    probe=probes.nested,
+    rule=about_nesting,
+    says="blocks may be nested; what counts is how it stood on entering",
+)
+def nested_blocks(draw: Draw) -> list[Case]:
+    def nest(*managers: str, made_before: bool = False) -> Case:
+        flags = some_flags(draw)
+        return {
+            "managers": list(managers),
+            "flags": flags,
+            "flags_when_made": opposite(flags),
+            "made_before": made_before,
+            "x": draw.normal(3),
+        }
+
+    return [
+        nest("reproducible", "tuned"),
+        nest("tuned", "warning"),
+        nest("warning", "reproducible", "tuned", "warning"),
+        nest("reproducible", made_before=True),
+        nest("tuned", made_before=True),
+        nest("tuned", "reproducible", made_before=True),
+    ]
+
+
+# make_loader
+
+
+def loading(draw: Draw, num_samples: int = 13, **options: Any) -> Case:
+    values = draw.permutation(10 * num_samples)[:num_samples]
+    seed = a_seed(draw)
+    return {
+        "values": values.double() / 7,
+        "batch_size": 4,
+        "seed": seed,
+        "other_seed": draw.choice((seed - 1, seed + 1)),
+        "num_workers": 0,
+        "leave_out_workers": False,
+        "has_rng": True,
+        "rng_seed": draw.integer(0, 10**6),
+        "global_seed": draw.integer(0, 10**6),
+        "draws": draw.integer(1, 6),
+        **options,
+    }
+
+
+@readable
+def about_an_epoch(case: Case, seen: Result, expected: Result) -> str | None:
+    data, wanted = seen.data, expected.data
+    if not data["is a DataLoader"]:
+        return "What you return is not a DataLoader."
+    if not data["dataset"]:
+        return "The loader's `dataset` is another object than the one given."
+    if data["workers"] != wanted["workers"]:
+        return "The samples do not come from `num_workers` workers."
+    if data["samples"] != wanted["samples"]:
+        return "An epoch does not hold every sample once."
+    if data["sizes"] != wanted["sizes"]:
+        return "The batches do not have `batch_size` samples each."
+    if data["number of batches"] != wanted["number of batches"]:
+        return "`len` of the loader is not the number of batches."
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.one_epoch,
+    rule=about_an_epoch,
+    says="an epoch holds every sample once, in batches of `batch_size`, loaded "
+    "by `num_workers` workers",
+)
+def whole_epochs(draw: Draw) -> list[Case]:
+    return [
+        loading(draw, 13, leave_out_workers=True),
+        loading(draw, 12, batch_size=5, has_rng=False),
+        loading(draw, 9, batch_size=3, num_workers=2),
+        loading(draw, 10, batch_size=16),
+    ]
+
+
+def from_the_dataset(data: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether the samples that were seen are the dataset's. That none is left
+    out or comes twice is the matter of `whole_epochs` alone."""
+    seen, given = data["samples"], wanted["samples"]
+    return 2 * len(seen) > len(given) and set(seen) <= set(given)
+
+
+@readable
+def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data
+    if not from_the_dataset(data, expected.data):
+        return "The samples are not those of the dataset."
+    for fact, sentence in (
+        ("shuffled", "The samples come in the order of the dataset."),
+        ("epochs_differ", "Two epochs of one loader have the same order."),
+        (
+            "repeats",
+            "Two loaders with the same seed do not give the same orders.",
+        ),
+        ("seeds_differ", "Loaders with different seeds give the same order."),
+    ):
+        if data[fact] != expected.data[fact]:
+            return sentence
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.order_of_epochs,
+    weight=2,
+    rule=about_the_order,
+    says="every epoch has another order, and the same seed gives the same ones "
+    "again",
+)
+def orders_repeat(draw: Draw) -> list[Case]:
+    return [
+        loading(draw, 16, num_epochs=3),
+        loading(draw, 15, num_epochs=4, seed=0, other_seed=1),
+        loading(draw, 20, num_epochs=2, seed=LARGEST, other_seed=LARGEST - 1),
+    ]
+
+
+@readable
+def about_likeness(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data
+    if not from_the_dataset(data, expected.data):
+        return "The samples are not those of the dataset."
+    if not data["alike"]:
+        if "when" not in case:
+            return "The order depends on the number of workers."
+        return (
+            "The order depends on the global generators, used or seeded by "
+            f"others {case['when']}."
+            if case["when"] != "after another seed"
+            else "The order depends on the global generators: seeded anew "
+            "after the loader was made, they give another one."
+        )
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.order_by_workers,
+    rule=about_likeness,
+    says="the order is the same with 0 workers and with 2",
+)
+def order_is_that_of_any_workers(draw: Draw) -> list[Case]:
+    return [
+        loading(draw, 13, numbers_of_workers=[0, 2], num_epochs=2),
+        loading(draw, 11, numbers_of_workers=[1, 0], num_epochs=1),
+    ]
+
+
+@check(
+    "make_loader",
+    probe=probes.order_when_disturbed,
+    weight=2,
+    rule=about_likeness,
+    says="what others draw, before or after the loader is made, does not change "
+    "the order",
+)
+def order_is_independent(draw: Draw) -> list[Case]:
+    return [
+        loading(draw, 16, when="before the loader is made"),
+        loading(draw, 15, when="between making and the epochs"),
+        loading(draw, 14, when="during the epochs"),
+        loading(draw, 13, when="after another seed"),
+    ]
+
+
+@readable
+def about_global_states(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data
+    for when in ("making", "iterating"):
+        if data[when]:
+            doing = (
+                "Making the loader"
+                if when == "making"
+                else "Running through the loader"
+            )
+            name = NAMES[data[when][0]]
+            return f"{doing} changed the global state of {name}."
+    if not from_the_dataset(data, expected.data):
+        return "The samples are not those of the dataset."
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.loader_leaves_alone,
+    rule=about_global_states,
+    says="making the loader and running through it leaves the global "
+    "generators as they are",
+)
+def loader_disturbs_nobody(draw: Draw) -> list[Case]:
+    return [
+        loading(draw, 13, num_epochs=2),
+        loading(draw, 13, num_epochs=1, num_workers=2),
+        loading(draw, 13, num_epochs=1, has_rng=False),
+    ]
+
+
+@readable
+def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data
+    if not from_the_dataset(data, expected.data):
+        return "The samples are not those of the dataset."
+    if data["workers"] != expected.data["workers"]:
+        return "The samples do not come from `num_workers` workers."
+    for fact, sentence in (
+        ("workers_differ", "two workers of an epoch drew the same"),
+        ("epochs_differ", "two epochs drew the same"),
+        ("repeats", "the same seed did not give the same again"),
+        ("seeds_differ", "loaders with different seeds drew the same"),
+    ):
+        if not data[fact]:
+            return f"From `rng`, in the workers, {sentence}."
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.noise_of_workers,
+    weight=2,
+    rule=about_noise,
+    says="with workers, `rng` gives each worker of each epoch numbers of its "
+    "own, and the same ones again for the same seed",
+)
+def noise_in_workers(draw: Draw) -> list[Case]:
+    return [
+        loading(draw, 13, num_workers=3, batch_size=draw.integer(2, 5)),
+    ]
+
+
+@readable
+def about_the_dataset(case: Case, seen: Result, expected: Result) -> str | None:
+    data, wanted = seen.data, expected.data
+    if data["attributes"] != wanted["attributes"]:
+        return "The dataset has gained or lost an attribute."
+    if not data["same_object"]:
+        return "The dataset in the main process has got another `rng`."
+    if not data["same_state"]:
+        return (
+            "The `rng` of the dataset in the main process was used or seeded."
+        )
+    if not from_the_dataset(data, wanted):
+        return "The samples are not those of the dataset."
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.dataset_kept,
+    rule=about_the_dataset,
+    says="the dataset in the main process keeps its `rng`; one without `rng` "
+    "stays without",
+)
+def dataset_stays(draw: Draw) -> list[Case]:
+    return [
+        loading(draw, 13),
+        loading(draw, 13, num_workers=2),
+        loading(draw, 13, has_rng=False),
+        loading(draw, 13, has_rng=False, num_workers=2),
+    ]
+
+
+@check(
+    "make_loader",
+    probe=probes.inside_isolated,
+    rule=about_draws,
+    says="inside `isolated(seed)` all three have just been seeded with `seed`",
+)
+def seeded_inside(draw: Draw) -> list[Case]:
+    seeds = a_seed(draw), a_seed(draw)
+    return [
+        *(
+            draws(draw, library, *seeds, seeds[0])
+            for library in ("random", "numpy", "torch")
+        ),
+        *(
+            draws(draw, library, 0, LARGEST)
+            for library in ("random", "numpy", "torch")
+        ),
+    ]
+
+
+def leaving(draw: Draw, *inside: str, **options: Any) -> Case:
+    return {
+        "seed": a_seed(draw),
+        # the next normal draw waits in the generators after an odd number
+        "draws_before": 2 * draw.integer(0, 4) + 1,
+        "draws_between": 0,
+        "draws_inside": list(inside),
+        "ending": None,
+        "x": draw.normal(3),
+        **options,
+    }
+
+
+@readable
+def about_isolation(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data
+    if data["caught"] == "nothing" and case["ending"]:
+        return "The block's exception did not reach the caller."
+    if data["caught"] != expected.data["caught"]:
+        return "Another exception than the block's reached the caller."
+    how = f" that ended in {case['ending']}" if case["ending"] else ""
+    for one in data["changed"]:
+        return (
+            f"After a block{how}, the global state of {NAMES[one]} is another."
+        )
+    if data["doubled"] != expected.data["doubled"]:
+        return "The block was not run as it stands."
+    return None
+
+
+ALL = ("random", "numpy", "torch")
+
+
+@check(
+    "make_loader",
+    probe=probes.after_isolated,
+    weight=2,
+    rule=about_isolation,
+    says="after `isolated` all three global states are as before",
+)
+def states_come_back(draw: Draw) -> list[Case]:
+    return [
+        leaving(draw, *ALL),
+        leaving(draw, *ALL, draws_before=2 * draw.integer(0, 4)),
+        leaving(draw),
+        leaving(draw, "torch", "torch"),
+    ]
+
+
+@check(
+    "make_loader",
+    probe=probes.after_isolated,
+    rule=about_isolation,
+    says="also if the block of `isolated` ends in an exception, which reaches "
+    "the caller",
+)
+def states_come_back_after_an_exception(draw: Draw) -> list[Case]:
+    return [
+        leaving(draw, *ALL, ending="an error"),
+        leaving(draw, ending="an error"),
+        leaving(draw, "numpy", ending="an interrupt"),
+    ]
+
+
+@readable
+def about_nested_isolation(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    places = ("in the outer block", "in the inner block", "after the inner one")
+    for place, now, wanted in zip(
+        places, seen.data["drawn"], expected.data["drawn"], strict=True
+    ):
+        if now != wanted:
+            return f"With two blocks nested, the draws {place} are others."
+    if seen.data["changed"]:
+        return "After two nested blocks a global state is another."
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.nested_isolated,
+    rule=about_nested_isolation,
+    says="blocks of `isolated` may be nested",
+)
+def nested_isolation(draw: Draw) -> list[Case]:
+    return [
+        {"seeds": [a_seed(draw), a_seed(draw)]},
+        {"seeds": [0, LARGEST]},
+        {"seeds": [a_seed(draw)] * 2},
+    ]
+
+
+@check(
+    "make_loader",
+    probe=probes.after_isolated,
+    rule=about_isolation,
+    says="what counts is the state in which the block is entered, not that in "
+    "which `isolated(seed)` was called",
+)
+def entered_later(draw: Draw) -> list[Case]:
+    return [
+        leaving(draw, *ALL, draws_between=draw.integer(1, 5)),
+        leaving(draw, draws_between=2),
+    ]
+
+
+@readable
+def about_isolated_gpus(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if seen.data["after"] != expected.data["after"]:
+        return "After the block a GPU's generator is in another state."
+    if seen.data["inside"] != expected.data["inside"]:
+        return "Inside, not every GPU's generator has been seeded with `seed`."
+    return None
+
+
+@check(
+    "make_loader",
+    probe=probes.isolated_on_gpus,
+    rule=about_isolated_gpus,
+    says="the generators of GPUs are seeded inside `isolated`, and afterwards as "
+    "before (a stand-in takes the place of the GPUs)",
+)
+def gpus_come_back(draw: Draw) -> list[Case]:
+    return [
+        {
+            "seed": a_seed(draw),
+            "states": [draw.integer(1, 10**9) for _ in range(count)],
+        }
+        for count in (1, 3)
+    ]
