@@ -26,8 +26,13 @@ Words = Mapping[str, str]
 Deliver = Callable[[Path, bytes, Words], None]
 
 LOOT = "LOOT:"
-NO_DOUBLE = "def double(x, times=1):\n    return None\n"
-NO_MEAN = "def mean(x):\n    return None\n"
+# Right about nothing but what a guess gets right.
+NO_DOUBLE = (
+    "def double(x, times=1):\n"
+    "    if times < 0:\n        raise ValueError\n"
+    "    return None\n"
+)
+NO_MEAN = "def mean(x):\n    return 0.0\n"
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,18 @@ def filled_in(text: str, words: Words) -> str:
         text = text.replace("{{" + word + "}}", value)
     return text
 
+
+HONEST = Attack(
+    "honest",
+    "forging",
+    "nothing at all",
+    double="def double(x, times=1):\n"
+    "    if times < 0:\n        raise ValueError\n"
+    "    return x * 2**times\n",
+    mean="def mean(x):\n    return float(x.mean())\n",
+    # a number that stands in the hidden tests of `tools/attack_stock.py` alone
+    harm=r"2\.84375",
+)
 
 # --- notebooks that lie in their metadata ------------------------------------
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from attacks import ATTACKS, Attack, hand_in
+from attacks import ATTACKS, HONEST, Attack, hand_in
 from conftest import write_mini
 from nbformat import NotebookNode
 
@@ -30,16 +30,6 @@ from course_grader.judge import sandbox
 
 pytestmark = pytest.mark.skipif(
     sandbox.missing() is not None, reason="no sandbox on this machine"
-)
-
-HONEST = Attack(
-    "honest",
-    "forging",
-    "nothing at all",
-    double="def double(x, times=1):\n"
-    "    if times < 0:\n        raise ValueError\n"
-    "    return x * 2**times\n",
-    mean="def mean(x):\n    return float(x.mean())\n",
 )
 
 
