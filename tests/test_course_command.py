@@ -30,6 +30,8 @@ COMMANDS = (
     "feedback",
     "report",
     "export",
+    "backup",
+    "restore",
     "status",
     "demo",
 )

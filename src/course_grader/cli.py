@@ -72,7 +72,24 @@ def build(course: Course, args: argparse.Namespace) -> int:
         console.print(
             "Run `course build` and commit what it writes.", style="bold red"
         )
+    _tell_frozen(course)
     return 1 if stale else 0
+
+
+def _tell_frozen(course: Course) -> None:
+    """Names the chapters whose graded cells can no longer change."""
+    from course_grader.classroom import gradebook, nbgrader_api
+
+    if not (course.autograde / "nbgrader_config.py").exists():
+        return
+    classroom = nbgrader_api.open_classroom(course)
+    for chapter, number in gradebook.handed_in(classroom).items():
+        console.print(
+            f"{chapter} is frozen: the gradebook holds {number} "
+            f"submission{'' if number == 1 else 's'}. Text, checks and answers "
+            "may still change; an exercise that comes, goes or changes its "
+            "points is refused by nbgrader."
+        )
 
 
 def try_exercise(course: Course, args: argparse.Namespace) -> int:
@@ -217,6 +234,8 @@ def grade(course: Course, args: argparse.Namespace) -> int:
     name = course.chapter(args.chapter)
     if args.source is None:
         return _grade_class(course, args, name, seed)
+    if args.scheduler:
+        raise CourseError("--scheduler grades a class, not --from.")
     if args.to is None:
         raise CourseError("Say with --to where the results go.")
     from course_grader.classroom.folder import results_folder
@@ -239,6 +258,8 @@ def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
 
     if args.unsandboxed:
         return False
+    if args.scheduler:
+        return True  # the workers' machines must have one, not this
     require_sandbox("`--unsandboxed`")
     if jobs:
         workers = worker_count(args.workers, jobs)
@@ -250,7 +271,8 @@ def _grade_class(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
     from course_grader.classroom import gradebook, nbgrader_api
-    from course_grader.grading.pool import Job, grade_many
+    from course_grader.grading.cluster import grade_on_cluster
+    from course_grader.grading.pool import Job, grade_many, worker_count
 
     classroom = nbgrader_api.open_classroom(course)
     found = {one.student: one for one in gradebook.submissions(classroom, name)}
@@ -259,16 +281,36 @@ def _grade_class(
         f"{name}: {len(found)} submissions, {len(found) - len(todo)} of them "
         f"graded already (seed {seed})."
     )
-    jobs = [Job(one.student, one.content) for one in todo]
-    sandboxed = _sandboxed(course, args, len(jobs))
+    # read when a worker is free: a large class need not fit into memory
+    jobs = (Job(one.student, one.path.read_bytes()) for one in todo)
+    sandboxed = _sandboxed(course, args, len(todo))
     before = gradebook.automatic_points(classroom, name)
     held_back: list[Outcome] = []
     failed = 0
     with progress_bar() as bar:
-        task = bar.add_task("grading", total=len(jobs))
-        for outcome in grade_many(
-            course, name, seed, jobs, args.workers, args.all_cells, sandboxed
-        ):
+        task = bar.add_task("grading", total=len(todo))
+        outcomes = (
+            grade_on_cluster(
+                args.scheduler,
+                course,
+                name,
+                seed,
+                jobs,
+                args.all_cells,
+                sandboxed,
+            )
+            if args.scheduler
+            else grade_many(
+                course,
+                name,
+                seed,
+                jobs,
+                worker_count(args.workers, len(todo)),
+                args.all_cells,
+                sandboxed,
+            )
+        )
+        for outcome in outcomes:
             failed += _tell(bar.console, outcome)
             if outcome.report is not None:
                 if found[outcome.job.student].graded:
@@ -291,7 +333,11 @@ def _save(
     from course_grader.classroom import gradebook
 
     gradebook.save(
-        classroom, name, found[outcome.job.student], outcome.notebook
+        classroom,
+        name,
+        found[outcome.job.student],
+        outcome.job.submitted,
+        outcome.notebook,
     )
 
 
@@ -325,14 +371,20 @@ def _grade_folder(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
     from course_grader.classroom.folder import jobs_in, write_results
-    from course_grader.grading.pool import grade_many
+    from course_grader.grading.pool import grade_many, worker_count
 
     jobs, refused = jobs_in(args.source)
     for student, why in refused.items():
         console.print(f"{student}: {why}", markup=False)
     sandboxed = _sandboxed(course, args, len(jobs))
     outcomes = grade_many(
-        course, name, seed, jobs, args.workers, args.all_cells, sandboxed
+        course,
+        name,
+        seed,
+        jobs,
+        worker_count(args.workers, len(jobs)),
+        args.all_cells,
+        sandboxed,
     )
     failed = 0
     with progress_bar() as bar:
@@ -424,6 +476,26 @@ def export(course: Course, args: argparse.Namespace) -> int:
     return 0
 
 
+def backup(course: Course, args: argparse.Namespace) -> int:
+    """Writes the class, gradebook and people's work, into one file."""
+    from course_grader.classroom import backup as whole
+    from course_grader.classroom import nbgrader_api
+
+    number = whole.backup(nbgrader_api.open_classroom(course), args.file)
+    console.print(f"{args.file} holds {number} submissions.")
+    return 0
+
+
+def restore(course: Course, args: argparse.Namespace) -> int:
+    """Puts a backup into a course that has no class yet."""
+    from course_grader.classroom import backup as whole
+    from course_grader.classroom import nbgrader_api
+
+    number = whole.restore(nbgrader_api.open_classroom(course), args.file)
+    console.print(f"{number} submissions of {args.file} are back.")
+    return 0
+
+
 def status(course: Course, args: argparse.Namespace) -> int:
     """Shows, chapter by chapter, what is released, collected and graded."""
     from course_grader.classroom import gradebook, nbgrader_api
@@ -465,7 +537,7 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     nbgrader_api.collect(classroom, name)
     console.rule("Grade")
     args.again = args.all_cells = args.yes = False
-    args.workers = None
+    args.workers = args.scheduler = None
     # a class made up here: nobody's work is run that needs walls
     args.unsandboxed = sandbox.missing() is not None
     _grade_class(copy, args, name, 1)
@@ -569,6 +641,11 @@ def _parser() -> argparse.ArgumentParser:
         "--workers", type=int, help="processes; one per processor if not given"
     )
     one.add_argument(
+        "--scheduler",
+        metavar="tls://HOST:PORT",
+        help="grade a class on a Dask cluster: docs/cluster.md",
+    )
+    one.add_argument(
         "--all-cells", action="store_true", help="run reading cells, too"
     )
     one.add_argument(
@@ -594,6 +671,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the file to write"
     )
+    one = command("backup", backup)
+    one.add_argument("file", type=Path, help="a .tar.gz that does not exist")
+    one = command("restore", restore)
+    one.add_argument("file", type=Path, help="what `course backup` wrote")
     command("status", status)
     one = command("demo", demo)
     one.add_argument("chapter", nargs="?", default="03", help=_CHAPTER)

@@ -34,13 +34,11 @@ class Submission:
     Attributes:
         student: whose it is.
         path: the notebook file in nbgrader's submitted folder.
-        content: its bytes.
         graded: whether exactly this file has been graded already.
     """
 
     student: str
     path: Path
-    content: bytes
     graded: bool
 
 
@@ -52,9 +50,8 @@ def submissions(classroom: Classroom, chapter: str) -> Iterator[Submission]:
         if path.is_symlink() or not path.is_file():
             continue
         student = folder.parent.name
-        content = path.read_bytes()
         yield Submission(
-            student, path, content, _graded(classroom, chapter, student, path)
+            student, path, _graded(classroom, chapter, student, path)
         )
 
 
@@ -77,11 +74,19 @@ def save(
     classroom: Classroom,
     chapter: str,
     submission: Submission,
+    submitted: bytes,
     graded_notebook: str,
 ) -> None:
     """Stores one graded submission as `nbgrader autograde` would: the notebook in
     the autograded folder, automatic marks in the gradebook. Manual marks and
     comments stay.
+
+    Args:
+        classroom: the class.
+        chapter: the chapter.
+        submission: whose it is.
+        submitted: the file's bytes, as they were graded.
+        graded_notebook: the text of the graded notebook.
 
     Raises:
         CourseError: the chapter was never released.
@@ -132,9 +137,22 @@ def save(
             (folder / name).unlink(missing_ok=True)
             shutil.copyfile(file, folder / name)
     # last of all: a run that stopped half-way grades this one again
-    (folder / DIGEST).write_text(
-        hashlib.sha256(submission.content).hexdigest() + "\n"
-    )
+    (folder / DIGEST).write_text(hashlib.sha256(submitted).hexdigest() + "\n")
+
+
+def handed_in(classroom: Classroom) -> dict[str, int]:
+    """How many submissions the gradebook holds, by chapter; only those that have
+    some. nbgrader takes no new, moved or removed graded cells for them."""
+    coursedir = classroom.coursedir
+    file = coursedir.db_url.removeprefix("sqlite:///")
+    if file != coursedir.db_url and not Path(file).exists():
+        return {}  # opening it would make it
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        return {
+            one.name: one.num_submissions
+            for one in gradebook.assignments
+            if one.num_submissions
+        }
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from course_grader.course import Course, CourseError
@@ -56,7 +57,7 @@ def grade_many(
     course: Course,
     chapter: str,
     seed: int,
-    jobs: Sequence[Job],
+    jobs: Iterable[Job],
     workers: int | None = None,
     all_cells: bool = False,
     sandboxed: bool = True,
@@ -67,7 +68,7 @@ def grade_many(
         course: the course.
         chapter: the chapter's name.
         seed: the cases of all of them are drawn from it.
-        jobs: the submissions.
+        jobs: the submissions; taken one by one, as workers are free.
         workers: grading processes; one per processor if None.
         all_cells: run untouched reading cells too.
         sandboxed: in the sandbox; outside it only for code that is trusted.
@@ -75,21 +76,29 @@ def grade_many(
     Raises:
         CourseError: the chapter cannot be graded.
     """
-    count = worker_count(workers, len(jobs))
-    todo: queue.SimpleQueue[tuple[Job, int]] = queue.SimpleQueue()
-    for job in jobs:
-        todo.put((job, 1))
-    done: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
+    coming = iter(jobs)
+    again: deque[tuple[Job, int]] = deque()
+    taking = threading.Lock()
+    done: queue.SimpleQueue[Outcome | BaseException | None] = (
+        queue.SimpleQueue()
+    )
     stop = threading.Event()
+
+    def next_job() -> tuple[Job, int] | None:
+        with taking:
+            if again:
+                return again.popleft()
+            job = next(coming, None)
+            return None if job is None else (job, 1)
 
     def work() -> None:
         process: GradingProcess | None = None
         try:
             while not stop.is_set():
-                try:
-                    job, tries = todo.get_nowait()
-                except queue.Empty:
+                taken = next_job()
+                if taken is None:
                     return
+                job, tries = taken
                 if process is None:
                     process = GradingProcess(course, sandboxed)
                 try:
@@ -101,7 +110,7 @@ def grade_many(
                     process.close()
                     process = None
                     if tries < TRIES:
-                        todo.put((job, tries + 1))
+                        again.append((job, tries + 1))
                     else:
                         done.put(Outcome(job, None, failed=str(error)))
         except BaseException as error:
@@ -109,16 +118,21 @@ def grade_many(
         finally:
             if process is not None:
                 process.close()
+            done.put(None)
 
     threads = [
         threading.Thread(target=work, name=f"grading-{n}", daemon=True)
-        for n in range(count)
+        for n in range(workers or os.cpu_count() or 1)
     ]
     for thread in threads:
         thread.start()
     try:
-        for _ in jobs:
+        working = len(threads)
+        while working:
             outcome = done.get()
+            if outcome is None:
+                working -= 1
+                continue
             if isinstance(outcome, BaseException):
                 if isinstance(outcome, CourseError):
                     raise outcome

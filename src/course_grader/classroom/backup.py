@@ -1,0 +1,131 @@
+"""Backs a class up into one file, and puts it back.
+
+The file holds the gradebook's rows, from whatever database they are in, as an
+SQLite database, and the folders in which nbgrader keeps people's work. So a class can
+also move from SQLite to PostgreSQL, or back.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+
+from nbgrader.api import Base, Gradebook
+from sqlalchemy import Engine, create_engine, func, insert, select
+
+from course_grader.classroom.nbgrader_api import Classroom
+from course_grader.course import CourseError
+
+ROWS = "gradebook.db"
+STEPS = ("source", "release", "submitted", "autograded", "feedback")
+"""nbgrader's folders; `versions` has what was handed in before."""
+
+
+def backup(classroom: Classroom, to: Path) -> int:
+    """Writes the class into one file.
+
+    Returns:
+        How many submissions it holds.
+
+    Raises:
+        CourseError: the file exists already, or its folder does not.
+    """
+    if to.exists():
+        raise CourseError(f"{to} exists already: name a file that does not.")
+    if not to.absolute().parent.is_dir():
+        raise CourseError(f"There is no folder {to.absolute().parent}.")
+    coursedir = classroom.coursedir
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / ROWS
+        with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+            number = sum(one.num_submissions for one in gradebook.assignments)
+            made = create_engine(f"sqlite:///{rows}")
+            Base.metadata.create_all(made)
+            _copy_rows(gradebook.db.get_bind(), made)
+            made.dispose()
+        # under another name until it is whole
+        part = to.with_name(f"{to.name}.part")
+        with tarfile.open(part, "w:gz") as archive:
+            archive.add(rows, ROWS)
+            for name, path in _folders(classroom).items():
+                if path.is_dir():
+                    archive.add(path, name)
+        part.replace(to)
+    return number
+
+
+def restore(classroom: Classroom, source: Path) -> int:
+    """Puts a backup into a course that has no class yet.
+
+    Returns:
+        How many submissions the gradebook holds now.
+
+    Raises:
+        CourseError: it is no backup, or there is a class already.
+    """
+    coursedir = classroom.coursedir
+    try:
+        archive = tarfile.open(source)  # noqa: SIM115
+    except (OSError, tarfile.TarError) as error:
+        raise CourseError(f"{source} cannot be read: {error}.") from error
+    with archive, tempfile.TemporaryDirectory() as folder:
+        try:
+            archive.extractall(folder, filter="data")
+        except (tarfile.TarError, OSError) as error:
+            raise CourseError(f"{source} is damaged: {error}.") from error
+        rows = Path(folder) / ROWS
+        if not rows.is_file():
+            raise CourseError(f"{source} is no backup of a class.")
+        places = {
+            name: path
+            for name, path in _folders(classroom).items()
+            if (Path(folder) / name).is_dir()
+        }
+        for path in places.values():
+            if path.exists() and any(path.iterdir()):
+                raise CourseError(
+                    f"{path} holds something already: a backup goes into a "
+                    "course without a class. Move it away first."
+                )
+        with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+            engine = gradebook.db.get_bind()
+            if gradebook.students or gradebook.assignments:
+                raise CourseError(
+                    "The gradebook holds a class already: a backup goes into "
+                    "an empty one."
+                )
+            gradebook.db.rollback()
+            kept = create_engine(f"sqlite:///{rows}")
+            _copy_rows(kept, engine)
+            kept.dispose()
+            number = sum(one.num_submissions for one in gradebook.assignments)
+        for name, path in places.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(Path(folder) / name, path, dirs_exist_ok=True)
+    return number
+
+
+def _folders(classroom: Classroom) -> dict[str, Path]:
+    """Where people's work lies, by name."""
+    coursedir = classroom.coursedir
+    found = {
+        step: Path(coursedir.root) / getattr(coursedir, f"{step}_directory")
+        for step in STEPS
+    }
+    return {**found, "versions": classroom.course.autograde / "versions"}
+
+
+def _copy_rows(source: Engine, target: Engine) -> None:
+    """Every row of every table, in an order in which references hold. Rows that
+    nbgrader makes in an empty gradebook give way."""
+    with source.connect() as read, target.begin() as write:
+        tables = Base.metadata.sorted_tables
+        for table in reversed(tables):
+            if write.scalar(select(func.count()).select_from(table)):
+                write.execute(table.delete())
+        for table in tables:
+            rows = [dict(row) for row in read.execute(select(table)).mappings()]
+            if rows:
+                write.execute(insert(table), rows)

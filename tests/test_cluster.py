@@ -1,0 +1,174 @@
+"""A class graded on a Dask cluster: real scheduler, real workers, one of them lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from commands import SCRIPTS, course_says, environment, run_course
+
+from course_grader.chapter.build import build_chapter
+from course_grader.classroom.demo import answered
+from course_grader.course import Course
+from course_grader.judge import sandbox
+
+RIGHT = "def mean(x):\n    return x.mean().item()\n"
+SLOW_RIGHT = "import time\ntime.sleep(1)\n" + RIGHT
+
+pytestmark = pytest.mark.skipif(
+    sandbox.missing() is not None, reason="no sandbox on this machine"
+)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A certificate that is its own authority, in Dask's settings."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes"),
+            *("-days", "2", "-subj", "/CN=localhost"),
+            *("-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    settings = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(certificate)}
+    for who in ("SCHEDULER", "WORKER", "CLIENT"):
+        place = f"DASK_DISTRIBUTED__COMM__TLS__{who}"
+        settings[f"{place}__CERT"] = str(certificate)
+        settings[f"{place}__KEY"] = str(key)
+    return settings
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Cluster:
+    """A scheduler and two workers on the loopback, as docs/cluster.md starts them."""
+
+    def __init__(self, port: int, settings: dict[str, str], logs: Path) -> None:
+        self.address = f"tls://127.0.0.1:{port}"
+        self.settings = environment(activated=False) | settings
+        self.logs = logs
+        self.scheduler = self.start(
+            "scheduler",
+            *("--protocol", "tls", "--host", "127.0.0.1"),
+            *("--port", str(port), "--no-dashboard"),
+        )
+        self.workers = [
+            self.start(
+                "worker",
+                self.address,
+                *("--nthreads", "1", "--nworkers", "1", "--no-nanny"),
+                *("--no-dashboard", "--protocol", "tls"),
+                *("--name", name, "--host", "127.0.0.1"),
+            )
+            for name in ("one", "two")
+        ]
+
+    def start(self, what: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self.logs / f"{what}-{os.urandom(3).hex()}.log").open(
+            "wb"
+        ) as log:
+            return subprocess.Popen(
+                [SCRIPTS / "dask", what, *arguments],
+                env=self.settings,
+                cwd=self.logs,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def close(self) -> None:
+        for one in (*self.workers, self.scheduler):
+            one.kill()
+            one.wait()
+
+
+@pytest.fixture
+def cluster(
+    certificates: dict[str, str], free_port: int, tmp_path: Path
+) -> Iterator[Cluster]:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    one = Cluster(free_port, certificates, logs)
+    yield one
+    one.close()
+
+
+def hand_in(course: Course, students: list[str], mean: str) -> None:
+    """Lays submissions where `course collect` puts them."""
+    grading, _, released = build_chapter(course, "03_mini")
+    notebook = answered(grading, released, {"mean": mean})
+    for student in students:
+        folder = course.autograde / "submitted" / student / "03_mini"
+        folder.mkdir(parents=True)
+        nbformat.write(notebook, folder / "03_mini.ipynb")
+
+
+def test_a_lost_worker_costs_no_submission(
+    mini: Course, cluster: Cluster
+) -> None:
+    course_says(mini.root, "release")
+    students = [f"student{n}" for n in range(12)]
+    hand_in(mini, students, SLOW_RIGHT)
+    with subprocess.Popen(
+        [
+            *(SCRIPTS / "course", "grade", "03"),
+            *("--scheduler", cluster.address),
+        ],
+        cwd=mini.root,
+        env=cluster.settings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        said = []
+        for line in running.stdout:
+            said.append(line)
+            if sum(" of 5 points" in one for one in said) == 3:
+                cluster.workers[0].send_signal(signal.SIGKILL)
+    text = "".join(said)
+    assert running.returncode == 0, text
+    assert cluster.workers[0].wait() == -signal.SIGKILL
+    graded = re.findall(r"^(student\d+): 2 of 5 points$", text, re.MULTILINE)
+    assert sorted(graded) == sorted(students), text
+    again = course_says(mini.root, "grade", "03")
+    assert "12 submissions, 12 of them graded already" in again
+
+
+def test_what_is_wrong_with_a_cluster_is_said(
+    mini: Course, certificates: dict[str, str], free_port: int
+) -> None:
+    course_says(mini.root, "release")
+    hand_in(mini, ["ada"], RIGHT)
+
+    def says(address: str) -> str:
+        done = run_course(
+            mini.root,
+            *("grade", "03", "--scheduler", address),
+            env=environment(activated=False)
+            | certificates
+            | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"},
+        )
+        assert done.returncode == 2
+        return " ".join((done.stdout + (done.stderr or "")).split())
+
+    assert "is not a tls:// address" in says("tcp://127.0.0.1:8786")
+    assert "No scheduler answers at" in says(f"tls://127.0.0.1:{free_port}")

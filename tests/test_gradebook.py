@@ -1,0 +1,212 @@
+"""The gradebook in SQLite and in PostgreSQL: nothing is lost where many write, and
+a backup brings all of it back."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from commands import course_says, exported, points
+from nbgrader.api import Gradebook
+
+from course_grader.chapter.build import build_chapter
+from course_grader.classroom.demo import answered
+from course_grader.course import Course
+
+CHAPTER = "03_mini"
+STUDENTS = [f"student{n:02}" for n in range(12)]
+PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+needs_postgresql = pytest.mark.skipif(
+    not PROGRAMS, reason="no PostgreSQL on this machine"
+)
+
+GRADES_BY_HAND = """
+import sys
+from nbgrader.api import Gradebook
+url, student = sys.argv[1:]
+for times in range(8):
+    with Gradebook(url, "pytorch_training_tricks") as gradebook:
+        grade = gradebook.find_submission_notebook(
+            "03_mini", "03_mini", student
+        ).grades[0]
+        grade.extra_credit = (grade.extra_credit or 0) + 1
+        gradebook.db.commit()
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server of its own: the URL of its empty database."""
+    folder = tmp_path_factory.mktemp("postgresql")
+    as_somebody: list[str] = []
+    if os.geteuid() == 0:  # it refuses to run as root
+        somebody = pwd.getpwnam("postgres")
+        os.chown(folder, somebody.pw_uid, somebody.pw_gid)
+        for above in folder.parents:
+            if above.owner() == "root" and str(above).startswith("/tmp/"):
+                above.chmod(above.stat().st_mode | 0o011)
+        as_somebody = ["setpriv", "--reuid=postgres", "--regid=postgres"]
+        as_somebody += ["--init-groups"]
+    data = folder / "data"
+
+    def run(program: str, *arguments: str) -> None:
+        subprocess.run(
+            [*as_somebody, str(PROGRAMS[-1] / program), *arguments],
+            check=True,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    run("initdb", "-D", str(data), "-U", "grader", "-A", "trust", "-E", "UTF8")
+    # a socket in its own folder, and no port: two servers never meet
+    options = f"-k {folder} -c listen_addresses= -c fsync=off"
+    run(
+        "pg_ctl",
+        "-D",
+        str(data),
+        "-w",
+        "-o",
+        options,
+        "-l",
+        str(folder / "log"),
+        "start",
+    )
+    yield f"postgresql+psycopg://grader@/postgres?host={folder}"
+    run("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+
+
+@pytest.fixture
+def in_postgresql(mini: Course, server: str) -> Course:
+    """The small course, its gradebook in PostgreSQL."""
+    settings = mini.autograde / "nbgrader_config.py"
+    with settings.open("a", encoding="utf-8") as file:
+        file.write(f"c.CourseDirectory.db_url = {server!r}\n")
+    return mini
+
+
+def hand_in(course: Course) -> None:
+    course_says(course.root, "release")
+    grading, _, released = build_chapter(course, CHAPTER)
+    right = {one.id: one.source for one in grading.chapter.exercises}
+    for number, student in enumerate(STUDENTS):
+        chosen = right if number % 2 else {"mean": right["mean"]}
+        folder = course.autograde / "submitted" / student / CHAPTER
+        folder.mkdir(parents=True)
+        nbformat.write(
+            answered(grading, released, chosen), folder / f"{CHAPTER}.ipynb"
+        )
+
+
+def expected() -> dict[str, float]:
+    return {
+        student: 5.0 if number % 2 else 2.0
+        for number, student in enumerate(STUDENTS)
+    }
+
+
+@needs_postgresql
+def test_many_graders_and_manual_marks_at_once_lose_nothing(
+    in_postgresql: Course, server: str, tmp_path: Path
+) -> None:
+    root = in_postgresql.root
+    hand_in(in_postgresql)
+    course_says(root, "grade", "03")
+    assert points(root, "03") == expected()
+    assert not (in_postgresql.autograde / "gradebook.db").exists()
+
+    # eight people give extra points while everything is graded again, twice
+    by_hand = [
+        subprocess.Popen(
+            [sys.executable, "-c", GRADES_BY_HAND, server, student]
+        )
+        for student in STUDENTS[:8]
+    ]
+    graders = [
+        subprocess.Popen(
+            [
+                *(Path(sys.executable).parent / "course", "grade", "03"),
+                *("--again", "--yes", "--workers", "1"),
+            ],
+            cwd=root,
+            stdout=subprocess.DEVNULL,
+        )
+        for _ in range(2)
+    ]
+    assert [one.wait() for one in (*by_hand, *graders)] == [0] * 10
+    extra = dict.fromkeys(STUDENTS[:8], 8.0)
+    assert points(root, "03") == {
+        student: mark + extra.get(student, 0)
+        for student, mark in expected().items()
+    }
+
+    # and a class moves from PostgreSQL to SQLite by its backup
+    file = tmp_path / "class.tar.gz"
+    assert "holds 12 submissions" in course_says(root, "backup", file)
+    with Gradebook(server, "pytorch_training_tricks") as gradebook:
+        assert len(gradebook.students) == len(STUDENTS)
+
+
+def test_a_backup_brings_a_class_back(mini: Course, tmp_path: Path) -> None:
+    root = mini.root
+    hand_in(mini)
+    course_says(root, "grade", "03")
+    database = f"sqlite:///{mini.autograde / 'gradebook.db'}"
+    with Gradebook(database, "pytorch_training_tricks") as gradebook:
+        notebook = gradebook.find_submission_notebook(
+            CHAPTER, CHAPTER, STUDENTS[0]
+        )
+        notebook.grades[0].manual_score = 1.25
+        notebook.comments[0].manual_comment = "Look at `times`."
+        gradebook.db.commit()
+    before = exported(root, "03")
+    file = tmp_path / "class.tar.gz"
+    assert "holds 12 submissions" in course_says(root, "backup", file)
+    assert "exists already" in course_says(root, "backup", file, code=2)
+    assert "holds something already" in course_says(
+        root, "restore", file, code=2
+    )
+
+    lost = {
+        path: path.read_bytes()
+        for path in mini.autograde.rglob("*")
+        if path.is_file() and "submitted" in path.parts
+    }
+    for name in ("submitted", "autograded", "source", "release"):
+        shutil.rmtree(mini.autograde / name)
+    (mini.autograde / "gradebook.db").unlink()
+    assert "12 submissions" in course_says(root, "restore", file)
+    assert exported(root, "03") == before
+    assert {path: path.read_bytes() for path in lost} == lost
+    with Gradebook(database, "pytorch_training_tricks") as gradebook:
+        comments = gradebook.find_submission_notebook(
+            CHAPTER, CHAPTER, STUDENTS[0]
+        ).comments
+        assert "Look at `times`." in [one.manual_comment for one in comments]
+    again = course_says(root, "grade", "03")
+    assert "12 submissions, 12 of them graded already" in again
+
+
+def test_a_damaged_backup_is_refused_and_nothing_is_written(
+    mini: Course, tmp_path: Path
+) -> None:
+    file = tmp_path / "class.tar.gz"
+    file.write_bytes(b"no archive")
+    assert "cannot be read" in course_says(mini.root, "restore", file, code=2)
+    assert not (mini.autograde / "submitted").exists()
+
+
+def test_a_chapter_with_submissions_is_said_to_be_frozen(mini: Course) -> None:
+    assert "frozen" not in course_says(mini.root, "build")
+    hand_in(mini)
+    assert "frozen" not in course_says(mini.root, "build")
+    course_says(mini.root, "grade", "03")
+    said = course_says(mini.root, "build")
+    assert "03_mini is frozen: the gradebook holds 12 submissions." in said
