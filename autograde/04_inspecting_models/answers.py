@@ -1716,6 +1716,81 @@ def names_as_attributes(model, *inputs):
     return calls
 
 
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.looks_quietly,
+    tells="You switch the leaves to eval and not the modules around them, which may look at "
+    "`self.training` as well. `model.eval()` reaches all.",
+)
+def eval_of_the_leaves(model, *inputs):
+    calls, handles = [], []
+
+    def told(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [told(one) for one in value]
+        return None
+
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+
+                def hook(m, i, o, name=name):
+                    calls.append((name, type(m).__name__, told(o)))
+
+                handles.append(module.register_forward_hook(hook))
+        for module in model.modules():
+            if not list(module.children()):
+                module.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes:
+            module.training = mode
+    return calls
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.puts_the_model_back,
+    tells="You put the modes back with `module.train(mode)`. That sets all submodules too, "
+    "so a module that two parents share gets the mode of the later one. Set "
+    "`module.training`.",
+)
+def modes_by_train(model, *inputs):
+    calls, handles = [], []
+
+    def told(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [told(one) for one in value]
+        return None
+
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+
+                def hook(m, i, o, name=name):
+                    calls.append((name, type(m).__name__, told(o)))
+
+                handles.append(module.register_forward_hook(hook))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes:
+            module.train(mode)
+    return calls
+
+
 # trainable_report
 
 

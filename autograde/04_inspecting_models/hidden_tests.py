@@ -291,7 +291,7 @@ def lists_nested_outputs(draw: Draw) -> list[Case]:
 def looks_quietly(draw: Draw) -> list[Case]:
     return [
         shaped(draw, "modes"),
-        shaped(draw, "order", modes=[0, 1, 1]),
+        shaped(draw, "order", modes=[1, 0, 1]),
         shaped(draw, "conv", grad=False),
         shaped(draw, "own leaf", modes=[1]),
     ]
@@ -310,6 +310,7 @@ def puts_the_model_back(draw: Draw) -> list[Case]:
     return [
         shaped(draw, "modes", modes=mixed),
         shaped(draw, "modes", modes=[0, 1]),
+        shaped(draw, "shared", modes=[1, 1, 0]),
         shaped(draw, "conv", modes=[1, 1, 0]),
         shaped(draw, "conv", modes=[0]),
         shaped(draw, "conv", modes=[1]),

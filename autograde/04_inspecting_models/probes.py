@@ -177,7 +177,7 @@ class Fails(nn.Module):
 
 class Applies(nn.Module):
     """Calls its submodules in the order of `calls`, whatever they return; of a
-    tuple or list, the first tensor goes on."""
+    tuple or list, the first tensor goes on. Notes the circumstances as a spy."""
 
     def __init__(self, modules, calls):
         super().__init__()
@@ -186,6 +186,7 @@ class Applies(nn.Module):
         self.calls = calls
 
     def forward(self, x):
+        RUNS.append((self.training, torch.is_grad_enabled()))
         for name in self.calls:
             x = getattr(self, name)(x)
             while isinstance(x, tuple | list):
@@ -238,6 +239,11 @@ def shaped_model(case):
         modules += [(third, nn.Sequential()), (second, inner), (first, Spy())]
         calls = [first, third, second, "late"]
         return Applies(modules, calls), [rows]
+    if kind == "shared":
+        act = nn.Dropout(0.5)
+        towers = [nn.Sequential(act), nn.Sequential(nn.Linear(a, a), act)]
+        modules = [(first, towers[0]), (second, towers[1])]
+        return Applies(modules, [first, second, first]), [rows]
     if kind == "leaf":
         return nn.Linear(a, b), [rows]
     if kind == "own leaf":
