@@ -110,8 +110,13 @@ def refuse_unshown_claims(claims: list[Claim], chapter: Chapter) -> None:
 
 
 def _asserts(cell: Cell) -> bool:
+    """Whether it holds an `assert`, or a call such as torch's `assert_close`."""
     return not cell.markdown and any(
         isinstance(node, ast.Assert)
+        or (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).rpartition(".")[2].startswith("assert_")
+        )
         for node in ast.walk(ast.parse(cell.source))
     )
 
