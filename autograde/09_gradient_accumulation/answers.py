@@ -855,6 +855,64 @@ def step_by_hand(model, optimizer, X, y, num_micro):
     return total
 
 
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You change `requires_grad` of the model's parameters. What the "
+    "caller froze, or has not used yet, is then frozen or trained from here "
+    "on. It is not yours to decide.",
+)
+def step_freezes_what_is_unused(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    for p in model.parameters():
+        p.requires_grad_(p.grad is not None)
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You leave anomaly detection on. It is a switch for all of "
+    "PyTorch, and makes every backward pass after yours slower. Take it as a "
+    "`with` block, while you look for a NaN, and out again.",
+)
+def step_leaves_anomaly_detection_on(model, optimizer, X, y, num_micro):
+    torch.autograd.set_detect_anomaly(True)
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    "accumulated_step",
+    breaks=hidden_tests.small_micro_batches,
+    tells="You never cut the batch into more than eight parts. The caller "
+    "chose `num_micro` so that a part fits: take it as it is.",
+)
+def step_in_eight_parts_at_most(model, optimizer, X, y, num_micro):
+    while num_micro > 8 and num_micro % 2 == 0:
+        num_micro //= 2
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
 # accumulate_gradients
 
 
@@ -1927,6 +1985,33 @@ def window_with_gradients_of_inputs(
     total = 0.0
     for x, y in micro_batches:
         x.requires_grad_()
+        loss = F.cross_entropy(
+            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / denominator
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    "accumulate_gradients",
+    breaks=hidden_tests.ignored_labels,
+    tells="You count the labels that are not negative. `ignore_index` may be "
+    "a class, or a number such as 255. Compare with `ignore_index`.",
+)
+def window_counts_what_is_not_negative(
+    model, micro_batches, weight=None, ignore_index=-100
+):
+    denominator = 0.0
+    for _, y in micro_batches:
+        labels = y[y >= 0]
+        each = torch.ones(len(labels)) if weight is None else weight[labels]
+        denominator += each.sum().item()
+    if denominator == 0:
+        return math.nan
+    total = 0.0
+    for x, y in micro_batches:
         loss = F.cross_entropy(
             model(x), y, weight, ignore_index=ignore_index, reduction="sum"
         )
@@ -3413,6 +3498,33 @@ def epoch_calls_forward(
             scheduler.step()
         optimizer.zero_grad()
         seen += size
+    return total / seen if seen else math.nan
+
+
+@wrong(
+    "train_epoch",
+    breaks=hidden_tests.loss_of_the_epoch,
+    tells="You count samples as micro-batches times the size of a window's "
+    "first one. The last micro-batch may be shorter: count with `len(y)`.",
+)
+def epoch_counts_by_the_first(
+    model, optimizer, loader, accumulation_steps, scheduler=None, max_norm=None
+):
+    batches = iter(loader)
+    total, seen = 0.0, 0
+    while window := list(itertools.islice(batches, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss / size).backward()
+            total += loss.item()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        optimizer.zero_grad()
+        seen += len(window) * len(window[0][1])
     return total / seen if seen else math.nan
 
 

@@ -89,6 +89,13 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
         )
     if not seen.data["unseeded"]:
         return "PyTorch's global generator was seeded: what follows repeats."
+    if not seen.data["settings_kept"]:
+        return "Anomaly detection is left on. It makes all that follows slow."
+    if not seen.data["parameters_kept"]:
+        return (
+            "A parameter's `requires_grad` is another afterwards, or a hook "
+            "was left on it."
+        )
     if not seen.data["tensors_plain"]:
         return "A tensor that was given to you requires a gradient now."
     if not seen.data.get("list_kept", True):
@@ -203,7 +210,11 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
     says="the model sees one micro-batch at a time, each sample once",
 )
 def small_micro_batches(draw: Draw) -> list[Case]:
-    return [batches(draw, 4), batches(draw, 8, size=8, num_batches=1)]
+    return [
+        batches(draw, 4),
+        batches(draw, 8, size=8, num_batches=1),
+        batches(draw, 20, size=40),
+    ]
 
 
 @check(
@@ -256,7 +267,7 @@ def returned_loss(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4),
         batches(draw, 8, size=24, num_batches=3),
-        batches(draw, 6, size=6),
+        batches(draw, 24, size=24),
     ]
 
 
@@ -268,7 +279,10 @@ def returned_loss(draw: Draw) -> list[Case]:
     says="all else stays: the layers' modes, the tensors, PyTorch's settings",
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
-    return [batches(draw, 4, mode=mode) for mode in ("train", "eval", "mixed")]
+    return [
+        *(batches(draw, 4, mode=mode) for mode in ("train", "eval", "mixed")),
+        batches(draw, 2, traps=True),
+    ]
 
 
 # accumulate_gradients
@@ -501,7 +515,11 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
 )
 def window_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        window(draw, 6, 3, 7, mode=mode) for mode in ("train", "eval", "mixed")
+        *(
+            window(draw, 6, 3, 7, mode=mode)
+            for mode in ("train", "eval", "mixed")
+        ),
+        window(draw, 6, 3, traps=True),
     ]
 
 
@@ -563,7 +581,7 @@ def full_windows(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 1),
         epochs(draw, [4] * 4, 2, num_epochs=2, momentum=0.9),
         epochs(draw, [4] * 6, 3, weight_decay=0.1),
-        epochs(draw, [2] * 16, 7),
+        epochs(draw, [2] * 24, 11),
     ]
 
 
@@ -679,6 +697,7 @@ def loss_of_the_epoch(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 2, num_epochs=2),
         epochs(draw, [4, 4, 4, 1], 3, num_epochs=2),
         epochs(draw, [6, 1, 5], 1, num_epochs=2),
+        epochs(draw, [4, 4, 4, 4, 1], 3, num_epochs=2),
     ]
 
 
@@ -767,8 +786,11 @@ def epoch_without_some_gradients(draw: Draw) -> list[Case]:
 )
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4, 4, 3], 2, mode=mode)
-        for mode in ("train", "eval", "mixed")
+        *(
+            epochs(draw, [4, 4, 3], 2, mode=mode)
+            for mode in ("train", "eval", "mixed")
+        ),
+        epochs(draw, [4, 4, 3], 2, traps=True),
     ]
 
 
@@ -950,7 +972,7 @@ def model(
     inputs = draw.normal(24, channels, *INPUT_SHAPES[kind], dtype=DOUBLE)
     ones = (1,) * (inputs.dim() - 1)
     scale = draw.uniform(24, *ones, low=2.0, high=6.0, dtype=DOUBLE)
-    scale = scale / 40 if faint else scale
+    scale = scale / 100 if faint else scale
     offset = draw.normal(24, *ones, std=8.0, dtype=DOUBLE)
     return {
         "kind": kind,

@@ -79,6 +79,7 @@ def made(case, num_features):
     model = model.double().train(case["mode"] == "train")
     if case["mode"] == "mixed":
         model.middle.train()
+    model.frozen = frozen_in(model)
     start = case["start"]
     with torch.no_grad():
         at = 0
@@ -94,10 +95,19 @@ def modes_of(model):
     return [layer.training for layer in model.modules()]
 
 
+def frozen_in(model):
+    return [not parameter.requires_grad for parameter in model.parameters()]
+
+
 def use_of(model, modes, tensors):
     """How model, global generator and tensors were treated."""
+    anomalies = torch.is_anomaly_enabled()
+    torch.autograd.set_detect_anomaly(False)
     return {
         "unseeded": torch.initial_seed() == SEED,
+        "settings_kept": not anomalies,
+        "parameters_kept": frozen_in(model) == model.frozen
+        and not any(p._backward_hooks for p in model.parameters()),
         "called": model.num_calls == len(model.rows),
         "modes_kept": all(one == modes for one in model.modes),
         "tensors_plain": not any(
@@ -123,7 +133,11 @@ def gradients_of(model):
 
 
 def bytes_of_one(model, x, y):
-    """What one forward pass over these rows keeps for its backward pass."""
+    """What one forward pass over these rows keeps for its backward pass.
+
+    The labels may be any that are ignored, so others take their place.
+    """
+    y = torch.zeros_like(y)
     with saved_tensor_bytes([*model.parameters(), x, y]) as saved:
         loss = F.cross_entropy(model(x), y)
     del loss
