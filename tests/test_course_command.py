@@ -29,6 +29,8 @@ COMMANDS = (
     "grade",
     "feedback",
     "report",
+    "due",
+    "solutions",
     "export",
     "backup",
     "restore",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -462,17 +463,65 @@ def report(course: Course, args: argparse.Namespace) -> int:
 
 
 def export(course: Course, args: argparse.Namespace) -> int:
-    """Writes the marks as CSV."""
+    """Writes the marks as CSV, or as Canvas or Moodle imports them."""
     from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.classroom.collect_names import roster
+    from course_grader.classroom.marks_files import FORMATS
 
     classroom = nbgrader_api.open_classroom(course)
     found = gradebook.marks(classroom, _chapters(course, args.chapters))
-    text = gradebook.export_csv(found)
+    students = {one.id: one for one in roster(classroom.coursedir)}
+    text = FORMATS[args.format](found, students)
     if args.to is None:
         sys.stdout.write(text)
     else:
         args.to.write_text(text, encoding="utf-8")
         console.print(f"{len(found)} marks are in {args.to}.")
+    return 0
+
+
+def due(course: Course, args: argparse.Namespace) -> int:
+    """Says when a chapter is due, sets it, or gives one student more time."""
+    from course_grader.classroom import nbgrader_api, term
+
+    classroom = nbgrader_api.open_classroom(course)
+    name = course.chapter(args.chapter)
+    if args.when is not None:
+        term.set_due(classroom, name, term.parse_due(args.when))
+    if args.extend is not None:
+        student, days = args.extend
+        if not days.replace(".", "", 1).isdigit():
+            raise CourseError(f"{days} is no number of days.")
+        term.extend(classroom, name, student, float(days))
+        console.print(f"{student} has {days} days more for {name}.")
+    moment = term.due(classroom, name)
+    said = (
+        "no due date" if moment is None else f"due {moment.astimezone():%c %Z}"
+    )
+    console.print(f"{name}: {said}")
+    return 0
+
+
+def solutions(course: Course, args: argparse.Namespace) -> int:
+    """Writes solved notebooks, of chapters whose due date has passed."""
+    from course_grader.chapter.build import build_chapter
+    from course_grader.chapter.notebook import solved_notebook, write
+    from course_grader.classroom import nbgrader_api, term
+
+    classroom = nbgrader_api.open_classroom(course)
+    for name in _chapters(course, args.chapters):
+        moment = term.due(classroom, name)
+        if not args.now and (moment is None or moment > datetime.now(UTC)):
+            raise CourseError(
+                f"{name} has no due date that has passed: `course due {name} "
+                '"2026-12-01 18:00"` sets one, `--now` writes its solutions '
+                "all the same."
+            )
+        _, source, _ = build_chapter(course, name)
+        path = args.to / name / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(write(solved_notebook(source)), encoding="utf-8")
+        console.print(f"{path}: written")
     return 0
 
 
@@ -521,6 +570,7 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     """An instructor's day on a synthetic class of 20, on a copy of the course."""
     from course_grader.classroom import demo as day
     from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.classroom.marks_files import as_csv
     from course_grader.judge import sandbox
 
     copy = day.copy_course(course, course.root / "build" / "demo")
@@ -554,7 +604,7 @@ def demo(course: Course, args: argparse.Namespace) -> int:
         )
     console.print(table)
     grades = copy.root / "grades.csv"
-    grades.write_text(gradebook.export_csv(found), encoding="utf-8")
+    grades.write_text(as_csv(found, {}), encoding="utf-8")
     console.print(f"Marks: {grades}")
     console.print(f"Feedback: {folder}/STUDENT/{name}/{name}.html")
     return 0
@@ -666,8 +716,35 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the file to write"
     )
+    one = command("due", due)
+    one.add_argument("chapter", help=_CHAPTER)
+    one.add_argument(
+        "when",
+        nargs="?",
+        help='such as "2026-12-01 18:00", in this machine\'s time zone',
+    )
+    one.add_argument(
+        "--extend",
+        nargs=2,
+        metavar=("STUDENT", "DAYS"),
+        help="more time for one student who has handed in",
+    )
+    one = command("solutions", solutions)
+    one.add_argument("chapters", nargs="*", help=_CHAPTERS)
+    one.add_argument(
+        "--to", type=Path, required=True, metavar="DIR", help="where to"
+    )
+    one.add_argument(
+        "--now", action="store_true", help="before the chapter is due, too"
+    )
     one = command("export", export)
     one.add_argument("chapters", nargs="*", help=_CHAPTERS)
+    one.add_argument(
+        "--format",
+        choices=("csv", "canvas", "moodle"),
+        default="csv",
+        help="csv if not given",
+    )
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the file to write"
     )

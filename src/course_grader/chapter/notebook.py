@@ -19,7 +19,14 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
-from course_grader.chapter.source import Cell, Chapter, Exercise, Role
+from course_grader.chapter.source import (
+    BEGIN_SOLUTION,
+    END_SOLUTION,
+    Cell,
+    Chapter,
+    Exercise,
+    Role,
+)
 
 _LOG = logging.getLogger("course_grader.build")
 _LOG.setLevel(logging.ERROR)
@@ -114,6 +121,24 @@ def released_notebook(source: NotebookNode) -> NotebookNode:
     ):
         # a log of its own: the default one is the running application's
         notebook, resources = step(log=_LOG).preprocess(notebook, resources)
+    return notebook
+
+
+def solved_notebook(source: NotebookNode) -> NotebookNode:
+    """What learners get after the deadline: solutions, and nothing to grade."""
+    notebook = nbformat.from_dict(source)
+    kept = []
+    for cell in notebook.cells:
+        metadata = cell.metadata.pop("nbgrader", {})
+        if metadata.get("grade") and metadata.get("points"):
+            continue
+        cell.source = "\n".join(
+            line
+            for line in cell.source.splitlines()
+            if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION)
+        )
+        kept.append(cell)
+    notebook.cells = kept
     return notebook
 
 

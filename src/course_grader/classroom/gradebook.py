@@ -4,9 +4,7 @@ marks out of it. One coordinator writes; nobody else needs the database.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -247,37 +245,3 @@ def reports(classroom: Classroom, chapter: str) -> dict[str, SubmissionReport]:
             if tree is not None:
                 found[folder.parent.name] = SubmissionReport.from_json(tree)
     return found
-
-
-def export_csv(found: list[Mark]) -> str:
-    """Marks as CSV: one row per student and chapter, one column per exercise."""
-    exercises = list(
-        dict.fromkeys(name for mark in found for name in mark.by_exercise)
-    )
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(
-        ["chapter", "student", "name", "points", "max_points", *exercises]
-    )
-    for mark in found:
-        writer.writerow(
-            [
-                mark.chapter,
-                _harmless(mark.student),
-                _harmless(mark.name),
-                f"{mark.points:g}",
-                f"{mark.max_points:g}",
-                *(
-                    f"{mark.by_exercise[name]:g}"
-                    if name in mark.by_exercise
-                    else ""
-                    for name in exercises
-                ),
-            ]
-        )
-    return text.getvalue()
-
-
-def _harmless(text: str) -> str:
-    """A spreadsheet must not take a student's name for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text
