@@ -2696,6 +2696,666 @@ def weights_halved_to_save_space(job, path):
     return model, losses
 
 
+@accepted("train")
+def with_a_checkpoint_before_the_first_step(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    if not path.exists():
+        name, keys, *rest = np.random.get_state()
+        saved = {
+            "parts": [part.state_dict() for part in parts],
+            "losses": losses,
+            "epoch": epoch,
+            "left": left,
+            "numpy": (name, keys.tolist(), *rest),
+            "python": random.getstate(),
+            "torch": torch.get_rng_state(),
+        }
+        torch.save(saved, path)
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@accepted("train")
+def with_states_from_other_functions(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        of_numpy = saved["numpy"]
+        keys = np.array(of_numpy["state"]["key"], dtype=np.uint32)
+        of_numpy["state"]["key"] = keys
+        np.random.set_state(of_numpy)
+        random.setstate(saved["python"])
+        torch.default_generator.set_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            of_numpy = np.random.get_state(legacy=False)
+            of_numpy["state"]["key"] = of_numpy["state"]["key"].tolist()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": of_numpy,
+                "python": random.getstate(),
+                "torch": torch.default_generator.get_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.order_and_draws,
+    tells="The random state of `random` has three parts, and you drop the "
+    "last: `gauss` draws pairs and keeps the second for later. Save "
+    "`random.getstate()` as it is.",
+)
+def without_the_half_pair_of_python(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": (*random.getstate()[:2], None),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.order_and_draws,
+    tells="You keep the numbers and the position of NumPy's random state "
+    "and drop the rest: `standard_normal` draws pairs and keeps the "
+    "second for later. Save all of `np.random.get_state()`.",
+)
+def without_the_half_pair_of_numpy(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), rest[0]),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.order_and_draws,
+    tells="A finished run returns before the random states are set. What "
+    "is drawn after `train` is then not what would have been drawn. "
+    "Set them first.",
+)
+def back_at_once_when_finished(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        if epoch == job.num_epochs - 1 and not left:
+            return model, losses
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.interrupted_step,
+    tells="You save when a step is interrupted. Half a step has then "
+    "changed weights, random states or the scheduler, and the step "
+    "is made again on top. Save after whole steps only.",
+)
+def saved_when_interrupted(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            now = left[0]
+            try:
+                losses.append(job.step(*parts, now))
+            except BaseException:
+                name, keys, *rest = np.random.get_state()
+                saved = {
+                    "parts": [part.state_dict() for part in parts],
+                    "losses": losses,
+                    "epoch": epoch,
+                    "left": left,
+                    "numpy": (name, keys.tolist(), *rest),
+                    "python": random.getstate(),
+                    "torch": torch.get_rng_state(),
+                }
+                torch.save(saved, path)
+                raise
+            left.pop(0)
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.interrupted_step,
+    tells="You save when a step is interrupted. Half a step has then "
+    "changed weights, random states or the scheduler, and the step "
+    "is made again on top. Save after whole steps only.",
+)
+def saved_in_the_end_in_any_case(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            try:
+                losses.append(job.step(*parts, left[0]))
+                left.pop(0)
+            finally:
+                name, keys, *rest = np.random.get_state()
+                saved = {
+                    "parts": [part.state_dict() for part in parts],
+                    "losses": losses,
+                    "epoch": epoch,
+                    "left": left,
+                    "numpy": (name, keys.tolist(), *rest),
+                    "python": random.getstate(),
+                    "torch": torch.get_rng_state(),
+                }
+                torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.other_sizes,
+    tells="You run three epochs, as the job of the notebook does. Another "
+    "job has another number: ask it.",
+)
+def three_epochs_always(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < 3:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.other_sizes,
+    tells="You cut the order into equal parts. The batches of "
+    "`train_in_one_go` have `job.batch_size` samples each, and the "
+    "last has what is left: use `split`.",
+)
+def in_equal_parts(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            number = -(-job.num_samples // job.batch_size)
+            left = list(torch.randperm(job.num_samples).chunk(number))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.other_sizes,
+    tells="You drop the last batch of an epoch if it is shorter. "
+    "`train_in_one_go` trains on it.",
+)
+def the_last_batch_dropped(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        left = [one for one in left if len(one) == job.batch_size]
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.losses_and_weights,
+    tells="You save the model's parameters and not its buffers, such as "
+    "running statistics. Save its `state_dict()`.",
+)
+def parameters_without_buffers(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["parts"][0], strict=False)
+        for part, state in zip(parts[1:], saved["parts"][1:], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [
+                    {k: p.detach() for k, p in model.named_parameters()},
+                    *(part.state_dict() for part in parts[1:]),
+                ],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.losses_and_weights,
+    tells="You save the model's tensors as float32. Counters and float64 "
+    "weights do not fit into that: save each in its own dtype.",
+)
+def everything_in_float32(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [
+                    {k: v.float() for k, v in model.state_dict().items()},
+                    *(part.state_dict() for part in parts[1:]),
+                ],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.uninterrupted,
+    tells="You return the losses as a tensor or tuple. `train_in_one_go` "
+    "returns a list of floats.",
+)
+def losses_in_a_tensor(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, torch.tensor(losses, dtype=torch.float64)
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.uninterrupted,
+    tells="You return the losses as a tensor or tuple. `train_in_one_go` "
+    "returns a list of floats.",
+)
+def losses_in_a_tuple(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, tuple(losses)
+
+
+@wrong(
+    "train",
+    breaks=hidden_tests.other_sizes,
+    tells="A run of one epoch gets no checkpoint. It too may be killed: "
+    "save after every step.",
+)
+def a_short_run_without_checkpoints(job, path):
+    model = job.make_model()
+    optimizer = job.make_optimizer(model)
+    scheduler = job.make_scheduler(optimizer)
+    parts = (model, optimizer, scheduler, job.make_scaler())
+    losses, epoch, left = [], 0, None
+    if path.exists():
+        saved = torch.load(path)
+        for part, state in zip(parts, saved["parts"], strict=True):
+            part.load_state_dict(state)
+        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+    if job.num_epochs == 1 and not path.exists():
+        for indices in torch.randperm(job.num_samples).split(job.batch_size):
+            losses.append(job.step(*parts, indices))
+        return model, losses
+    while epoch < job.num_epochs:
+        if left is None:
+            left = list(torch.randperm(job.num_samples).split(job.batch_size))
+        while left:
+            losses.append(job.step(*parts, left.pop(0)))
+            name, keys, *rest = np.random.get_state()
+            saved = {
+                "parts": [part.state_dict() for part in parts],
+                "losses": losses,
+                "epoch": epoch,
+                "left": left,
+                "numpy": (name, keys.tolist(), *rest),
+                "python": random.getstate(),
+                "torch": torch.get_rng_state(),
+            }
+            torch.save(saved, path)
+        epoch, left = epoch + 1, None
+    return model, losses
+
+
 # strip_prefix
 
 
@@ -2905,7 +3565,7 @@ def others_dropped(state_dict, prefix="module."):
 def stripped_until_none_is_left(state_dict, prefix="module."):
     made = {}
     for key, value in state_dict.items():
-        while key.startswith(prefix):
+        while prefix and key.startswith(prefix):
             key = key.removeprefix(prefix)
         made[key] = value
     return made
@@ -3035,6 +3695,130 @@ def renamed_while_iterating(state_dict, prefix="module."):
     return made
 
 
+@accepted("strip_prefix")
+def by_partition_in_a_dict_of_the_same_kind(state_dict, prefix="module."):
+    made = type(state_dict)()
+    for key, value in state_dict.items():
+        head, found, tail = key.partition(prefix) if prefix else (key, "", "")
+        made[tail if found and not head else key] = value
+    return made
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.false_friends,
+    tells="You take no notice of capitals. `Module.fc` is another name than "
+    "`module.fc`: compare as they are written.",
+)
+def whatever_the_capitals(state_dict, prefix="module."):
+    import re
+
+    start = re.compile("^" + re.escape(prefix), re.IGNORECASE)
+    return {start.sub("", key): value for key, value in state_dict.items()}
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.all_some_or_none,
+    tells="You change the values' dtype. Counters and masks are no floats: "
+    "hand the tensors on as they are.",
+)
+def values_made_floats(state_dict, prefix="module."):
+    return {
+        key.removeprefix(prefix): value.detach().float()
+        for key, value in state_dict.items()
+    }
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.leaves_the_dict_alone,
+    tells="You wrap the values as parameters. A state dict holds plain "
+    "tensors: hand them on as they are.",
+)
+def values_made_parameters(state_dict, prefix="module."):
+    return {
+        key.removeprefix(prefix): torch.nn.Parameter(value, requires_grad=False)
+        for key, value in state_dict.items()
+    }
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.other_prefixes,
+    tells="You split at the prefix, which fails if it is empty. "
+    "`removeprefix` has no such corner.",
+)
+def an_empty_prefix_fails(state_dict, prefix="module."):
+    made = {}
+    for key, value in state_dict.items():
+        head, found, tail = key.partition(prefix)
+        made[tail if found and not head else key] = value
+    return made
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.other_prefixes,
+    tells="You put a dot behind the prefix. A prefix may be any string: take "
+    "it as it comes.",
+)
+def a_dot_put_behind(state_dict, prefix="module."):
+    prefix = prefix.rstrip(".") + "."
+    return {k.removeprefix(prefix): v for k, v in state_dict.items()}
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.other_prefixes,
+    tells="You keep a key that is the prefix and nothing more. It begins with "
+    "the prefix too, and loses it.",
+)
+def a_key_never_left_empty(state_dict, prefix="module."):
+    return {
+        k.removeprefix(prefix) or k: value for k, value in state_dict.items()
+    }
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.all_some_or_none,
+    tells="You drop `n_averaged`. Which keys the model has no place for is the "
+    "caller's to decide: every key without the prefix stays as it is.",
+)
+def the_averages_counter_dropped(state_dict, prefix="module."):
+    return {
+        k.removeprefix(prefix): value
+        for k, value in state_dict.items()
+        if k != "n_averaged"
+    }
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.leaves_the_dict_alone,
+    tells="You take the `_metadata` away from the caller's dict. It was to "
+    "stay as it was.",
+)
+def metadata_taken_away(state_dict, prefix="module."):
+    made = {k.removeprefix(prefix): v for k, v in state_dict.items()}
+    if hasattr(state_dict, "_metadata"):
+        del state_dict._metadata
+    return made
+
+
+@wrong(
+    "strip_prefix",
+    breaks=hidden_tests.leaves_the_dict_alone,
+    tells="Where no key has the prefix you return the caller's own dict. A new "
+    "one was asked for: whoever changes it does not expect to change the file.",
+)
+def the_same_dict_if_nothing_is_to_do(state_dict, prefix="module."):
+    if not any(key.startswith(prefix) for key in state_dict):
+        return state_dict
+    return {k.removeprefix(prefix): v for k, v in state_dict.items()}
+
+
 # load_across_versions
 
 
@@ -3061,7 +3845,7 @@ def counters_set_to_zero_first(model, state_dict):
     from collections import OrderedDict
 
     def is_counter(name):
-        return name.endswith("num_batches_tracked")
+        return ("." + name).endswith(".num_batches_tracked")
 
     names = set(model.state_dict())
     file = OrderedDict(
@@ -3071,9 +3855,9 @@ def counters_set_to_zero_first(model, state_dict):
     )
     missing = [name for name in names if is_counter(name) and name not in file]
     for name in missing:
-        model.get_buffer(name).fill_(0)
+        file[name] = model.get_buffer(name).fill_(0)
     model.load_state_dict(file)
-    return sorted(missing), [name for name in state_dict if name not in file]
+    return sorted(missing), sorted(state_dict.keys() - file.keys())
 
 
 @accepted("load_across_versions")
@@ -3081,11 +3865,13 @@ def by_setdefault(model, state_dict):
     adapted, filled, left_out = dict(state_dict), [], []
     mine = model.state_dict()
     for name, value in mine.items():
-        if name.endswith("num_batches_tracked") and name not in adapted:
+        last = name.split(".")[-1]
+        if last == "num_batches_tracked" and name not in adapted:
             filled.append(name)
             adapted.setdefault(name, torch.zeros_like(value))
     for name in state_dict:
-        if name.endswith("num_batches_tracked") and name not in mine:
+        last = name.split(".")[-1]
+        if last == "num_batches_tracked" and name not in mine:
             left_out.append(name)
             del adapted[name]
     model.load_state_dict(adapted)
@@ -3664,6 +4450,251 @@ def into_a_copy(model, state_dict):
         adapted[name] = torch.tensor(0)
     model.load_state_dict(adapted)
     return sorted(filled), sorted(left_out)
+
+
+@accepted("load_across_versions")
+def sorted_backwards_and_with_metadata(model, state_dict):
+    state = copy.copy(state_dict)
+    for name in model.state_dict().keys() - state_dict.keys():
+        if name.rpartition(".")[2] == "num_batches_tracked":
+            state[name] = torch.zeros((), dtype=torch.long)
+    for name in state_dict.keys() - model.state_dict().keys():
+        if name.rpartition(".")[2] == "num_batches_tracked":
+            del state[name]
+    model.load_state_dict(state)
+    filled = sorted(state.keys() - state_dict.keys(), reverse=True)
+    return filled, sorted(state_dict.keys() - state.keys(), reverse=True)
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.everything_else_raises,
+    tells="You take every key for a counter that ends in "
+    "`num_batches_tracked`, also `my_num_batches_tracked`. Compare "
+    "the last part of the key, between the dots, as a whole.",
+)
+def counters_by_the_end_of_the_key(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.endswith("num_batches_tracked")
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.everything_else_raises,
+    tells="You take every key for a counter that has `num_batches_tracked` "
+    "somewhere in it. Compare the last part of the key, between the "
+    "dots, as a whole.",
+)
+def counters_anywhere_in_the_key(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if "num_batches_tracked" in name
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.missing_counters,
+    tells="You fill in the counters of some classes of layers only. Other "
+    "modules have counters too: go by the key, not by the class.",
+)
+def counters_of_batch_norm_alone(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    norms = {
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d)
+    }
+    filled = [name for name in filled if name.rpartition(".")[0] in norms]
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.everything_else_raises,
+    tells="You copy the values by hand, and `copy_` broadcasts: a bias of "
+    "one number fills a whole layer. Compare the shapes, or let "
+    "`load_state_dict` do it.",
+)
+def copied_by_hand_with_broadcasting(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    adapted |= {name: torch.tensor(0) for name in filled}
+    if adapted.keys() != own.keys():
+        raise KeyError("other keys than the model's")
+    with torch.no_grad():
+        for name, value in adapted.items():
+            own[name].copy_(value)
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You take the `_metadata` away from the caller's state dict. It "
+    "was to stay as it was: build a new dict.",
+)
+def metadata_taken_from_the_file(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    if hasattr(state_dict, "_metadata"):
+        del state_dict._metadata
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You write another version into the caller's `_metadata`, which "
+    "a new dict shares. It was to stay as it was: copy it deeply, or "
+    "leave it out.",
+)
+def metadata_made_old(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    for one in getattr(state_dict, "_metadata", {}).values():
+        one["version"] = 1
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You change the model's mode. Loading weights is no business of "
+    "`train` and `eval`: leave that to the caller.",
+)
+def put_in_eval_mode(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    model.eval()
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You change which parameters are trainable. The caller may have "
+    "frozen some, and not others: leave `requires_grad` as it was.",
+)
+def frozen_while_loading(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    model.requires_grad_(True)
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You throw the model's gradients away. Only its weights and "
+    "buffers were to change.",
+)
+def gradients_thrown_away(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict(adapted)
+    model.zero_grad()
+    return filled, left_out
+
+
+@wrong(
+    "load_across_versions",
+    breaks=hidden_tests.files_that_fit,
+    tells="Your counters pass through float32, which holds whole numbers "
+    "up to 16777216 exactly. Leave them int64.",
+)
+def counters_through_floats(model, state_dict):
+    own = model.state_dict()
+    counters = {
+        name
+        for name in own.keys() | state_dict.keys()
+        if name.split(".")[-1] == "num_batches_tracked"
+    }
+    filled = sorted(counters - state_dict.keys())
+    left_out = sorted(counters - own.keys())
+    adapted = {k: v for k, v in state_dict.items() if k not in left_out}
+    adapted |= {name: torch.tensor(0) for name in filled}
+    model.load_state_dict({k: v.float() for k, v in adapted.items()})
+    return filled, left_out
 
 
 # best_weights
@@ -4791,3 +5822,261 @@ class ByTwoLists:
         if self.weights is None:
             raise RuntimeError("nothing kept")
         self.model.load_state_dict(dict(zip(*self.weights)))
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.best_epoch_comes_back,
+    tells="You keep the weights in float32. A model in float64 and a "
+    "counter of batches come back with other numbers: keep each "
+    "tensor in its own dtype.",
+)
+class KeepsFloat32:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if math.isnan(value):
+            return False
+        if self.metric is not None:
+            ahead = value > self.metric
+            if self.mode == "min":
+                ahead = value < self.metric
+            if not ahead:
+                return False
+        self.metric = value
+        self.kept = {
+            key: tensor.float().clone()
+            for key, tensor in self.model.state_dict().items()
+        }
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.kept)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.infinite_metrics,
+    tells="Your best metric begins at infinity with its sign turned. A "
+    "first metric that is infinite itself is no better and is not "
+    "kept. The first is the best so far, whatever its size.",
+)
+class BeginsAtInfinity:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+        self.top = -math.inf if mode == "max" else math.inf
+
+    def update(self, metric):
+        value = float(metric)
+        if math.isnan(value):
+            return False
+        ahead = value > self.top
+        if self.mode == "min":
+            ahead = value < self.top
+        if not ahead:
+            return False
+        self.metric = self.top = value
+        self.kept = copy.deepcopy(self.model.state_dict())
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.kept)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.infinite_metrics,
+    tells="You pass over infinite metrics as over NaN. Only NaN is never "
+    "the best.",
+)
+class PassesOverInfinity:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if not math.isfinite(value):
+            return False
+        if self.metric is not None:
+            ahead = value > self.metric
+            if self.mode == "min":
+                ahead = value < self.metric
+            if not ahead:
+                return False
+        self.metric = value
+        self.kept = copy.deepcopy(self.model.state_dict())
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.kept)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.infinite_metrics,
+    tells="You subtract the best from the metric. Infinity less infinity "
+    "is NaN, and a comparison with it comes out as you did not "
+    "expect: compare the two numbers.",
+)
+class ByTheDifference:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if math.isnan(value):
+            return False
+        if self.metric is not None:
+            sign = 1 if self.mode == "max" else -1
+            if sign * (value - self.metric) <= 0:
+                return False
+        self.metric = value
+        self.kept = copy.deepcopy(self.model.state_dict())
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.kept)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.which_is_best,
+    tells="You ask for an improvement by some least amount. Any metric "
+    "that is better is better, by however little.",
+)
+class WantsMoreThanALittle:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if math.isnan(value):
+            return False
+        if self.metric is not None:
+            ahead = value > self.metric + 1e-9
+            if self.mode == "min":
+                ahead = value < self.metric - 1e-9
+            if not ahead:
+                return False
+        self.metric = value
+        self.kept = copy.deepcopy(self.model.state_dict())
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.kept)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.nan_is_never_best,
+    tells="Your `update` returns None for a NaN. True or False was asked for.",
+)
+class AnswersNothingToNan:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if math.isnan(value):
+            return None
+        if self.metric is not None:
+            ahead = value > self.metric
+            if self.mode == "min":
+                ahead = value < self.metric
+            if not ahead:
+                return False
+        self.metric = value
+        self.kept = copy.deepcopy(self.model.state_dict())
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.kept)
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.several_at_once,
+    tells="Your snapshots lie in one place for all objects of the class, "
+    "so that one object overwrites what another kept. Keep them in "
+    "`self`.",
+)
+class KeepsByTheModelsId:
+    store = {}
+
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if math.isnan(value):
+            return False
+        if self.metric is not None:
+            ahead = value > self.metric
+            if self.mode == "min":
+                ahead = value < self.metric
+            if not ahead:
+                return False
+        self.metric = value
+        self.kept = self.store[id(self.model)] = copy.deepcopy(
+            self.model.state_dict()
+        )
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(self.store[id(self.model)])
+
+
+@wrong(
+    "best_weights",
+    breaks=hidden_tests.several_at_once,
+    tells="Your snapshots lie in one place for all objects of the class, "
+    "so that one object overwrites what another kept. Keep them in "
+    "`self`.",
+)
+class KeepsInOneFile:
+    def __init__(self, model, mode="max"):
+        self.model, self.mode = model, mode
+        self.metric, self.kept = None, None
+
+    def update(self, metric):
+        value = float(metric)
+        if math.isnan(value):
+            return False
+        if self.metric is not None:
+            ahead = value > self.metric
+            if self.mode == "min":
+                ahead = value < self.metric
+            if not ahead:
+                return False
+        self.metric = value
+        self.kept = Path(tempfile.gettempdir()) / "best_weights.pt"
+        torch.save(self.model.state_dict(), self.kept)
+        return True
+
+    def restore(self):
+        if self.kept is None:
+            raise RuntimeError("nothing kept")
+        self.model.load_state_dict(torch.load(self.kept))

@@ -242,13 +242,20 @@ def to_the_asked_device(draw: Draw) -> list[Case]:
 
 
 def running(
-    draw: Draw, scheduler: str, *stops: int, num_epochs: int = 3, **options: Any
+    draw: Draw,
+    scheduler: str,
+    *stops: int,
+    num_epochs: int = 3,
+    num_samples: int = 7,
+    batch_size: int = 3,
+    **options: Any,
 ) -> Case:
-    """A run of 3 steps per epoch; `stops` are the steps after which it is killed."""
+    """A run, by default of 3 steps per epoch; `stops` are the steps after which it
+    is killed."""
     return {
-        "x": draw.normal(7, 3),
-        "y": draw.normal(7, 1),
-        "batch_size": 3,
+        "x": draw.normal(num_samples, 3),
+        "y": draw.normal(num_samples, 1),
+        "batch_size": batch_size,
         "num_epochs": num_epochs,
         "width": draw.integer(3, 6),
         "lr": 0.02 * draw.integer(2, 6),
@@ -298,6 +305,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 LOSSES_AND_WEIGHTS = {
+    "kinds": "The losses are not returned as a list of floats.",
     "losses": "The losses are not, bit for bit and all of them, those of the run "
     "that was never stopped.",
     "weights": "The weights are not, bit for bit, those of the run that was never "
@@ -333,6 +341,38 @@ def losses_and_weights(draw: Draw) -> list[Case]:
         running(draw, "CosineAnnealingLR", 5),
         running(draw, "LambdaLR", 6, stays=True),
         running(draw, "MultiStepLR", 8),
+    ]
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    rule=as_never_stopped(
+        batches="With another number of epochs, samples or a batch, the samples "
+        "do not come in the batches of `train_in_one_go`.",
+        **LOSSES_AND_WEIGHTS,
+    ),
+    says="any number of epochs and samples, any batch size",
+)
+def other_sizes(draw: Draw) -> list[Case]:
+    return [
+        running(draw, "StepLR", 3, num_epochs=5, num_samples=5, batch_size=8),
+        running(draw, "StepLR", 4, num_epochs=2, num_samples=9, batch_size=4),
+        running(draw, "StepLR", 3, num_epochs=4, num_samples=6, batch_size=3),
+        running(draw, "StepLR", 2, num_epochs=1, num_samples=4, batch_size=1),
+    ]
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    rule=as_never_stopped(**LOSSES_AND_WEIGHTS),
+    says="interrupted by an exception in the middle of a step, as at Ctrl-C",
+)
+def interrupted_step(draw: Draw) -> list[Case]:
+    return [
+        running(draw, "StepLR", draw.integer(1, 4), interrupted=True),
+        running(draw, "StepLR", 5, 7, interrupted=True),
     ]
 
 
@@ -390,6 +430,7 @@ def order_and_draws(draw: Draw) -> list[Case]:
     return [
         running(draw, "StepLR", draw.integer(1, 3)),
         running(draw, "StepLR", 6),
+        running(draw, "StepLR", 9),
     ]
 
 
@@ -463,22 +504,63 @@ def from_the_file(draw: Draw) -> list[Case]:
 
 
 def keyed(
-    draw: Draw, *keys: str, prefix: str | None = "module.", plain: bool = False
+    draw: Draw,
+    *keys: str,
+    prefix: str | None = "module.",
+    plain: bool = False,
+    dtype: str = "float32",
+    form: str = "",
 ) -> Case:
+    """A state dict with these keys; `form` says what is special about them."""
     shuffled = [keys[int(index)] for index in draw.permutation(len(keys))]
     return {
-        "state_dict": {key: draw.normal(2) for key in shuffled},
+        "state_dict": {key: draw.normal(2, std=100) for key in shuffled},
         "prefix": prefix,
         "plain_dict": plain,
+        "dtype": dtype,
+        "form": form,
     }
+
+
+def keys_and_values(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("keys") != expected.data["keys"]:
+        form = case["form"] or "a prefix at the start of some keys"
+        return f"The keys are wrong where there is {form}."
+    values, wanted = data.get("values"), expected.data["values"]
+    if not same(values, wanted):
+        return (
+            "The keys are right, but not the values under them: hand on the "
+            "tensors as they are."
+        )
+    return None
+
+
+def hands_on_the_tensors(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    for name, sentence in (
+        ("same_keys", "Your caller's dict has other keys than before."),
+        ("same_metadata", "The `_metadata` of your caller's dict changed."),
+        ("new", "You return the caller's own dict; make a new one."),
+    ):
+        if data.get(name) is not True:
+            return sentence
+    if data.get("types") != expected.data["types"]:
+        return "The values are not plain tensors any more."
+    if not same(data.get("given_after"), expected.data["given_after"]):
+        return "A tensor in your caller's dict changed."
+    if data.get("keys") != expected.data["keys"]:
+        return "The keys of the new dict are wrong."
+    return None
 
 
 @check(
     "strip_prefix",
     probe=probes.stripped,
     weight=2,
-    rtol=0,
-    atol=0,
+    rule=keys_and_values,
     says="all keys, some or none have the prefix",
 )
 def all_some_or_none(draw: Draw) -> list[Case]:
@@ -489,6 +571,15 @@ def all_some_or_none(draw: Draw) -> list[Case]:
         keyed(draw, "module.fc.weight", "head.bias", "module.bn.bias", "tail"),
         keyed(draw, "module.fc.weight", "head.bias", prefix=None, plain=True),
         keyed(draw),
+        keyed(
+            draw,
+            "n_averaged",
+            "module.fc.weight",
+            form="a key `n_averaged` beside those with the prefix",
+        ),
+        keyed(draw, "module.a.b", "c", dtype="float64"),
+        keyed(draw, "module.num_batches_tracked", "c", dtype="int64"),
+        keyed(draw, "module.mask", "c", dtype="bool"),
     ]
 
 
@@ -496,14 +587,19 @@ def all_some_or_none(draw: Draw) -> list[Case]:
     "strip_prefix",
     probe=probes.stripped,
     weight=2,
-    rtol=0,
-    atol=0,
+    rule=keys_and_values,
     says="what stands further inside, or a second time, stays",
 )
 def only_the_first(draw: Draw) -> list[Case]:
     return [
         keyed(draw, "module.block.module.weight", "module.fc.bias"),
         keyed(draw, "block.module.weight", "module.fc.bias"),
+        keyed(
+            draw,
+            "module._orig_mod.fc.weight",
+            "_orig_mod.bias",
+            form="another wrapper's prefix, which nobody asked to take off",
+        ),
         keyed(draw, "module.module.fc.weight", "module.module.fc.bias"),
     ]
 
@@ -512,8 +608,7 @@ def only_the_first(draw: Draw) -> list[Case]:
     "strip_prefix",
     probe=probes.stripped,
     weight=2,
-    rtol=0,
-    atol=0,
+    rule=keys_and_values,
     says="names that only look like the prefix stay",
 )
 def false_friends(draw: Draw) -> list[Case]:
@@ -522,6 +617,13 @@ def false_friends(draw: Draw) -> list[Case]:
         keyed(draw, "module.model.fc.weight", "module.layer1.weight"),
         keyed(draw, "module.module_list.0.weight", "modular.weight"),
         keyed(draw, "module.mod.weight", "module.odule.weight"),
+        keyed(
+            draw,
+            "Module.fc.weight",
+            "MODULE.fc.bias",
+            "module.fc.scale",
+            form="a key in capitals, which is another name",
+        ),
     ]
 
 
@@ -529,8 +631,7 @@ def false_friends(draw: Draw) -> list[Case]:
     "strip_prefix",
     probe=probes.stripped,
     weight=2,
-    rtol=0,
-    atol=0,
+    rule=keys_and_values,
     says="other prefixes, such as `_orig_mod.`",
 )
 def other_prefixes(draw: Draw) -> list[Case]:
@@ -557,6 +658,29 @@ def other_prefixes(draw: Draw) -> list[Case]:
             "module.fc.bias",
             prefix="module._orig_mod.",
         ),
+        keyed(
+            draw,
+            "fc.weight",
+            ".bias",
+            prefix="",
+            form="a prefix that is the empty string",
+        ),
+        keyed(
+            draw,
+            "ema_fc.weight",
+            "ema_.bias",
+            "fc.weight",
+            "ema.bias",
+            prefix="ema_",
+            form="a prefix that ends without a dot",
+        ),
+        keyed(
+            draw,
+            "old_scale",
+            "old_",
+            prefix="old_",
+            form="a key that is the prefix and nothing more",
+        ),
     ]
 
 
@@ -564,10 +688,9 @@ def other_prefixes(draw: Draw) -> list[Case]:
     "strip_prefix",
     probe=probes.callers_dict,
     weight=2,
-    rtol=0,
-    atol=0,
+    rule=hands_on_the_tensors,
     also=[leaves_inputs_alone],
-    says="the caller's dict keeps its keys and its metadata",
+    says="a new dict of tensors; the caller's keeps keys and metadata",
 )
 def leaves_the_dict_alone(draw: Draw) -> list[Case]:
     return [
@@ -607,6 +730,9 @@ def versions(draw: Draw, **options: Any) -> Case:
         "without": [],
         "with_extra": [],
         "prefix": "",
+        "cut": "",
+        "form": "",
+        "count": 0,
         "metadata": True,
         "batches_seen": draw.integer(2, 6),
         "target_seen": draw.integer(7, 12),
@@ -618,6 +744,51 @@ def versions(draw: Draw, **options: Any) -> Case:
 
 REFUSED = ("RuntimeError", "KeyError", "ValueError")
 LOADED = ("filled", "left_out", "state", "out")
+
+
+def refuses_what_does_not_fit(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    refused = data.get("refused")
+    if "refused" not in expected.data:
+        if refused is not None:
+            return "You refuse a file in which everything fits."
+        if all(same(data.get(one), expected.data[one]) for one in LOADED):
+            return None
+        return "A file in which everything fits is not loaded as it stands."
+    if refused is None:
+        return f"You accept a file {case['form']}: it must raise."
+    if not set(refused) & set(REFUSED):
+        return (
+            f"You refuse a file {case['form']}, but by another error than "
+            "RuntimeError, KeyError or ValueError."
+        )
+    return None
+
+
+def leaves_the_rest_alone(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("types") != expected.data["types"]:
+        return "What you return is not two lists."
+    for name, sentence in (
+        ("callers_keys", "The caller's state dict has other keys than before."),
+        ("callers_values", "A tensor in the caller's state dict changed."),
+        ("callers_metadata", "The caller's `_metadata` changed."),
+        ("same_parameters", "The model's parameters are other objects now."),
+        (
+            "same_settings",
+            "Your loading changed more of the model than its weights: its mode, "
+            "its gradients or what of it is trainable.",
+        ),
+    ):
+        if data.get(name) is not True:
+            return sentence
+    if not same(data.get("state"), expected.data["state"]):
+        return "The model's state after loading is wrong."
+    return None
 
 
 @check(
@@ -633,6 +804,7 @@ def files_that_fit(draw: Draw) -> list[Case]:
         versions(draw),
         versions(draw, metadata=False),
         versions(draw, source="frozen", target="frozen"),
+        versions(draw, count=2**40 + draw.integer(1, 1000)),
     ]
 
 
@@ -653,6 +825,12 @@ def missing_counters(draw: Draw) -> list[Case]:
         versions(draw, without=["3." + COUNTER], metadata=False),
         versions(draw, without=[COUNTER], momentum=None),
         versions(draw, source="frozen", metadata=False),
+        versions(
+            draw,
+            source="other counters",
+            target="other counters",
+            without=[COUNTER],
+        ),
     ]
 
 
@@ -698,33 +876,60 @@ def counter_without_a_dot(draw: Draw) -> list[Case]:
 
 @check(
     "load_across_versions",
-    probe=probes.loaded_across,
+    probe=probes.refused_or_loaded,
     weight=3,
-    on=LOADED,
-    raises=REFUSED,
+    rule=refuses_what_does_not_fit,
     says="anything else missing, left over or of another shape raises",
 )
 def everything_else_raises(draw: Draw) -> list[Case]:
     return [
         versions(draw),
-        versions(draw, without=["1.running_mean"]),
-        versions(draw, without=["1.running_var", COUNTER], metadata=False),
-        versions(draw, without=["2.bias"]),
-        versions(draw, with_extra=["4.weight"]),
-        versions(draw, with_extra=["1.running_count"]),
-        versions(draw, source="wider"),
-        versions(draw, source="wider", without=[COUNTER]),
-        versions(draw, prefix="module."),
-        versions(draw, prefix="module.", without=[COUNTER]),
+        versions(draw, without=["1.running_mean"], form="without a mean"),
+        versions(
+            draw,
+            without=["1.running_var", COUNTER],
+            metadata=False,
+            form="without a variance",
+        ),
+        versions(draw, without=["2.bias"], form="without a bias"),
+        versions(draw, with_extra=["4.weight"], form="with one more weight"),
+        versions(
+            draw, with_extra=["1.running_count"], form="with one more buffer"
+        ),
+        versions(
+            draw,
+            with_extra=["1.my_" + COUNTER],
+            form="with a key that only ends like a counter",
+        ),
+        versions(
+            draw,
+            with_extra=[COUNTER + ".weight"],
+            form="with a counter's name in the middle of a key",
+        ),
+        versions(draw, source="wider", form="of a wider model"),
+        versions(
+            draw,
+            source="wider",
+            without=[COUNTER],
+            form="of a wider model without counters",
+        ),
+        versions(
+            draw, cut="2.bias", form="with a shape that would be broadcast"
+        ),
+        versions(draw, prefix="module.", form="with a wrong prefix"),
+        versions(
+            draw,
+            prefix="module.",
+            without=[COUNTER],
+            form="with a wrong prefix and without counters",
+        ),
     ]
 
 
 @check(
     "load_across_versions",
     probe=probes.loaded_across,
-    on=("state", "callers_keys", "types", "same_parameters"),
-    rtol=0,
-    atol=0,
+    rule=leaves_the_rest_alone,
     says="two lists come back; parameters stay the same objects, the caller's "
     "state dict stays as it was",
 )
@@ -745,6 +950,8 @@ def epochs(draw: Draw, *metrics: float, **options: Any) -> Case:
         "shifts": [draw.normal(4, 3) for _ in range(max(2, len(metrics)))],
         "mode": "max",
         "metric_type": "float",
+        "precise": False,
+        "twice": False,
         **options,
     }
 
@@ -758,24 +965,45 @@ def some_metrics(draw: Draw, n: int) -> list[float]:
 
 
 NAN = float("nan")
-RESTORED = ("answers", "metric", "restored")
-TWICE = (
-    "restored",
-    "restored_again",
-    "drifted",
-    "same_parameters",
-    "still_trains",
-    "same_mode",
-)
+INF = float("inf")
+
+
+def as_it_must_be(**sentences: str) -> Rule:
+    """Rule: what is recorded under these names equals the reference's, every bit."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        data = seen.data if isinstance(seen.data, dict) else {}
+        for name, sentence in sentences.items():
+            if not same(data.get(name), expected.data[name]):
+                return sentence
+        return None
+
+    return rule
+
+
+def says_and_keeps(which: str) -> Rule:
+    """Rule: what `update` says, `metric`, and the parameters that come back."""
+    return as_it_must_be(
+        answer_types="Your `update` returns something else than True or False.",
+        answers=f"Your `update` answers wrongly {which}.",
+        metric=f"`metric` is not the best metric, as a float, {which}.",
+        restored_parameters=f"`restore` brings back other weights {which}.",
+    )
+
+
+IN_GENERAL = "where metrics rise and fall"
 
 
 @check(
     "best_weights",
     probe=probes.kept_best,
     weight=3,
-    on=("restored",),
-    rtol=0,
-    atol=0,
+    rule=as_it_must_be(
+        restored_parameters="`restore` does not bring back the weights of the "
+        "best epoch, bit for bit.",
+        restored="`restore` does not bring back the buffers of the best epoch, "
+        "bit for bit.",
+    ),
     says="the weights and buffers of the best epoch come back, bit for bit",
 )
 def best_epoch_comes_back(draw: Draw) -> list[Case]:
@@ -783,6 +1011,7 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
         epochs(draw, *some_metrics(draw, 5)),
         epochs(draw, *some_metrics(draw, 4)),
         epochs(draw, *some_metrics(draw, 6), mode=None),
+        epochs(draw, *some_metrics(draw, 4), precise=True),
     ]
 
 
@@ -790,24 +1019,47 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
     "best_weights",
     probe=probes.kept_best,
     weight=2,
-    on=TWICE,
-    rtol=0,
-    atol=0,
+    rule=as_it_must_be(
+        restored_parameters="The first `restore` does not bring back the best "
+        "weights.",
+        drifted="After `restore` the model cannot be trained on as before.",
+        restored_again="The second `restore`, after training on, does not bring "
+        "back the best weights.",
+        same_parameters="After `restore` the model's parameters are other "
+        "objects; the optimizer still holds the old ones.",
+        still_trains="After `restore` not all parameters are trainable.",
+        same_mode="After `restore` the model is in another mode.",
+    ),
     says="restored into the same parameters, and once more after training on",
 )
 def restored_twice(draw: Draw) -> list[Case]:
     return [
+        epochs(draw, *some_metrics(draw, 4), twice=True),
+        epochs(draw, *some_metrics(draw, 5), mode="min", twice=True),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.several_kept,
+    rule=as_it_must_be(
+        restored="Where several objects keep weights at once, one gets what "
+        "another kept.",
+        metrics="Where several objects keep weights at once, `metric` is wrong.",
+    ),
+    says="several objects at once, for one model and for two",
+)
+def several_at_once(draw: Draw) -> list[Case]:
+    return [
         epochs(draw, *some_metrics(draw, 4)),
-        epochs(draw, *some_metrics(draw, 5), mode="min"),
+        epochs(draw, *some_metrics(draw, 5)),
     ]
 
 
 @check(
     "best_weights",
     probe=probes.kept_best,
-    on=(*RESTORED, "answer_types"),
-    rtol=0,
-    atol=0,
+    rule=says_and_keeps(IN_GENERAL),
     says="what is the best, by `update`'s answers: largest or smallest, of any sign",
 )
 def which_is_best(draw: Draw) -> list[Case]:
@@ -820,6 +1072,24 @@ def which_is_best(draw: Draw) -> list[Case]:
         epochs(draw, *(7 - metric for metric in low), mode="min"),
         epochs(draw, *falling),
         epochs(draw, *(-metric for metric in falling), mode="min"),
+        # almost equal, and better by the last bits of a float
+        epochs(draw, *(0.5 + step * 2.0**-44 for step in range(3))),
+    ]
+
+
+@check(
+    "best_weights",
+    probe=probes.kept_best,
+    rule=says_and_keeps("where a metric is infinite"),
+    says="infinity is a metric like others, the first or a later one",
+)
+def infinite_metrics(draw: Draw) -> list[Case]:
+    some = some_metrics(draw, 4)
+    return [
+        epochs(draw, -INF, -INF),
+        epochs(draw, INF, *some, mode="min"),
+        epochs(draw, *some, INF, INF, some[0]),
+        epochs(draw, *some, -INF, -INF, mode="min"),
     ]
 
 
@@ -827,9 +1097,7 @@ def which_is_best(draw: Draw) -> list[Case]:
     "best_weights",
     probe=probes.kept_best,
     weight=2,
-    on=RESTORED,
-    rtol=0,
-    atol=0,
+    rule=says_and_keeps("where a metric is NaN"),
     says="NaN is never the best: not first, not last, not in between",
 )
 def nan_is_never_best(draw: Draw) -> list[Case]:
@@ -846,9 +1114,7 @@ def nan_is_never_best(draw: Draw) -> list[Case]:
 @check(
     "best_weights",
     probe=probes.kept_best,
-    on=RESTORED,
-    rtol=0,
-    atol=0,
+    rule=says_and_keeps("where two metrics are equal"),
     says="of two equal metrics the earlier stays the best",
 )
 def earlier_of_equals(draw: Draw) -> list[Case]:
@@ -863,9 +1129,7 @@ def earlier_of_equals(draw: Draw) -> list[Case]:
 @check(
     "best_weights",
     probe=probes.kept_best,
-    on=RESTORED,
-    rtol=0,
-    atol=0,
+    rule=says_and_keeps("where the metric is a tensor that is filled anew"),
     says="a metric that is a tensor, filled anew each epoch",
 )
 def metric_in_a_tensor(draw: Draw) -> list[Case]:

@@ -398,13 +398,19 @@ class Net(nn.Module):
         self.hidden = nn.Linear(3, width)
         self.dropout = nn.Dropout(0.4)
         self.head = nn.Linear(width, 1)
+        # Buffers, of which one does not fit into float32.
+        self.register_buffer("center", torch.zeros(3))
+        self.register_buffer("samples_seen", torch.tensor(2**40 + 1))
 
     def forward(self, x):
-        return self.head(self.dropout(self.hidden(x)))
+        return self.head(self.dropout(self.hidden(x - self.center)))
 
     @torch.no_grad()
     def loss_and_gradients(self, x, y):
         """Mean squared error, and its gradients in the order of the parameters."""
+        self.samples_seen += len(x)
+        self.center.lerp_(x.mean(0), 0.1)
+        x = x - self.center
         hidden = self.hidden(x)
         kept = self.dropout(torch.ones_like(hidden))
         features = hidden * kept
@@ -443,6 +449,7 @@ class Job:
 
     Attributes:
         dies_after: steps after which this process is killed, inside the next.
+        interrupted: dies by an exception, as at Ctrl-C, and not by a signal.
         finished: batches that must not come again in this epoch.
         log: what each step of this process saw and drew.
     """
@@ -453,6 +460,7 @@ class Job:
         self.num_samples = len(case["x"])
         self.batch_size = case["batch_size"]
         self.dies_after = None
+        self.interrupted = False
         self.finished = []
         self.log = {"rates": [], "scales": [], "draws": [], "batches": []}
         self.scaler = None
@@ -484,7 +492,7 @@ class Job:
         if batch in self.finished:
             raise RuntimeError("this batch was finished before the restart")
         noise = 0.1 * np.random.standard_normal()
-        sign = random.choice((-1.0, 1.0))
+        sign = random.choice((-1.0, 1.0)) * (1 + 0.1 * random.gauss(0, 1))
         model.train()
         loss, gradients = model.loss_and_gradients(
             self.case["x"][indices] * sign + noise, self.case["y"][indices]
@@ -502,13 +510,19 @@ class Job:
         else:
             scheduler.step()
         if len(self.log["batches"]) == self.dies_after:
+            if self.interrupted:
+                raise Interrupted
             os.kill(os.getpid(), signal.SIGKILL)
         self.log["rates"].append(rates)
         self.log["scales"].append(scaler.get_scale())
         self.log["draws"].append([noise, sign, torch.rand(()).item()])
         self.log["batches"].append(batch)
         self.scaler = scaler
-        return loss.item()
+        return loss.item() / 3  # a float that float32 does not hold
+
+
+class Interrupted(BaseException):
+    """Ends a step in the middle, as Ctrl-C does."""
 
 
 def seed_all(seed):
@@ -534,6 +548,10 @@ def never_stopped(case):
 
 def report(job, model, losses):
     return {
+        "kinds": [
+            type(losses).__name__,
+            sorted({type(loss).__name__ for loss in losses}),
+        ],
         "losses": [float(loss) for loss in losses],
         "weights": {
             name: value.detach().clone()
@@ -568,20 +586,28 @@ def resumed(train, case):
         job = Job(case)
         if dies_at is not None:
             job.dies_after = dies_at - begins_at
+            job.interrupted = bool(case.get("interrupted"))
         if case.get("finished_raise"):
             epoch_start = begins_at - begins_at % job.steps_per_epoch
             job.finished = unbroken_job.log["batches"][epoch_start:begins_at]
         seed_all(seed)
-        model, losses = train(job, path)
+        try:
+            model, losses = train(job, path)
+        except Interrupted:
+            return None
         return report(job, model, losses)
 
     begins_at, survived = 0, 0
     for number, stop in enumerate(case["stops"]):
         seed = case["seed"] + 1000 * number
-        how, _ = in_child(lambda: start(path, seed, begins_at, stop))  # noqa: B023
+        how, ended = in_child(
+            lambda: start(path, seed, begins_at, stop)  # noqa: B023
+        )
         if how == "raised":
             start(path, seed, begins_at, None)
-        survived += how == "returned" and stop < unbroken["steps"]
+        survived += (how, ended is None) == ("returned", False) and (
+            stop < unbroken["steps"]
+        )
         begins_at = stop
         if not case.get("stays"):
             path = moved(path, folder / str(number + 1))
@@ -632,7 +658,10 @@ def perturb(path, factor):
 
 
 def a_state_dict(case):
-    state_dict = OrderedDict(case["state_dict"])
+    state_dict = OrderedDict(
+        (key, value.to(getattr(torch, case["dtype"])))
+        for key, value in case["state_dict"].items()
+    )
     state_dict._metadata = OrderedDict(
         ("".join(key.rpartition(".")[:1]), {"version": 2})
         for key in case["state_dict"]
@@ -660,8 +689,9 @@ def callers_dict(strip_prefix, case):
     made = strip_prefix(given, case["prefix"])
     return {
         "same_keys": list(given) == list(before),
-        "same_metadata": given._metadata == before._metadata,
+        "same_metadata": getattr(given, "_metadata", None) == before._metadata,
         "new": made is not given,
+        "types": sorted({type(value).__name__ for value in made.values()}),
         "keys": {str(key) for key in made},
         "given_after": dict(given),
     }
@@ -735,7 +765,30 @@ class FrozenBatchNorm(nn.Module):
         return (x - self.running_mean) * scale + self.bias
 
 
+class Counted(nn.Module):
+    """A module of nobody's library with a counter of its own."""
+
+    def __init__(self, features):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(features))
+        self.register_buffer("running_sum", torch.zeros(features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            self.num_batches_tracked += 1
+            self.running_sum += x.detach().sum(0)
+        return x * self.scale
+
+
 def a_net(kind, momentum=0.1):
+    if kind == "other counters":
+        return nn.Sequential(
+            nn.Linear(3, 4),
+            Counted(4),
+            nn.SyncBatchNorm(4, momentum=momentum).eval(),
+            nn.Linear(4, 2),
+        )
     if kind == "norm alone":
         return nn.BatchNorm1d(3, momentum=momentum)
     if kind == "frozen":
@@ -768,16 +821,20 @@ def a_file(case):
         for parameter in source.parameters():
             parameter.copy_(parameter + case["shift"])
         for _ in range(case["batches_seen"]):
-            source.train()(case["x"])
+            trained(source)(case["x"])
         for name, buffer in source.named_buffers():
             if "running" in name:
                 buffer += case["shift"].abs()
+            else:
+                buffer += case["count"]
     state_dict = copy.deepcopy(source.state_dict())
     for key in list(state_dict):
         if any(key.endswith(one) for one in case["without"]):
             del state_dict[key]
     for key in case["with_extra"]:
         state_dict[key] = torch.tensor(3)
+    if case["cut"]:
+        state_dict[case["cut"]] = state_dict[case["cut"]][:1]
     if case["prefix"]:
         state_dict = OrderedDict(
             (case["prefix"] + key, value) for key, value in state_dict.items()
@@ -793,17 +850,25 @@ def loaded_across(load_across_versions, case):
     target = a_net(case["target"], case["momentum"])
     with torch.no_grad():
         for _ in range(case["target_seen"]):
-            target.train()(2 * case["x"])
-    names = list(state_dict)
+            trained(target)(2 * case["x"])
+    # As in fine-tuning: a part is frozen, one is in eval mode, one has gradients.
+    modules = list(target.modules())
+    last = modules[-1].eval()
+    modules[len(modules) // 2].requires_grad_(False)
+    for parameter in last.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    before = copy.deepcopy(state_dict)
+    settings = settings_of(target)
     parameters = [id(one) for one in target.parameters()]
     filled, left_out = load_across_versions(target, state_dict)
+    same_settings = settings == settings_of(target)
     state = {
         name: value.detach().clone()
         for name, value in target.state_dict().items()
     }
     with torch.no_grad():
         out = target.eval()(case["x"])
-        target.train()(case["x"])
+        trained(target)(case["x"])
     return {
         "filled": sorted(filled),
         "left_out": sorted(left_out),
@@ -815,9 +880,46 @@ def loaded_across(load_across_versions, case):
             name: value.detach().clone()
             for name, value in target.state_dict().items()
         },
-        "callers_keys": list(state_dict) == names,
+        "callers_keys": list(state_dict) == list(before),
+        "callers_values": all(
+            torch.equal(state_dict.get(key, torch.empty(0)), value)
+            for key, value in before.items()
+        ),
+        "callers_metadata": getattr(state_dict, "_metadata", None)
+        == getattr(before, "_metadata", None),
         "same_parameters": parameters == [id(p) for p in target.parameters()],
+        "same_settings": same_settings,
     }
+
+
+def trained(model):
+    """In training mode, but for what needs a GPU there."""
+    model.train()
+    for module in model.modules():
+        if isinstance(module, nn.SyncBatchNorm):
+            module.eval()
+    return model
+
+
+def settings_of(model):
+    return (
+        [module.training for module in model.modules()],
+        [parameter.requires_grad for parameter in model.parameters()],
+        [
+            None if parameter.grad is None else parameter.grad.tolist()
+            for parameter in model.parameters()
+        ],
+    )
+
+
+def refused_or_loaded(load_across_versions, case):
+    """The same, and by which errors the file is refused if it is."""
+    try:
+        return loaded_across(load_across_versions, case)
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return {"refused": [one.__name__ for one in type(error).__mro__]}
 
 
 # best_weights
@@ -828,7 +930,15 @@ def an_epoch(model, shift):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(shift.mean()).mul_(1.01)
-        model.train()(shift)
+        model.train()(shift.to(parameter.dtype))
+
+
+def a_watched_model(case):
+    """Linear and BatchNorm; after very many batches, and in float64, if asked."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    if case["precise"]:
+        model.double()[1].num_batches_tracked.fill_(2**40 + 1)
+    return model
 
 
 def state_of(model):
@@ -840,7 +950,7 @@ def state_of(model):
 
 def kept_best(BestWeights, case):
     """Trains, keeps the best, trains on, restores."""
-    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    model = a_watched_model(case)
     before = [id(one) for one in model.parameters()]
     keeper = keeper_of(BestWeights, model, case)
     answers, shown = [], torch.zeros(())
@@ -861,12 +971,16 @@ def kept_best(BestWeights, case):
     for shift in case["shifts"]:
         an_epoch(model, shift)
     drifted = state_of(model)
-    keeper.restore()
+    if case["twice"]:
+        keeper.restore()
     return {
         "answers": [bool(answer) for answer in answers],
         "answer_types": sorted({type(answer).__name__ for answer in answers}),
         "metric": keeper.metric,
         "restored": restored,
+        "restored_parameters": {
+            name: restored[name] for name, _ in model.named_parameters()
+        },
         "drifted": drifted,
         "restored_again": state_of(model),
         "same_parameters": before == [id(one) for one in model.parameters()],
@@ -881,9 +995,38 @@ def keeper_of(BestWeights, model, case):
     return BestWeights(model, mode=case["mode"])
 
 
+def several_kept(BestWeights, case):
+    """Three objects at once: the largest and the smallest metric of one model,
+    and the largest of another, which hears of the metrics in reverse."""
+    model, other = a_watched_model(case), a_watched_model(case)
+    largest = BestWeights(model, mode="max")
+    smallest = BestWeights(model, mode="min")
+    others = BestWeights(other, mode="max")
+    for metric, reverse, shift in zip(
+        case["metrics"], case["metrics"][::-1], case["shifts"], strict=True
+    ):
+        an_epoch(model, shift)
+        an_epoch(other, shift + 1)
+        largest.update(metric)
+        smallest.update(metric)
+        others.update(reverse)
+    restored = {}
+    for name, keeper, of in (
+        ("largest", largest, model),
+        ("smallest", smallest, model),
+        ("others", others, other),
+    ):
+        keeper.restore()
+        restored[name] = of[0].weight.detach().clone()
+    return {
+        "restored": restored,
+        "metrics": [largest.metric, smallest.metric, others.metric],
+    }
+
+
 def nothing_kept(BestWeights, case):
     """Restores where there may be nothing to restore."""
-    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    model = a_watched_model(case)
     keeper = keeper_of(BestWeights, model, case)
     for metric in case["metrics"]:
         an_epoch(model, case["shifts"][0])

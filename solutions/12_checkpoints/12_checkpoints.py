@@ -1327,13 +1327,15 @@ with visible_check("train"), tempfile.TemporaryDirectory() as place:
 
 # %% [markdown] task="strip_prefix" title="A prefix, and what only looks like it" minutes=10 builds_on="section 5"
 r"""
-Write `strip_prefix(state_dict, prefix="module.")`. It returns a new dict with the same values.
-A key that begins with `prefix` loses it, once. Every other key stays as it is.
+Write `strip_prefix(state_dict, prefix="module.")`. It returns a new dict with the same values:
+the tensors themselves or copies, of the same dtype. A key that begins with `prefix` loses it, once. Every other key stays as it is.
 
-- `prefix` may be any string: `"module."`, `"_orig_mod."`, `"model."`.
+- `prefix` may be any string: `"module."`, `"_orig_mod."`, `"ema_"` without a dot, the empty one.
+  Only this prefix goes, and capitals count.
 - What stands further inside stays: `module.block.module.weight` becomes `block.module.weight`.
 - A state dict may have keys of both kinds, keys of one kind, or none.
-- The caller's dict stays as it was: its keys and, if it has one, its `_metadata`.
+- The caller's dict stays as it was: its keys and, if it has one, its `_metadata`. The new dict
+  needs no `_metadata`.
 
 <details><summary>Hint 1: strings</summary>
 
@@ -1376,9 +1378,10 @@ r"""
 Files from before PyTorch 0.4.1, and models that keep their BatchNorm frozen, have no
 `num_batches_tracked`. Everything else in a state dict must fit.
 
-Write `load_across_versions(model, state_dict)`. It loads the state dict into the model, whose
-parameters stay the same objects, and lets only counters be missing or left over. A counter is a key whose last part is
-`num_batches_tracked`: `bn.num_batches_tracked`, or `num_batches_tracked` alone.
+Write `load_across_versions(model, state_dict)`. It loads the state dict into the model and lets
+only counters be missing or left over. A counter is a key whose last part, between the dots, is
+`num_batches_tracked`: `bn.num_batches_tracked`, or `num_batches_tracked` alone. It may belong to
+any module.
 
 - A counter that the model has and the file has not becomes **0**, whatever the model's was before:
   an int64 tensor without dimensions. This holds with and without the file's `_metadata`.
@@ -1386,8 +1389,10 @@ parameters stay the same objects, and lets only counters be missing or left over
 - Counters that both have are loaded.
 - Anything else that is missing, left over or of another shape raises a `RuntimeError`, a
   `KeyError` or a `ValueError`: a wrong prefix does, and a missing `running_mean`.
-- It returns two lists of names: the counters that were filled in, and those that were left out.
-- The caller's state dict stays as it was.
+- It returns two lists of names, in any order: the counters that were filled in, and those that
+  were left out.
+- The caller's state dict stays as it was, its `_metadata` too. The model's parameters stay the
+  same objects, and so do its mode, its gradients and what of it is trainable.
 
 <details><summary>Hint 1: compare keys first</summary>
 
@@ -1460,13 +1465,14 @@ metric, while the model trains on.
   smallest.
 - `update(metric)` is called after each epoch, with the metric of the model as it is now: a float,
   or a tensor without dimensions that the caller may fill anew later. It returns `True` if this is
-  the best so far, else `False`. The first metric is the best so far, whatever its size. Of two
-  equal ones the earlier stays the best.
+  the best so far, else `False`. The first metric is the best so far, whatever its size, infinity
+  too. Of two equal ones the earlier stays the best; by how little one is better does not matter.
 - NaN is never the best: not first, not last, and not for those that come after it.
 - `metric` is the best metric so far as a Python float, `None` before there is one.
 - `restore()` loads the best weights, buffers included, back into the same model. Its parameters
   stay the same objects, so that the optimizer still knows them. The model may be trained on and
   restored again. If nothing has been kept, `restore` raises a `RuntimeError`.
+- Several objects may be in use at once, for one model or for many.
 
 <details><summary>Hint 1: a snapshot</summary>
 
@@ -1505,7 +1511,7 @@ class BestWeights:
         if math.isnan(value):
             return False
         known = self.metric
-        if known is not None and self.sign * (value - known) <= 0:
+        if known is not None and self.sign * value <= self.sign * known:
             return False
         self.metric = value
         self.weights = copy.deepcopy(self.model.state_dict())
