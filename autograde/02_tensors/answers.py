@@ -451,6 +451,54 @@ def squeezed_first(image):
     return x.squeeze()[None].float() / 255
 
 
+@accepted("image_to_batch")
+def channels_last_in_memory(image):
+    if image is None or image.dtype.name != "uint8":
+        raise ValueError("no image of bytes")
+    if image.shape[2:] not in ((), (3,)) or len(image.shape) < 2:
+        raise ValueError(f"no image has the shape {image.shape}")
+    image = np.atleast_3d(image).astype("float32")[None, ..., ::-1] / 255
+    batch = torch.from_numpy(image.transpose(0, 3, 1, 2).copy("C"))
+    return batch.to(memory_format=torch.channels_last)
+
+
+@wrong(
+    "image_to_batch",
+    breaks=hidden_tests.red_first,
+    tells="You take an array whose last stride is negative for red, green, blue already, and leave "
+    "its channels. A stride says how the numbers lie in memory, not what they mean: the first "
+    "channel is blue in every array.",
+)
+def guesses_by_the_stride(image):
+    if image is None or image.dtype != np.uint8:
+        raise ValueError("no image of bytes")
+    if image.ndim == 2:
+        image = image[..., None]
+    elif image.ndim != 3 or image.shape[2] != 3:
+        raise ValueError("no image")
+    if image.strides[-1] > 0:
+        image = image[..., ::-1]
+    return torch.tensor(image.copy()).permute(2, 0, 1)[None].float() / 255
+
+
+@wrong(
+    "image_to_batch",
+    breaks=hidden_tests.batch_of_its_own,
+    tells="You keep the batches that you have made and hand out the same tensor for the same image. "
+    "What one caller writes to it the next one reads. Return a new tensor, or a clone.",
+)
+def from_a_cache(image, _made={}):  # noqa: B006
+    if image is None or image.dtype != np.uint8:
+        raise ValueError("no image of bytes")
+    key = image.shape, image.tobytes()
+    if image.ndim == 2:
+        image = image[..., None]
+    elif image.ndim != 3 or image.shape[2] != 3:
+        raise ValueError("no image")
+    x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)[None]
+    return _made.setdefault(key, x.float() / 255)
+
+
 # axes_of_one
 
 
@@ -889,6 +937,103 @@ def value_error_for_the_range():
         out = x.squeeze(tuple(dims))
         if out.dim() != x.dim() - len(dims):
             raise ValueError("an axis is not of size 1")
+        return out
+
+
+@accepted("axes_of_one", body=True)
+def by_strides_alone():
+    def _in(dims, ndim):
+        places = []
+        for dim in dims:
+            places.append(range(ndim)[dim])  # IndexError out of range
+        if len(places) != len(set(places)):
+            raise ValueError("the same axis twice")
+        return places
+
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        places, old = _in(dims, ndim), iter(zip(x.shape, x.stride()))
+        new = [(1, 1) if i in places else next(old) for i in range(ndim)]
+        return x.as_strided([size for size, _ in new], [s for _, s in new])
+
+    def drop_axes(x, dims):
+        places = _in(dims, x.dim())
+        if {x.shape[i] for i in places} - {1}:
+            raise ValueError("an axis is not of size 1")
+        kept = [i for i in range(x.dim()) if i not in places]
+        return (
+            x.permute(*kept, *places).flatten(len(kept)).select(-1, 0)
+            if places
+            else x[...]
+        )
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.gradients_through_axes,
+    body=True,
+    tells="You return a view of `x.detach()` or `x.data`: it shares the numbers, and no gradient "
+    "passes. Take the view of x itself.",
+)
+def views_of_the_data():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        x.new_empty([1] * ndim).squeeze(dims)
+        x = x.detach()
+        for place in sorted(dim % ndim for dim in dims):
+            x = x.unsqueeze(place)
+        return x
+
+    def drop_axes(x, dims):
+        out = x.detach().squeeze(tuple(dims))
+        if out.dim() != x.dim() - len(dims):
+            raise ValueError("an axis is not of size 1")
+        return out
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.only_the_named_axes,
+    body=True,
+    tells="For an empty tuple your drop_axes drops every axis of size 1. `()` names no axis: "
+    "nothing is dropped.",
+)
+def none_means_all():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        x.new_empty([1] * ndim).squeeze(dims)
+        for place in sorted(dim % ndim for dim in dims):
+            x = x.unsqueeze(place)
+        return x
+
+    def drop_axes(x, dims):
+        if not dims:
+            return x.squeeze()
+        out = x.squeeze(tuple(dims))
+        if out.dim() != x.dim() - len(dims):
+            raise ValueError("an axis is not of size 1")
+        return out
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.larger_axes_raise,
+    body=True,
+    tells="Your drop_axes raises a ValueError only where it can drop none of the axes. Each axis that "
+    "is named must be of size 1: look at all of them.",
+)
+def any_instead_of_all():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        x.new_empty([1] * ndim).squeeze(dims)
+        for place in sorted(dim % ndim for dim in dims):
+            x = x.unsqueeze(place)
+        return x
+
+    def drop_axes(x, dims):
+        out = x.squeeze(tuple(dims))
+        if dims and out.dim() == x.dim():
+            raise ValueError("no axis is of size 1")
         return out
 
 
@@ -1507,6 +1652,109 @@ def in_place_where_wide():
         return wide.round_().clamp_(info.min, info.max).to(dtype)
 
 
+@accepted("casts", body=True)
+def by_remainders():
+    class default_dtype(contextlib.AbstractContextManager):
+        def __init__(self, dtype):
+            if dtype not in (
+                torch.float16,
+                torch.bfloat16,
+                torch.float32,
+                torch.float64,
+            ):
+                raise TypeError("no floating-point dtype")
+            self.dtype, self.stack = dtype, []
+
+        def __enter__(self):
+            self.stack.append(torch.get_default_dtype())
+            torch.set_default_dtype(self.dtype)
+
+        def __exit__(self, *_):
+            torch.set_default_dtype(self.stack.pop())
+
+    def to_integers(x, dtype):
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if not x.is_floating_point():
+            x = x.long()
+            x = torch.minimum(x, torch.tensor(high))
+            return torch.maximum(x, torch.tensor(low)).to(dtype)
+        x = torch.nan_to_num(x.double(), 0.0).clamp(low, high)
+        down = x.floor()
+        up = (x - down > 0.5) | ((x - down == 0.5) & (down % 2 == 1))
+        return (down.long() + up).clamp(low, high).to(dtype)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.exact_integers,
+    body=True,
+    tells="You cast integers without a look at the range: only your floats are clamped. 300 becomes "
+    "44 in uint8. Clamp both.",
+)
+def integers_not_clamped():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        if not x.is_floating_point():
+            return x.clone().to(dtype)
+        info = torch.iinfo(dtype)
+        wide = x.double().round().nan_to_num(nan=0.0)
+        return wide.clamp(info.min, info.max).to(dtype)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.exact_integers,
+    body=True,
+    tells="You send integers through float64 and clamp to one more than the range holds, or you lose "
+    "what lies beyond 2**53. Integers go by way of int64, without any float.",
+)
+def one_too_many():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        info = torch.iinfo(dtype)
+        if x.is_floating_point():
+            wide = x.double().round().nan_to_num(nan=0.0)
+            return wide.clamp(info.min, info.max).to(dtype)
+        return x.double().clamp(info.min, info.max + 1).long().to(dtype)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.default_within_the_block,
+    body=True,
+    tells="Your default_dtype changes nothing within the block: `torch.get_default_dtype` reads the "
+    "default, `torch.set_default_dtype` sets it.",
+)
+def never_set():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        if not dtype.is_floating_point:
+            raise TypeError("no floating-point dtype")
+        yield torch.get_default_dtype()
+
+    def to_integers(x, dtype):
+        info = torch.iinfo(dtype)
+        wide = x.double() if x.is_floating_point() else x.long()
+        wide = wide.round().nan_to_num(nan=0.0)
+        return wide.clamp(info.min, info.max).to(dtype)
+
+
 # bridge
 
 
@@ -1749,8 +1997,9 @@ def float8_unhandled():
     "bridge",
     breaks=hidden_tests.arrays_from_elsewhere,
     body=True,
-    tells="NumPy reads the memory of the CPU only, and you do not move the tensor there. Call "
-    "`cpu()`, which costs nothing where the tensor is there already.",
+    tells="NumPy reads the memory of the CPU only, and you do not move the tensor there, or only one "
+    "that `is_cuda`; there are other devices. Call `cpu()` always: it costs nothing where the "
+    "tensor is there already.",
 )
 def without_cpu():
     def to_numpy(t, copy=False):
@@ -2049,6 +2298,106 @@ def tensors_always_copied():
         if not copy and min(a.strides, default=0) < 0:
             raise ValueError("a negative stride")
         return torch.from_numpy(np.array(a))
+
+
+@accepted("bridge", body=True)
+def by_asarray_and_storage():
+    def to_numpy(t, copy=False):
+        t = t.detach()
+        if t.device != torch.device("cpu"):
+            t = t.cpu()
+        if t.is_floating_point() and t.element_size() < 4:
+            t = t if t.dtype is torch.float16 else t.float()
+        array = torch.resolve_neg(torch.resolve_conj(t)).numpy()
+        return np.copy(array) if copy else array
+
+    def to_tensor(a, copy=True):
+        if not copy and not (a.flags.writeable and min((0, *a.strides)) == 0):
+            raise ValueError("cannot be shared")
+        return torch.as_tensor(a.copy() if copy else a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.tensors_that_share,
+    body=True,
+    tells="You share arrays with dimensions only: `torch.asarray` takes an array without dimensions "
+    "for a number, and copies it. `torch.from_numpy` shares it too.",
+)
+def by_asarray():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        return np.array(array) if copy else array
+
+    def to_tensor(a, copy=True):
+        if not copy and not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.asarray(np.array(a) if copy else a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.tensors_of_any_array,
+    body=True,
+    tells="You unlock a read-only array by setting `a.flags.writeable = True` on the caller's own array. "
+    "It stays unlocked after your function. A copy is free to be written to: `np.array(a)`.",
+)
+def unlocks_the_array():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        return np.array(array) if copy else array
+
+    def to_tensor(a, copy=True):
+        if not copy and not a.flags.writeable:
+            raise ValueError("read-only")
+        if copy:
+            a.flags.writeable = True
+            return torch.from_numpy(np.array(a))
+        return torch.from_numpy(a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.arrays_from_elsewhere,
+    body=True,
+    tells="NumPy reads the memory of the CPU only, and you do not move the tensor there, or only one "
+    "that `is_cuda`; there are other devices. Call `cpu()` always: it costs nothing where the "
+    "tensor is there already.",
+)
+def cpu_if_cuda():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        t = (t.float() if t.dtype in low else t).detach()
+        t = t.cpu() if t.is_cuda else t
+        array = t.resolve_conj().resolve_neg().numpy()
+        return np.array(array) if copy else array
+
+    def to_tensor(a, copy=True):
+        if not copy and not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.from_numpy(np.array(a) if copy else a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.memory_of_awkward_tensors,
+    body=True,
+    tells="You copy tensors that require a gradient, although copy=False. `detach()` copies nothing: "
+    "their memory can be shared like any other's.",
+)
+def gradients_are_copied():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        copy = copy or t.requires_grad
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        return np.array(array) if copy else array
+
+    def to_tensor(a, copy=True):
+        if not copy and not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.from_numpy(np.array(a) if copy else a)
 
 
 # named_axes
@@ -2511,3 +2860,101 @@ def detached():
             raise ValueError("over")
         dims = [axes.index(one) for one in over]
         return x.detach().sum(dims) if dims else x.detach()
+
+
+@accepted("named_axes", body=True)
+def by_ellipsis():
+    def reorder(x, axes, target):
+        if [len(axes), len(set(axes))] != 2 * [x.ndim]:
+            raise ValueError("axes")
+        if len(target) != x.ndim or set(target) != set(axes):
+            raise ValueError("target")
+        for letter in target:  # each in its turn to the end
+            x = x.moveaxis(axes.index(letter), -1)
+            axes = axes.replace(letter, "") + letter
+        return x
+
+    def sum_over(x, axes, over):
+        if [len(axes), len(set(axes))] != 2 * [x.ndim]:
+            raise ValueError("axes")
+        if set(over) - set(axes) or len(over) != len(set(over)):
+            raise ValueError("over")
+        for place in range(x.ndim - 1, -1, -1):
+            if axes[place] in over:
+                x = sum(x.unbind(place))
+        return x
+
+
+@wrong(
+    "named_axes",
+    breaks=[hidden_tests.axes_in_the_order, hidden_tests.any_letters],
+    body=True,
+    tells="You swap two axes with one `transpose`. NHWC to NCHW moves three: swapped, height and "
+    "width have changed places. Use `permute`.",
+)
+def one_swap():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        for place, letter in enumerate(target):
+            if axes[place] != letter:
+                return x.transpose(place, axes.index(letter))
+        return x
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims) if dims else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.sums_over_names,
+    body=True,
+    tells="Your sum_over sums over the letters that are NOT in `over`. It is the named ones that "
+    "go.",
+)
+def sums_over_the_others():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [i for i, one in enumerate(axes) if one not in over]
+        return x.sum(dims) if dims and over else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.sums_over_names,
+    body=True,
+    tells="Your sum_over returns float32 whatever x is. A sum in float64 has the digits it has for a "
+    "reason: keep the dtype.",
+)
+def sums_in_float32():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.float().sum(dims) if dims else x

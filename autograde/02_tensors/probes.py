@@ -33,10 +33,11 @@ def image_twice(image_to_batch, case):
     first[...] = 255 - first
     by_the_array = torch.equal(one, as_made)
     first[...] = kept[0]
-    if isinstance(two, torch.Tensor):
-        one.sub_(2)
-        two.sub_(2)
+    one.sub_(2)
+    two.sub_(2)
+    again = image_to_batch(first)
     return {
+        "the same again": torch.equal(again, as_made),
         "batch": as_made,
         "changed by a later call": not by_a_call,
         "changed with the array": not by_the_array,
@@ -91,6 +92,19 @@ def views_of_axes(add_axes, drop_axes, case):
         found[f"written through ({name})"] = bool((x == case["value"]).all())
         x.copy_(numbers)
         found[name] = out
+    return found
+
+
+def gradients_of_axes(add_axes, drop_axes, case):
+    """Gradients of weighted sums of both results."""
+    found = {}
+    for name, function in (("add_axes", add_axes), ("drop_axes", drop_axes)):
+        x = case["x"].clone().requires_grad_()
+        out = function(x, case["dims" if name == "add_axes" else "ones"])
+        found[name] = None
+        if isinstance(out, torch.Tensor) and out.requires_grad:
+            loss = (out.flatten() * case["weights"]).sum()
+            (found[name],) = torch.autograd.grad(loss, x)
     return found
 
 
@@ -223,14 +237,14 @@ def array_from_elsewhere(to_numpy, case):
 def tensor_of_array(to_tensor, case):
     """The tensor, whether a write to it shows in the array and the reverse."""
     given = _numpy_of(case)
-    kept = given.copy()
+    kept, before = given.copy(), _state(given)
 
     def make():
         out = to_tensor(given, **case.get("options", {}))
         if not isinstance(out, torch.Tensor):
             return {"tensor": out}
         found = {"tensor": out.clone(), "form": str(out.layout)}
-        found["as it was"] = given.tobytes() == kept.tobytes()
+        found["as it was"] = _state(given) == before
         if given.flags.writeable:
             given[...] = _other(given)
             found["follows the array"] = not torch.equal(out, found["tensor"])
@@ -266,6 +280,11 @@ def _tensor_of(case):
     if form == "every second":
         return numbers[..., ::2]
     return numbers
+
+
+def _state(array):
+    form = array.shape, array.strides, array.flags.writeable
+    return form, array.dtype, array.tobytes()
 
 
 def _numpy_of(case):
