@@ -550,6 +550,155 @@ def refusing_one_place(x, weight, bias, eps=1e-5):
     return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
 
 
+@accepted("batch_norm")
+def by_a_gradient_of_its_own(x, weight, bias, eps=1e-5):
+    class Normalize(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, rows, eps):
+            centred = rows - rows.mean(1, keepdim=True)
+            scale = (centred.square().mean(1, keepdim=True) + eps).rsqrt()
+            ctx.save_for_backward(centred * scale, scale)
+            return centred * scale
+
+        @staticmethod
+        def backward(ctx, upstream):
+            out, scale = ctx.saved_tensors
+            along = (upstream * out).mean(1, keepdim=True) * out
+            mean = upstream.mean(1, keepdim=True)
+            return scale * (upstream - mean - along), None
+
+    rows = x.transpose(0, 1).flatten(1)
+    if rows.shape[1] == 1:
+        raise ValueError("one value per channel")
+    out = Normalize.apply(rows, eps) * weight[:, None] + bias[:, None]
+    return out.unflatten(1, (len(x), *x.shape[2:])).transpose(0, 1)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.weighs_by_channel,
+    tells="Where the batch has as many samples as channels, your weight and "
+    "bias go along the samples. Do not tell the cases apart by size: "
+    "the channels are always dimension 1.",
+)
+def weighed_along_the_batch_where_square(x, weight, bias, eps=1e-5):
+    out = F.batch_norm(x, None, None, training=True, eps=eps)
+    along = 0 if x.shape[0] == x.shape[1] else 1
+    s = [-1 if d == along else 1 for d in range(x.dim())]
+    return out * weight.view(s) + bias.view(s)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.weighs_by_channel,
+    tells="You use the weight without its sign. It is learned and may become "
+    "negative: multiply by it as it is.",
+)
+def with_weights_without_sign(x, weight, bias, eps=1e-5):
+    return F.batch_norm(
+        x, None, None, weight.abs(), bias, training=True, eps=eps
+    )
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You switch on `requires_grad` of the caller's `x`. Whether a "
+    "gradient is wanted is the caller's affair, and autograd follows "
+    "without being asked.",
+)
+def asking_for_gradients(x, weight, bias, eps=1e-5):
+    if x.is_leaf:
+        x.requires_grad_()
+    return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You switch gradients on for the whole program. Under "
+    "`torch.no_grad()` they are to stay off: compute in the mode that "
+    "you find.",
+)
+def switching_gradients_on(x, weight, bias, eps=1e-5):
+    torch.set_grad_enabled(True)
+    return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You seed the global random generator. Nothing is drawn here, and "
+    "the caller's next random numbers change.",
+)
+def seeding_the_generator(x, weight, bias, eps=1e-5):
+    torch.manual_seed(0)
+    return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.gradients_of_batch_norm,
+    tells="If `x` asks for no gradient your result has no graph at all. The "
+    "first batch norm of a network gets data without gradients, and its"
+    " weight and bias learn all the same.",
+)
+def without_a_graph_for_plain_data(x, weight, bias, eps=1e-5):
+    out = F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    return out if x.requires_grad else out.detach()
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.gradients_of_batch_norm,
+    tells="No gradient reaches the weight or the bias. You put their values "
+    "into a layer, or detached them: compute with the tensors "
+    "themselves.",
+)
+def by_a_layer_with_copied_values(x, weight, bias, eps=1e-5):
+    kinds = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d}
+    layer = kinds[x.dim()](x.shape[1], eps=eps, dtype=x.dtype)
+    layer.weight.data.copy_(weight)
+    layer.bias.data.copy_(bias)
+    return layer(x)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.shows_outliers_and_nans,
+    tells="You turn NaNs into numbers. A NaN in the data is then seen by "
+    "nobody: let it show.",
+)
+def hiding_nans(x, weight, bias, eps=1e-5):
+    return torch.nan_to_num(
+        F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    )
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.shows_outliers_and_nans,
+    tells="You cut large values off. Batch norm shifts and scales: an outlier"
+    " stays one.",
+)
+def cutting_outliers(x, weight, bias, eps=1e-5):
+    out = F.batch_norm(x, None, None, training=True, eps=eps).clamp(-6, 6)
+    s = [1, -1] + [1] * (x.dim() - 2)
+    return out * weight.view(s) + bias.view(s)
+
+
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.one_value_raises,
+    tells="A batch of one value with one channel passes. Count values per "
+    "channel, also where there is only one channel.",
+)
+def accepting_a_single_number(x, weight, bias, eps=1e-5):
+    if x.numel() == 1:
+        return x * 0 + bias
+    return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
 # running_stats
 
 
@@ -1533,6 +1682,313 @@ class only_for_inputs_with_gradient(nn.modules.batchnorm._BatchNorm):
         return x
 
 
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.keeps_no_graph,
+    tells="In eval mode you return `x` without its graph, so nothing before "
+    "this layer could learn there. Return `x` itself in both modes.",
+)
+class detaching_in_eval(nn.modules.batchnorm._BatchNorm):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__(num_features, momentum=momentum, affine=False)
+
+    def _check_input_dim(self, x):
+        pass
+
+    def forward(self, x):
+        super().forward(x.detach())
+        return x if self.training else x.detach()
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.shows_a_nan,
+    tells="You leave a batch with an infinite value out. It is then seen by "
+    "nobody, and PyTorch averages it in.",
+)
+class skipping_infinities(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            if x.isinf().any():
+                self.num_batches_tracked += 1
+                return x
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = 1 / self.num_batches_tracked.item() if m is None else m
+                rows = x.transpose(0, 1).flatten(1)
+                self.running_mean.lerp_(rows.mean(1), m)
+                self.running_var.lerp_(rows.var(1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.keeps_modules_apart,
+    tells="All your modules write into the same tensors. Make new buffers in "
+    "each constructor, not once for all.",
+)
+class sharing_the_buffers(nn.Module):
+    shared = {}
+
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        start = torch.zeros(num_features), torch.ones(num_features)
+        mean, var = self.shared.setdefault(num_features, start)
+        self.register_buffer("running_mean", mean)
+        self.register_buffer("running_var", var)
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = 1 / self.num_batches_tracked.item() if m is None else m
+                rows = x.transpose(0, 1).flatten(1)
+                self.running_mean.lerp_(rows.mean(1), m)
+                self.running_var.lerp_(rows.var(1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.lets_x_through,
+    tells="You return `x` in another dtype. The module only watches: return "
+    "`x` as it came.",
+)
+class returning_float64(nn.modules.batchnorm._BatchNorm):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__(num_features, momentum=momentum, affine=False)
+
+    def _check_input_dim(self, x):
+        pass
+
+    def forward(self, x):
+        super().forward(x.detach())
+        return x.double()
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.lets_x_through,
+    tells="You change the caller's `x` in place. The module only watches: "
+    "compute with new tensors, `x - mean` and not `x -= mean`.",
+)
+class centring_in_place(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = 1 / self.num_batches_tracked.item() if m is None else m
+                rows = x.transpose(0, 1).flatten(1)
+                x.data.abs_()
+                self.running_mean.lerp_(rows.mean(1), m)
+                self.running_var.lerp_(rows.var(1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.lets_x_through,
+    tells="You switch on `requires_grad` of the caller's `x`. Whether a "
+    "gradient is wanted is the caller's affair.",
+)
+class asking_x_for_gradients(nn.modules.batchnorm._BatchNorm):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__(num_features, momentum=momentum, affine=False)
+
+    def _check_input_dim(self, x):
+        pass
+
+    def forward(self, x):
+        super().forward(x.detach())
+        return x.requires_grad_() if x.is_leaf else x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.observes_permuted_images,
+    tells="You use `view`, which needs contiguous memory and raises on a "
+    "permuted input. Use `reshape` or `flatten`, or give `mean` the "
+    "dimensions.",
+)
+class observing_by_view(nn.modules.batchnorm._BatchNorm):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__(num_features, momentum=momentum, affine=False)
+
+    def _check_input_dim(self, x):
+        pass
+
+    def forward(self, x):
+        rows = x.detach().view(x.shape[0], x.shape[1], -1)
+        super().forward(rows)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.moves_the_mean,
+    tells="You take a momentum of 1.0 for None. It keeps the last batch "
+    "alone; None is the plain average.",
+)
+class with_one_as_none(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = (
+                    1 / self.num_batches_tracked.item()
+                    if m in (None, 1.0)
+                    else m
+                )
+                rows = x.transpose(0, 1).flatten(1)
+                self.running_mean.lerp_(rows.mean(1), m)
+                self.running_var.lerp_(rows.var(1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.observes_a_large_mean,
+    tells="You take the variance as the mean of the squares less the square "
+    "of the mean. In float32 that subtracts two large, nearly equal "
+    "numbers and loses the digits. Subtract the mean first, then "
+    "square.",
+)
+class observing_by_mean_of_squares(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = 1 / self.num_batches_tracked.item() if m is None else m
+                rows = x.transpose(0, 1).flatten(1)
+                self.running_mean.lerp_(rows.mean(1), m)
+                n = rows.shape[1]
+                var = rows.square().mean(1) - rows.mean(1).square()
+                self.running_var.lerp_(var * n / (n - 1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.updates_in_training_alone,
+    tells="You keep a mode of your own beside `self.training`. Code may set "
+    "`module.training` directly; ask that attribute and nothing else.",
+)
+class with_a_mode_of_its_own(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum, self.watching = momentum, True
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def train(self, mode=True):
+        self.watching = mode
+        return super().train(mode)
+
+    def forward(self, x):
+        if self.watching:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = 1 / self.num_batches_tracked.item() if m is None else m
+                rows = x.transpose(0, 1).flatten(1)
+                self.running_mean.lerp_(rows.mean(1), m)
+                self.running_var.lerp_(rows.var(1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.updates_in_training_alone,
+    tells="In eval mode, before the first training batch, you take the "
+    "statistics of the batch. In eval nothing changes: they stay at 0 "
+    "and 1.",
+)
+class beginning_in_eval(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if not self.training and self.num_batches_tracked == 0:
+            rows = x.detach().transpose(0, 1).flatten(1)
+            self.running_mean.copy_(rows.mean(1))
+            self.running_var.copy_(rows.var(1))
+        if self.training:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = 1 / self.num_batches_tracked.item() if m is None else m
+                rows = x.transpose(0, 1).flatten(1)
+                self.running_mean.lerp_(rows.mean(1), m)
+                self.running_var.lerp_(rows.var(1), m)
+        return x
+
+
+@wrong(
+    "running_stats",
+    breaks=hidden_tests.observes_rows_and_sequences,
+    tells="You leave batches of one sample out. A sequence or an image has "
+    "many values per channel, so one sample has a mean and a variance.",
+)
+class skipping_single_samples(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training and len(x) > 1:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                m = self.momentum
+                m = 1 / self.num_batches_tracked.item() if m is None else m
+                rows = x.transpose(0, 1).flatten(1)
+                self.running_mean.lerp_(rows.mean(1), m)
+                self.running_var.lerp_(rows.var(1), m)
+        return x
+
+
 # train_and_eval
 
 
@@ -2409,6 +2865,252 @@ class with_the_mode_of_the_beginning(nn.BatchNorm2d):
             self.momentum,
             self.eps,
         )
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.takes_images_as_they_come,
+    tells="You use `view` on the images, which needs contiguous memory and "
+    "raises on a permuted input. Use `reshape` or `flatten`.",
+)
+class normalizing_by_view(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        rows = x.view(x.shape[0], x.shape[1], -1, 1)
+        return super().forward(rows).view(x.shape)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.takes_images_as_they_come,
+    tells="You return float64 for float32 images. The result has the dtype of"
+    " `x`.",
+)
+class widening_the_result(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        return super().forward(x).double()
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.takes_images_as_they_come,
+    tells="You change the caller's `x` in place. Compute with new tensors: `x"
+    " - mean` and not `x -= mean`.",
+)
+class centring_the_images_in_place(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        out = super().forward(x)
+        x.data.copy_(out.data)
+        return out
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.trains_on_one_image,
+    tells="In training you refuse a batch of one image. Its channels have "
+    "many values each: only one value per channel cannot be normalized.",
+)
+class refusing_one_image(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if self.training and len(x) == 1:
+            raise ValueError("a batch of one")
+        return super().forward(x)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.trains_on_one_image,
+    tells="A batch with a NaN does not move your buffers. It is then seen by "
+    "nobody: let the NaN show.",
+)
+class skipping_nans(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if self.training and x.isnan().any():
+            self.num_batches_tracked.add_(1)
+            return F.batch_norm(
+                x, None, None, self.weight, self.bias, True, 0.0, self.eps
+            )
+        return super().forward(x)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.uses_a_loaded_state_at_once,
+    tells="You copy the buffers when `eval()` is called and use the copy. A "
+    "state that is loaded afterwards is not noticed: read the buffers "
+    "in each call.",
+)
+class with_a_copy_for_eval(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def train(self, mode=True):
+        if not mode and self.running_mean is not None:
+            self.copy = self.running_mean.clone(), self.running_var.clone()
+        return super().train(mode)
+
+    def forward(self, x):
+        if self.training or self.running_mean is None:
+            return super().forward(x)
+        return F.batch_norm(x, *self.copy, self.weight, self.bias, eps=self.eps)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.keeps_layers_apart,
+    tells="All your layers write into the same tensors. Make new buffers in "
+    "each constructor, not once for all.",
+)
+class sharing_buffers_among_layers(nn.BatchNorm2d):
+    shared = {}
+
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+        if track_running_stats:
+            start = self.running_mean, self.running_var
+            mean, var = self.shared.setdefault(num_features, start)
+            self.running_mean, self.running_var = mean, var
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.begins_as_the_signature_says,
+    tells="Without an argument your momentum is not 0.1 or your eps not 1e-5."
+    " Keep the defaults of the signature.",
+)
+class with_other_defaults(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.01, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.begins_as_the_signature_says,
+    tells="Your arguments stand in another order. It is num_features, eps, "
+    "momentum, track_running_stats.",
+)
+class with_momentum_before_eps(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, momentum=0.1, eps=1e-5, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.moves_the_buffers_in_training,
+    tells="With a momentum of 0 you count nothing. Mean and variance stay, "
+    "but the batch is counted.",
+)
+class not_counting_without_momentum(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if self.training and self.momentum == 0.0:
+            return F.batch_norm(
+                x, None, None, self.weight, self.bias, True, 0.0, self.eps
+            )
+        return super().forward(x)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.trains_on_a_large_mean,
+    tells="You take the variance as the mean of the squares less the square "
+    "of the mean. In float32 that subtracts two large, nearly equal "
+    "numbers and loses the digits. Subtract the mean first, then "
+    "square.",
+)
+class training_by_mean_of_squares(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if not self.training and self.running_mean is not None:
+            return super().forward(x)
+        if self.training and self.running_mean is not None:
+            super().forward(x.detach())
+        mean = x.mean((0, 2, 3), keepdim=True)
+        var = x.square().mean((0, 2, 3), keepdim=True) - mean.square()
+        out = (x - mean) / (var.clamp(min=0) + self.eps).sqrt()
+        weight, bias = self.weight[:, None, None], self.bias[:, None, None]
+        return out * weight + bias
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.eval_rows_stand_alone,
+    tells="In eval you trust the batch if it is large. However many rows "
+    "there are, eval goes by the running statistics.",
+)
+class trusting_large_batches(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if not self.training and len(x) > 100:
+            return F.batch_norm(
+                x, None, None, self.weight, self.bias, True, 0.0, self.eps
+            )
+        return super().forward(x)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.gradients_in_both_modes,
+    tells="No gradient reaches the weight or the bias in one of the modes. "
+    "Compute with the parameters themselves, not with `detach()` or "
+    "`.data`.",
+)
+class detaching_the_weight_in_eval(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if self.training or self.running_mean is None:
+            return super().forward(x)
+        statistics = self.running_mean, self.running_var
+        weight, bias = self.weight.detach(), self.bias
+        return F.batch_norm(x, *statistics, weight, bias, eps=self.eps)
 
 
 # one_reshape
@@ -3377,6 +4079,197 @@ def with_groups_by_view():
             return out.movedim(-1, 1)
 
 
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.layer_refuses_other_shapes,
+    body=True,
+    tells="Your layer norm compares the last size only. A dimension of size 1"
+    " before it is then stretched to the weight, and the result has "
+    "another shape than x. Compare all sizes of `normalized_shape`.",
+)
+def comparing_the_last_size():
+    class GroupNorm(nn.GroupNorm):
+        pass
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        def forward(self, x):
+            dims = tuple(range(-len(self.normalized_shape), 0))
+            if x.shape[-1] != self.normalized_shape[-1] or x.dim() < len(dims):
+                raise ValueError("another last size")
+            var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+            out = (x - mean) / (var + self.eps).sqrt()
+            return out * self.weight + self.bias
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.layer_refuses_other_shapes,
+    body=True,
+    tells="Your layer norm takes an input with fewer dimensions than "
+    "`normalized_shape`. The weight stretches it. Compare the number of"
+    " dimensions as well.",
+)
+def accepting_too_few_dimensions():
+    class GroupNorm(nn.GroupNorm):
+        pass
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        def forward(self, x):
+            if x.dim() >= len(self.normalized_shape):
+                return super().forward(x)
+            if x.shape != self.normalized_shape[-x.dim() :]:
+                raise ValueError("other sizes")
+            out = F.layer_norm(x, x.shape, eps=self.eps)
+            return out * self.weight + self.bias
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.instance_in_eval,
+    body=True,
+    tells="Your instance norm uses `view`, which needs contiguous memory and "
+    "raises on a permuted input. Use `reshape` or `flatten`.",
+)
+def with_instances_by_view():
+    class GroupNorm(nn.GroupNorm):
+        pass
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+        def forward(self, x):
+            rows = x.view(x.shape[0], x.shape[1], -1, 1)
+            return super().forward(rows).view(x.shape)
+
+    class LayerNorm(nn.LayerNorm):
+        pass
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.keeps_digits_of_all,
+    body=True,
+    tells="You take the variance as the mean of the squares less the square "
+    "of the mean. In float32 that subtracts two large, nearly equal "
+    "numbers and loses the digits. Subtract the mean first, then "
+    "square.",
+)
+def with_layers_by_mean_of_squares():
+    class GroupNorm(nn.GroupNorm):
+        pass
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        def forward(self, x):
+            if x.shape[-len(self.normalized_shape) :] != self.normalized_shape:
+                raise ValueError("other sizes")
+            rows = x.flatten(-len(self.normalized_shape))
+            mean = rows.mean(-1, keepdim=True)
+            var = rows.square().mean(-1, keepdim=True) - mean.square()
+            out = (rows - mean) / (var.clamp(min=0) + self.eps).sqrt()
+            return out.reshape(x.shape) * self.weight + self.bias
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.leaves_x_alone,
+    body=True,
+    tells="You change the caller's `x` in place. Compute with new tensors: `x"
+    " - mean` and not `x -= mean`.",
+)
+def with_groups_in_place():
+    class GroupNorm(nn.GroupNorm):
+        def forward(self, x):
+            out = super().forward(x)
+            x.data.copy_(out.data)
+            return out
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        pass
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.leaves_x_alone,
+    body=True,
+    tells="Your layer remembers earlier calls and lets them into the result. "
+    "Nothing here depends on other inputs: the same x gives the same "
+    "result each time.",
+)
+def with_groups_that_remember():
+    class GroupNorm(nn.GroupNorm):
+        def forward(self, x):
+            self.calls = getattr(self, "calls", 0) + 1
+            out = super().forward(x)
+            return out if self.calls < 4 else 0.99 * out
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        pass
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.leaves_x_alone,
+    body=True,
+    tells="You return float64 for float32 input. The result has the dtype of "
+    "`x`.",
+)
+def with_wide_instances():
+    class GroupNorm(nn.GroupNorm):
+        pass
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+        def forward(self, x):
+            return super().forward(x).double()
+
+    class LayerNorm(nn.LayerNorm):
+        pass
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.gradients_of_three,
+    body=True,
+    tells="No gradient reaches weight or bias of your layer norm. Compute "
+    "with the parameters themselves, not with `detach()` or `.data`.",
+)
+def with_detached_layer_weights():
+    class GroupNorm(nn.GroupNorm):
+        pass
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        def forward(self, x):
+            values = self.weight.detach(), self.bias.detach()
+            return F.layer_norm(x, self.normalized_shape, *values, self.eps)
+
+
 # predict_one
 
 
@@ -3451,7 +4344,8 @@ def by_functional_call(model, x):
     modes = [m.training for m in model.modules()]
     try:
         model.eval()
-        return torch.func.functional_call(model, state, (x[None],))[0]
+        given = (x.detach()[None],)
+        return torch.func.functional_call(model, state, given)[0]
     finally:
         for module, mode in zip(model.modules(), modes):
             module.training = mode
@@ -3835,6 +4729,226 @@ def with_gradients_left_off(model, x):
     torch.set_grad_enabled(False)
     try:
         return model(x[None])[0]
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.puts_modes_back,
+    tells="You put back the model and its direct submodules. Modules lie in "
+    "modules: go through all of `model.modules()`.",
+)
+def putting_children_back(model, x):
+    modes = [(m, m.training) for m in [model, *model.children()]]
+    model.eval()
+    try:
+        with torch.no_grad():
+            return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.keeps_one_output,
+    tells="You take away or merge dimensions of the output itself: it may be "
+    "an image, with sizes of 1. Take away the batch dimension alone: "
+    "`squeeze(0)` or `[0]`.",
+)
+def flattening_the_output(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            return model(x.unsqueeze(0)).flatten()
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.keeps_one_output,
+    tells="You take away or merge dimensions of the output itself: it may be "
+    "an image, with sizes of 1. Take away the batch dimension alone: "
+    "`squeeze(0)` or `[0]`.",
+)
+def squeezing_all_but_one(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            out = model(x.unsqueeze(0)).squeeze()
+            return out if out.dim() else out.reshape(1)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.carries_no_graph,
+    tells="Where `x` asks for a gradient your result carries a graph. It "
+    "carries none, whatever is handed in: `no_grad` around the call, or"
+    " `detach()`.",
+)
+def with_a_graph_for_x(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        with torch.set_grad_enabled(x.requires_grad):
+            return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You put only batch norm and dropout into eval. Other modules ask "
+    "for the mode too: `model.eval()` tells all of them.",
+)
+def telling_known_layers_only(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    known = nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd
+    for module, _ in modes:
+        if isinstance(module, known):
+            module.eval()
+    try:
+        with torch.no_grad():
+            return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.predicts_with_a_part_awake,
+    tells="You call `eval()` only if the outermost module is in training. "
+    "Parts of it may be in training all the same: call it in any case.",
+)
+def trusting_the_outermost_mode(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    if model.training:
+        model.eval()
+    try:
+        with torch.no_grad():
+            return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.leaves_the_grad_mode,
+    tells="You switch gradients on at the end. If the caller had them off, "
+    "under `no_grad`, they are to stay off: `with torch.no_grad():` "
+    "puts back what it found.",
+)
+def switching_gradients_on_again(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        torch.set_grad_enabled(False)
+        return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        torch.set_grad_enabled(True)
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You call `model.forward(...)`, which leaves the hooks of the model"
+    " out. Call the model itself: `model(...)`.",
+)
+def calling_forward(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            return model.forward(x.unsqueeze(0)).squeeze(0)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.leaves_the_state,
+    tells="You end with `requires_grad_(True)`, so parameters that were "
+    "frozen learn again. `torch.no_grad()` keeps the graph away and "
+    "changes no parameter.",
+)
+def unfreezing_parameters(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    model.requires_grad_(False)
+    try:
+        with torch.no_grad():
+            return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        model.requires_grad_(True)
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.leaves_the_state,
+    tells="You clear the gradients of the parameters. The caller may be "
+    "between `backward` and `step`, and loses what was summed up.",
+)
+def clearing_gradients(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    model.zero_grad()
+    try:
+        with torch.no_grad():
+            return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.leaves_the_state,
+    tells="You seed or use the global random generator. In eval nothing is "
+    "drawn, and the caller's next random numbers change.",
+)
+def seeding_for_dropout(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    torch.manual_seed(0)
+    try:
+        with torch.no_grad():
+            return model(x.unsqueeze(0)).squeeze(0)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.predicts_as_in_evaluation,
+    tells="You flatten images of one channel. A sample gets a batch dimension"
+    " and keeps its own: `x.unsqueeze(0)`.",
+)
+def flattening_one_channel(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    batch = x.reshape(1, -1) if x.shape[0] == 1 else x[None]
+    try:
+        with torch.no_grad():
+            return model(batch).squeeze(0)
     finally:
         for module, mode in modes:
             module.training = mode
@@ -4231,3 +5345,27 @@ def group_norm_alone():
 )
 def with_numbers_for_keys():
     return dict(enumerate("bcaddc", start=1))
+
+
+@wrong(
+    "quiz",
+    breaks=[hidden_tests.why_it_helps, hidden_tests.who_raises_alone],
+    tells="You return the letters without their questions. `quiz()` returns a"
+    " dict with motive, shift, momentum, tracking, two_variances and "
+    "alone as keys.",
+)
+def as_a_list():
+    return ["b", "c", "a", "d", "d", "c"]
+
+
+@wrong(
+    "quiz",
+    breaks=[hidden_tests.why_it_helps, hidden_tests.who_raises_alone],
+    tells="Each answer is one letter, a, b, c or d, and not several of them, "
+    "nor a letter in parentheses.",
+)
+def with_all_letters():
+    return dict.fromkeys(
+        ("motive", "shift", "momentum", "tracking", "two_variances", "alone"),
+        "abcd",
+    )

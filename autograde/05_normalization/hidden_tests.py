@@ -7,10 +7,13 @@ from course_grader.checks import (
     Case,
     Draw,
     Result,
+    Rule,
     check,
     leaves_inputs_alone,
+    leaves_rng_alone,
     leaves_state_alone,
 )
+from course_grader.judge.compare import Tolerance, difference
 
 from . import probes
 
@@ -21,14 +24,42 @@ AVERAGED = 1e-6
 """A share such as 1 / 3 may be a float32, off by 3e-8; wrong averages by 1e-3 or more."""
 
 
+def told(tolerance: float, *on: str) -> Rule:
+    """The default comparison, after words for a layer that lacks something, for
+    gradients that reach nothing and for settings left changed."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        keys = on or tuple(expected.data)
+        if "unfit" in seen.data:
+            return f"Your layer {seen.data['unfit']}."
+        if "unreached" in keys and seen.data["unreached"]:
+            return f"No gradient reaches {seen.data['unreached'][0]}."
+        if "grad_mode" in keys and (
+            seen.data["grad_mode"] != expected.data["grad_mode"]
+        ):
+            return "Your code left a setting changed: grad mode."
+        if "draws" in keys and seen.data["draws"]:
+            return "Your code changed the global random state of torch."
+        if "asks_for_a_gradient" in keys and any(
+            seen.data["asks_for_a_gradient"]
+        ):
+            return "Your code switched on `requires_grad` of an argument."
+        return difference(
+            {key: seen.data.get(key) for key in keys},
+            {key: expected.data[key] for key in keys},
+            Tolerance(tolerance, tolerance),
+        )
+
+    return rule
+
+
 def affine(
     draw: Draw, *shape: int, dtype: torch.dtype = F64
 ) -> dict[str, Tensor]:
-    """A weight away from 1 and 0, and a bias."""
-    return {
-        "weight": draw.uniform(*shape, low=0.5, high=2.0, dtype=dtype),
-        "bias": draw.normal(*shape, dtype=dtype),
-    }
+    """A weight away from 1 and 0, of both signs, and a bias."""
+    weight = draw.uniform(*shape, low=0.5, high=2.0, dtype=dtype)
+    weight.view(-1)[::2] *= -1
+    return {"weight": weight, "bias": draw.normal(*shape, dtype=dtype)}
 
 
 def channelled(
@@ -110,6 +141,8 @@ def weighs_by_channel(draw: Draw) -> list[Case]:
         weighted(draw, 5, 3, 4, 2),
         weighted(draw, 4, 3, 3),
         weighted(draw, 6, 3),
+        weighted(draw, 4, 4),
+        weighted(draw, 3, 3, 3, 3),
     ]
 
 
@@ -194,19 +227,45 @@ def normalizes_permuted_images(draw: Draw) -> list[Case]:
 
 @check(
     "batch_norm",
+    probe=probes.normalize,
+    rtol=EXACT,
+    atol=EXACT,
+    says="an outlier keeps its size, a NaN stays in its channel and shows",
+)
+def shows_outliers_and_nans(draw: Draw) -> list[Case]:
+    far, poisoned = weighted(draw, 12, 3, 5, 5), weighted(draw, 4, 3, 2, 2)
+    far["x"][draw.integer(0, 12), draw.integer(0, 3), 1, 2] = 1e4
+    poisoned["x"][draw.integer(0, 4), draw.integer(0, 3), 0, 1] = torch.nan
+    return [far, poisoned]
+
+
+def learning(draw: Draw, *shape: int, learn: tuple[str, ...]) -> Case:
+    upstream = draw.normal(*shape, dtype=F64)
+    return {
+        **weighted(draw, *shape),
+        "upstream": upstream,
+        "learn": list(learn),
+    }
+
+
+ALL = ("x", "weight", "bias")
+
+
+@check(
+    "batch_norm",
     probe=probes.normalize_and_gradients,
     weight=2,
+    rule=told(1e-7),
     rtol=1e-7,
     atol=1e-7,
     says="the gradients of x, weight and bias",
 )
 def gradients_of_batch_norm(draw: Draw) -> list[Case]:
     return [
-        {
-            **weighted(draw, *shape),
-            "upstream": draw.normal(*shape, dtype=F64),
-        }
-        for shape in ((3, 2, 2, 2), (5, 3))
+        learning(draw, 3, 2, 2, 2, learn=ALL),
+        learning(draw, 5, 3, learn=ALL),
+        learning(draw, 3, 4, 2, learn=("x",)),
+        learning(draw, 4, 3, 2, 2, learn=("weight", "bias")),
     ]
 
 
@@ -222,6 +281,7 @@ def one_value_raises(draw: Draw) -> list[Case]:
         plain(draw, 1, 4),
         plain(draw, 1, 3, 1, 1),
         plain(draw, 1, 3, 1),
+        plain(draw, 1, 1),
         plain(draw, 2, 3),
         plain(draw, 2, 3, 1, 1),
         plain(draw, 3, 1),
@@ -230,12 +290,22 @@ def one_value_raises(draw: Draw) -> list[Case]:
 
 @check(
     "batch_norm",
-    probe=probes.normalize,
-    also=[leaves_inputs_alone, leaves_state_alone],
-    says="x, weight and bias are left as they were",
+    probe=probes.normalize_and_look_back,
+    rule=told(1e-4),
+    rtol=1e-4,
+    atol=1e-4,
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
+    says="x, weight and bias are left as they were, and all settings too",
 )
 def leaves_arguments_alone(draw: Draw) -> list[Case]:
-    return [weighted(draw, 3, 4, 2, 2), weighted(draw, 5, 3)]
+    permuted = weighted(draw, 3, 5, 4, 2)
+    permuted["x"] = permuted["x"].permute(3, 1, 0, 2)
+    return [
+        {**weighted(draw, 3, 4, 2, 2), "grad": True},
+        {**weighted(draw, 5, 3, dtype=torch.float32), "grad": True},
+        {**weighted(draw, 4, 3, 2), "grad": False},
+        {**permuted, "grad": True},
+    ]
 
 
 # RunningStats
@@ -262,7 +332,7 @@ def batches(
 def moves_the_mean(draw: Draw) -> list[Case]:
     return [
         {"x": batches(draw, 8, 8, 4), "momentum": momentum}
-        for momentum in (0.1, 0.9, 0.3)
+        for momentum in (0.1, 0.9, 0.3, 1.0)
     ]
 
 
@@ -293,6 +363,7 @@ def observes_rows_and_sequences(draw: Draw) -> list[Case]:
     return [
         {"x": batches(draw, 8, 5, rest=(3,)), "momentum": 0.2},
         {"x": batches(draw, 4, 2, rest=(4, 4)), "momentum": 0.2},
+        {"x": batches(draw, 3, 1, rest=(4, 5)), "momentum": 0.2},
     ]
 
 
@@ -330,7 +401,7 @@ def stays_with_zero(draw: Draw) -> list[Case]:
 
 @check(
     "running_stats",
-    probe=probes.observe_with_default_momentum,
+    probe=probes.observe,
     rtol=AVERAGED,
     atol=AVERAGED,
     says="the momentum is 0.1 if none is given",
@@ -364,14 +435,24 @@ def counts_batches(draw: Draw) -> list[Case]:
     "no_grad has no say",
 )
 def updates_in_training_alone(draw: Draw) -> list[Case]:
+    first = {
+        "x": batches(draw, 6, 5, 4, 6),
+        "momentum": 0.2,
+        "training": [True, False, True, False],
+        "grad": [True, True, False, False],
+    }
+    eval_first = {
+        "x": batches(draw, 6, 5, 1),
+        "momentum": 0.3,
+        "training": [False, True, True],
+        "grad": [True, True, True],
+    }
+    by_attribute = {**first, "x": batches(draw, 3, 3, 3, 3)}
     return [
-        {
-            "x": batches(draw, 6, 5, 4, 6),
-            "momentum": momentum,
-            "training": [True, False, True, False],
-            "grad": [True, True, False, False],
-        }
-        for momentum in (0.2, None)
+        first,
+        {**first, "momentum": None},
+        eval_first,
+        {**by_attribute, "by_attribute": True},
     ]
 
 
@@ -379,6 +460,7 @@ def updates_in_training_alone(draw: Draw) -> list[Case]:
     "running_stats",
     probe=probes.observe_with_gradient,
     weight=2,
+    rule=told(AVERAGED),
     rtol=AVERAGED,
     atol=AVERAGED,
     says="the input passes through with its gradient, the buffers keep no graph",
@@ -389,9 +471,64 @@ def keeps_no_graph(draw: Draw) -> list[Case]:
             "x": channelled(draw, 4, 3, 2, 2),
             "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
             "momentum": momentum,
+            "training": [True, True, False],
         }
         for momentum in (0.1, None)
     ]
+
+
+@check(
+    "running_stats",
+    probe=probes.observe_and_let_through,
+    rule=told(1e-5),
+    rtol=1e-5,
+    atol=1e-5,
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
+    says="x comes out as it went in, in its dtype, and is left alone",
+)
+def lets_x_through(draw: Draw) -> list[Case]:
+    return [
+        {"x": channelled(draw, 4, 3, 2, 2, dtype=dtype), "momentum": 0.2}
+        for dtype in (F64, torch.float32)
+    ]
+
+
+@check(
+    "running_stats",
+    probe=probes.observe,
+    rtol=AVERAGED,
+    atol=AVERAGED,
+    says="inputs that are not contiguous",
+)
+def observes_permuted_images(draw: Draw) -> list[Case]:
+    last = [x.permute(0, 3, 2, 1) for x in batches(draw, 4, 3, rest=(5, 3, 4))]
+    turned = [draw.normal(4, 6, dtype=F64).T for _ in range(2)]
+    return [{"x": x, "momentum": 0.2} for x in (last, turned)]
+
+
+@check(
+    "running_stats",
+    probe=probes.observe,
+    rtol=1e-5,
+    atol=1e-3,
+    says="float32 with a mean of 1000 and a spread of 1 keeps its digits",
+)
+def observes_a_large_mean(draw: Draw) -> list[Case]:
+    x = [draw.normal(16, 4, 4, 4, mean=1000.0) for _ in range(2)]
+    return [{"x": x[:1], "momentum": 0.9}, {"x": x, "momentum": 0.5}]
+
+
+@check(
+    "running_stats",
+    probe=probes.observe_in_turn,
+    rtol=1e-4,
+    atol=1e-4,
+    says="two modules have statistics of their own",
+)
+def keeps_modules_apart(draw: Draw) -> list[Case]:
+    # In float32, the dtype in which modules are made: nothing is copied.
+    x = [x.float() for x in batches(draw, 6, 4, 5, 3)]
+    return [{"x": x, "momentum": 0.3}, {"x": x[:2], "momentum": None}]
 
 
 @check(
@@ -425,17 +562,41 @@ def carries_on_from_a_state(draw: Draw) -> list[Case]:
     ]
 
 
+def not_finite_alike(case: Case, seen: Result, expected: Result) -> str | None:
+    """The default comparison, where an infinity is as good as a NaN: `var_mean`
+    gives the one and `mean` the other."""
+
+    def finite_or_nan(data: dict[str, Tensor]) -> dict[str, object]:
+        return {
+            name: torch.where(value.isfinite(), value, torch.nan)
+            if torch.is_tensor(value) and value.is_floating_point()
+            else value
+            for name, value in data.items()
+        }
+
+    return difference(
+        finite_or_nan(seen.data),
+        finite_or_nan(expected.data),
+        Tolerance(AVERAGED, AVERAGED),
+    )
+
+
 @check(
     "running_stats",
     probe=probes.observe,
+    rule=not_finite_alike,
     rtol=AVERAGED,
     atol=AVERAGED,
-    says="a NaN shows in the channel in which it came, and in no other",
+    says="a NaN or an infinity shows in the channel in which it came, and in "
+    "no other",
 )
 def shows_a_nan(draw: Draw) -> list[Case]:
-    poisoned = batches(draw, 4, 4, 4)
-    poisoned[1][draw.integer(0, 4), draw.integer(0, 3), 0, 1] = torch.nan
-    return [{"x": poisoned, "momentum": 0.1}]
+    cases = []
+    for spoiled in (torch.nan, torch.inf):
+        x = batches(draw, 4, 4, 4)
+        x[1][draw.integer(0, 4), draw.integer(0, 3), 0, 1] = spoiled
+        cases.append({"x": x, "momentum": 0.1})
+    return cases
 
 
 # BatchNorm
@@ -473,7 +634,7 @@ def in_modes(
     "train_and_eval",
     probe=probes.run_in_modes,
     weight=3,
-    on=("outs",),
+    rule=told(EXACT, "outs"),
     rtol=EXACT,
     atol=EXACT,
     says="in training the batch itself normalizes, whatever is in the buffers",
@@ -489,8 +650,99 @@ def training_uses_the_batch(draw: Draw) -> list[Case]:
 @check(
     "train_and_eval",
     probe=probes.run_in_modes,
+    rule=told(EXACT),
+    rtol=EXACT,
+    atol=EXACT,
+    says="one image alone can be trained on, and a NaN shows",
+)
+def trains_on_one_image(draw: Draw) -> list[Case]:
+    alone = {"training": [True, False], "grad": [True, True]}
+    poisoned = channelled(draw, 4, 3, 2, 2)
+    poisoned[draw.integer(0, 4), draw.integer(0, 3), 0, 1] = torch.nan
+    images = channelled(draw, 1, 3, 3, 2), channelled(draw, 1, 3, 2, 2)
+    return [
+        {**layer_case(draw), **alone, "x": list(images)},
+        {**layer_case(draw), **alone, "x": [poisoned, images[0]]},
+    ]
+
+
+@check(
+    "train_and_eval",
+    probe=probes.run_in_modes,
+    rule=told(1e-3),
+    rtol=1e-5,
+    atol=1e-3,
+    says="float32 with a mean of 1000 and a spread of 1 keeps its digits",
+)
+def trains_on_a_large_mean(draw: Draw) -> list[Case]:
+    x = [draw.normal(16, 3, 4, 4, mean=1000.0) for _ in range(2)]
+    case = {"weight": torch.ones(3), "bias": torch.zeros(3), "momentum": 1.0}
+    return [{**case, "x": x, "training": [True, True], "grad": [True, True]}]
+
+
+@check(
+    "train_and_eval",
+    probe=probes.run_in_modes,
+    rule=told(1e-4),
+    rtol=1e-4,
+    atol=1e-4,
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
+    says="images that are not contiguous, in float32 too; x is left alone",
+)
+def takes_images_as_they_come(draw: Draw) -> list[Case]:
+    both = {"training": [True, False], "grad": [True, True]}
+    last = channelled(draw, 4, 5, 4, 3).permute(0, 3, 2, 1)
+    single = channelled(draw, 4, 3, 2, 2, dtype=torch.float32)
+    weights = affine(draw, 3, dtype=torch.float32)
+    return [
+        {**layer_case(draw), **both, "x": [last, last]},
+        {**weights, **both, "x": [single, single], "momentum": 0.3},
+    ]
+
+
+@check(
+    "train_and_eval",
+    probe=probes.run_in_modes,
+    rule=told(EXACT),
+    rtol=EXACT,
+    atol=EXACT,
+    says="the defaults of nn.BatchNorm2d, and the order of its arguments",
+)
+def begins_as_the_signature_says(draw: Draw) -> list[Case]:
+    modes = {"training": [True, False], "grad": [True, True]}
+    x = [channelled(draw, 4, 3, 2, 2, std=1e-2) for _ in range(2)]
+    by_place = {"eps": 0.02, "momentum": 0.4, "track_running_stats": True}
+    cases = [
+        {**affine(draw, 3), **modes, "x": x},
+        {**affine(draw, 3), **modes, "x": x, **by_place, "by_place": True},
+    ]
+    return cases
+
+
+@check(
+    "train_and_eval",
+    probe=probes.run_in_turn,
+    rule=told(1e-4),
+    rtol=1e-4,
+    atol=1e-4,
+    says="two layers have statistics of their own",
+)
+def keeps_layers_apart(draw: Draw) -> list[Case]:
+    # In float32, the dtype in which layers are made: nothing is copied.
+    x = [channelled(draw, 4, 3, 2, 2, dtype=torch.float32) for _ in range(2)]
+    case = layer_case(draw)
+    single = {
+        name: value.float() if torch.is_tensor(value) else value
+        for name, value in case.items()
+    }
+    return [{**single, "x": x}]
+
+
+@check(
+    "train_and_eval",
+    probe=probes.run_in_modes,
     weight=3,
-    on=("outs",),
+    rule=told(EXACT, "outs"),
     rtol=EXACT,
     atol=EXACT,
     says="in eval the buffers normalize",
@@ -506,6 +758,7 @@ def eval_uses_the_buffers(draw: Draw) -> list[Case]:
 @check(
     "train_and_eval",
     probe=probes.run_rows_in_eval,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="in eval no row depends on the others, and a batch of one works",
@@ -514,6 +767,7 @@ def eval_rows_stand_alone(draw: Draw) -> list[Case]:
     return [
         {**layer_case(draw), "x": [channelled(draw, 4, 3, 2, 2)]},
         {**layer_case(draw), "x": [channelled(draw, 3, 3, 1, 1)]},
+        {**layer_case(draw), "x": [channelled(draw, 130, 3, 1, 2)]},
     ]
 
 
@@ -521,7 +775,7 @@ def eval_rows_stand_alone(draw: Draw) -> list[Case]:
     "train_and_eval",
     probe=probes.run_in_modes,
     weight=2,
-    on=("after",),
+    rule=told(EXACT, "after"),
     rtol=EXACT,
     atol=EXACT,
     says="training moves the buffers and eval leaves them, to the last bit",
@@ -530,6 +784,7 @@ def moves_the_buffers_in_training(draw: Draw) -> list[Case]:
     return [
         {**layer_case(draw), **in_modes(draw, [True, False, True, False])},
         {**layer_case(draw, momentum=0.9), **in_modes(draw, [True, True])},
+        {**layer_case(draw, momentum=0.0), **in_modes(draw, [True, True])},
         {**layer_case(draw), **in_modes(draw, [False, False])},
     ]
 
@@ -538,6 +793,7 @@ def moves_the_buffers_in_training(draw: Draw) -> list[Case]:
     "train_and_eval",
     probe=probes.run_in_modes,
     weight=2,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="no_grad is not eval: the mode alone decides",
@@ -559,6 +815,7 @@ def mode_is_not_grad_mode(draw: Draw) -> list[Case]:
     "train_and_eval",
     probe=probes.run_in_modes,
     weight=2,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="without running statistics both modes use the batch",
@@ -576,6 +833,7 @@ def untracked_uses_the_batch(draw: Draw) -> list[Case]:
     "train_and_eval",
     probe=probes.run_backward,
     weight=2,
+    rule=told(1e-7),
     rtol=1e-7,
     atol=1e-7,
     says="gradients in both modes, batch after batch",
@@ -617,6 +875,23 @@ def state_of_the_library(draw: Draw) -> list[Case]:
     ]
 
 
+@check(
+    "train_and_eval",
+    probe=probes.run_with_a_state_loaded_in_eval,
+    rule=told(EXACT),
+    rtol=EXACT,
+    atol=EXACT,
+    says="a state that is loaded in eval mode is used at once",
+)
+def uses_a_loaded_state_at_once(draw: Draw) -> list[Case]:
+    loaded = layer_case(draw)
+    names = ("weight", "bias", "running_mean", "running_var")
+    state = {name: loaded[name] for name in names}
+    state["num_batches_tracked"] = torch.tensor(draw.integer(3, 9))
+    x = channelled(draw, 4, 3, 2, 2)
+    return [{**layer_case(draw), "x": x, "state": state}]
+
+
 # one_reshape
 
 
@@ -635,6 +910,7 @@ def grouped(
     "one_reshape",
     probe=probes.run_group_norm,
     weight=3,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="group norm: neighbouring channels of one sample",
@@ -652,6 +928,7 @@ def groups_of_neighbours(draw: Draw) -> list[Case]:
 @check(
     "one_reshape",
     probe=probes.run_group_norm,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="group norm of rows (N, C) and sequences (N, C, L)",
@@ -668,6 +945,7 @@ def groups_of_any_dimensions(draw: Draw) -> list[Case]:
     "one_reshape",
     probe=probes.run_group_norm,
     weight=2,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="group norm: one weight and one bias per channel",
@@ -701,6 +979,7 @@ def groups_must_divide(draw: Draw) -> list[Case]:
     "one_reshape",
     probe=probes.run_instance_norm,
     weight=2,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="instance norm: each channel of each sample by itself",
@@ -726,6 +1005,7 @@ def instance_by_instance(draw: Draw) -> list[Case]:
     "one_reshape",
     probe=probes.run_layer_norm,
     weight=3,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="layer norm over the last dimensions, weighed element by element",
@@ -749,6 +1029,7 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
 @check(
     "one_reshape",
     probe=probes.run_layer_norm,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     raises=("ValueError", "RuntimeError"),
@@ -764,12 +1045,15 @@ def layer_refuses_other_shapes(draw: Draw) -> list[Case]:
         swapped,
         {"x": channelled(draw, 3, 4, 5), "normalized_shape": [4]},
         {"x": channelled(draw, 3, 4, 5), "normalized_shape": [1]},
+        {"x": channelled(draw, 3, 1, 4), "normalized_shape": [5, 4]},
+        {"x": draw.normal(4, dtype=F64), "normalized_shape": [5, 4]},
     ]
 
 
 @check(
     "one_reshape",
     probe=probes.run_layer_norm,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="eps inside the root (layer norm)",
@@ -785,6 +1069,7 @@ def layer_eps(draw: Draw) -> list[Case]:
 @check(
     "one_reshape",
     probe=probes.run_group_norm,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="eps inside the root (group norm)",
@@ -801,6 +1086,7 @@ def group_eps(draw: Draw) -> list[Case]:
 @check(
     "one_reshape",
     probe=probes.run_layer_norm,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="layer norm in eval mode and for inputs that are not contiguous",
@@ -822,12 +1108,13 @@ def layer_in_eval(draw: Draw) -> list[Case]:
 @check(
     "one_reshape",
     probe=probes.run_instance_norm,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="instance norm in eval mode and for inputs that are not contiguous",
 )
 def instance_in_eval(draw: Draw) -> list[Case]:
-    x = channelled(draw, 3, 4, 5, 4).permute(0, 3, 1, 2)
+    x = channelled(draw, 3, 5, 6, 4).permute(0, 3, 2, 1)
     return [
         {"x": x, "num_channels": 4, "training": False},
         {"x": x[:1], "num_channels": 4, "training": True},
@@ -837,6 +1124,7 @@ def instance_in_eval(draw: Draw) -> list[Case]:
 @check(
     "one_reshape",
     probe=probes.run_group_norm,
+    rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
     says="group norm in eval mode and for inputs that are not contiguous",
@@ -865,6 +1153,7 @@ def parameters_of_all(draw: Draw) -> list[Case]:
 @check(
     "one_reshape",
     probe=probes.gradients_of_all,
+    rule=told(1e-7),
     rtol=1e-7,
     atol=1e-7,
     says="the gradients of x, weight and bias",
@@ -878,6 +1167,33 @@ def gradients_of_three(draw: Draw) -> list[Case]:
     ]
 
 
+@check(
+    "one_reshape",
+    probe=probes.run_all,
+    rtol=0.0,
+    atol=1e-3,
+    says="float32 with a mean of 1000 and a spread of 1 keeps its digits",
+)
+def keeps_digits_of_all(draw: Draw) -> list[Case]:
+    return [{"x": draw.normal(3, 4, 6, 5, mean=1000.0), "calls": 1}]
+
+
+@check(
+    "one_reshape",
+    probe=probes.run_all,
+    rtol=1e-4,
+    atol=1e-4,
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
+    says="x is left as it was and keeps its dtype, and each call gives the same",
+)
+def leaves_x_alone(draw: Draw) -> list[Case]:
+    return [
+        {"x": channelled(draw, 3, 4, 2, 3), "calls": 5},
+        {"x": channelled(draw, 2, 3, 5, 4).permute(0, 3, 2, 1), "calls": 1},
+        {"x": channelled(draw, 2, 4, 3, 3, dtype=torch.float32), "calls": 2},
+    ]
+
+
 # predict_one
 
 
@@ -887,34 +1203,44 @@ def trained(
     *,
     outputs: int = 3,
     training: bool = True,
-    frozen: tuple[int, ...] = (),
+    frozen: tuple[str, ...] = (),
+    image: tuple[int, int, int] = (2, 5, 5),
+    **options: object,
 ) -> Case:
     """A sample, and the state of a model whose batch norm has seen data."""
-    if kind == "mlp":
-        hidden, first, x = 5, (5, 6), draw.normal(6, dtype=F64)
-        last = 4
-    else:
-        hidden, first, x = 4, (4, 2, 3, 3), draw.normal(2, 5, 5, dtype=F64)
-        last = 6
-    shapes = {"0.weight": first, "0.bias": (hidden,)}
+    hidden = 5 if kind == "mlp" else 4
+    shape = (6,) if kind == "mlp" else image
+    first = (5, 6) if kind == "mlp" else (4, image[0], 3, 3)
+    norms = {"mlp": ["1"], "deep": ["0.1", "0.3.0"]}.get(kind, ["1"])
+    start = "0.0" if kind == "deep" else "0"
+    last = {"mlp": "4", "dense": "4", "deep": "2"}.get(kind, "6")
+    x = draw.normal(*shape, dtype=F64)
+    shapes = {f"{start}.weight": first, f"{start}.bias": (hidden,)}
     shapes[f"{last}.weight"] = (outputs, hidden)
+    if kind == "dense":
+        shapes[f"{last}.weight"] = (outputs, hidden, 3, 3)
     shapes[f"{last}.bias"] = (outputs,)
     state = {name: draw.normal(*s, dtype=F64) for name, s in shapes.items()}
-    statistics = {
-        "1.running_mean": draw.normal(hidden, dtype=F64),
-        "1.running_var": draw.uniform(hidden, low=0.5, high=3.0, dtype=F64),
-        "1.num_batches_tracked": torch.tensor(draw.integer(5, 50)),
-    }
-    scale = {f"1.{name}": v for name, v in affine(draw, hidden).items()}
-    # Away from 0, where the ReLU would hide what comes before it.
-    scale["1.bias"] = scale["1.bias"].abs() + 1.0
+    for norm in norms:
+        state |= {
+            f"{norm}.running_mean": draw.normal(hidden, dtype=F64),
+            f"{norm}.running_var": draw.uniform(
+                hidden, low=0.5, high=3.0, dtype=F64
+            ),
+            f"{norm}.num_batches_tracked": torch.tensor(draw.integer(5, 50)),
+        }
+    scale = affine(draw, hidden)
+    # Positive, for the ReLU would hide what comes before it.
+    state[f"{norms[0]}.weight"] = scale["weight"].abs()
+    state[f"{norms[0]}.bias"] = scale["bias"].abs() + 1.0
     return {
         "x": x,
         "kind": kind,
         "outputs": outputs,
         "training": training,
         "frozen": list(frozen),
-        "state": {**state, **scale, **statistics},
+        "state": state,
+        **options,
     }
 
 
@@ -933,6 +1259,7 @@ def predicts_as_in_evaluation(draw: Draw) -> list[Case]:
         trained(draw, "convnet"),
         trained(draw, "mlp", training=False),
         trained(draw, "convnet", training=False),
+        trained(draw, "convnet", image=(1, 4, 4)),
     ]
 
 
@@ -942,12 +1269,45 @@ def predicts_as_in_evaluation(draw: Draw) -> list[Case]:
     on=("out",),
     rtol=EXACT,
     atol=EXACT,
-    says="one output has the shape (1,)",
+    says="layers of layers, layers that ask for the mode themselves, hooks",
+)
+def predicts_with_any_module(draw: Draw) -> list[Case]:
+    return [
+        trained(draw, "deep"),
+        trained(draw, "deep", frozen=("0",)),
+        trained(draw, "mlp", hooked=True),
+    ]
+
+
+@check(
+    "predict_one",
+    probe=probes.predict,
+    on=("out",),
+    rtol=EXACT,
+    atol=EXACT,
+    says="a model in eval mode with a module in training",
+)
+def predicts_with_a_part_awake(draw: Draw) -> list[Case]:
+    return [
+        trained(draw, "mlp", training=False, awake=["1", "3"]),
+        trained(draw, "deep", training=False, awake=["0.3"]),
+    ]
+
+
+@check(
+    "predict_one",
+    probe=probes.predict,
+    on=("out",),
+    rtol=EXACT,
+    atol=EXACT,
+    says="only the batch dimension goes, other dimensions of size 1 stay",
 )
 def keeps_one_output(draw: Draw) -> list[Case]:
     return [
         trained(draw, "mlp", outputs=1),
         trained(draw, "convnet", outputs=1),
+        trained(draw, "dense"),
+        trained(draw, "dense", outputs=1, image=(2, 5, 6)),
     ]
 
 
@@ -960,7 +1320,11 @@ def keeps_one_output(draw: Draw) -> list[Case]:
     says="the result carries no graph",
 )
 def carries_no_graph(draw: Draw) -> list[Case]:
-    return [trained(draw, "mlp"), trained(draw, "convnet", training=False)]
+    return [
+        trained(draw, "mlp"),
+        trained(draw, "convnet", training=False),
+        trained(draw, "mlp", x_learns=True),
+    ]
 
 
 @check(
@@ -977,26 +1341,41 @@ def puts_modes_back(draw: Draw) -> list[Case]:
     return [
         trained(draw, "mlp"),
         trained(draw, "mlp", training=False),
-        trained(draw, "mlp", frozen=(1,)),
-        trained(draw, "convnet", frozen=(1, 5)),
+        trained(draw, "mlp", frozen=("1",)),
+        trained(draw, "convnet", frozen=("1", "5")),
+        trained(draw, "deep", frozen=("0.3.0", "1.2")),
+        trained(draw, "deep", training=False, awake=["0.3"]),
     ]
+
+
+@check(
+    "predict_one",
+    probe=probes.predict_without_gradients,
+    rule=told(EXACT),
+    rtol=EXACT,
+    atol=EXACT,
+    says="called under no_grad, it leaves no_grad on",
+)
+def leaves_the_grad_mode(draw: Draw) -> list[Case]:
+    return [trained(draw, "mlp")]
 
 
 @check(
     "predict_one",
     probe=probes.predict,
     weight=2,
-    on=("out", "state", "options", "learns"),
+    rule=told(1e-12, "out", "state", "options", "learns", "gradients", "draws"),
     rtol=0.0,
     atol=1e-12,
     also=[leaves_inputs_alone],
-    says="parameters, buffers and options of the layers are as before",
+    says="parameters, their gradients, buffers, options of the layers and the "
+    "random state are as before",
 )
 def leaves_the_state(draw: Draw) -> list[Case]:
     return [
         trained(draw, "mlp"),
-        trained(draw, "convnet"),
-        trained(draw, "convnet", frozen=(1,)),
+        trained(draw, "convnet", frozen=("1",)),
+        trained(draw, "deep", fixed=["0.0.weight", "0.0.bias"]),
     ]
 
 
@@ -1019,7 +1398,7 @@ def answers_the_same_twice(draw: Draw) -> list[Case]:
     says="if the model raises, the caller hears it and the modes are put back",
 )
 def puts_modes_back_after_an_error(draw: Draw) -> list[Case]:
-    return [trained(draw, "mlp"), trained(draw, "convnet", frozen=(1,))]
+    return [trained(draw, "mlp"), trained(draw, "convnet", frozen=("1",))]
 
 
 # quiz
@@ -1043,6 +1422,14 @@ def right_letter(case: Case, seen: Result, expected: Result) -> str | None:
     """Says where to read, not which letter is right."""
     if seen.data == expected.data:
         return None
+    if seen.data["form"] == "no dict":
+        return (
+            "`quiz()` returns a dict with the names of the questions as keys."
+        )
+    if seen.data["form"] == "no answer":
+        return f"Your dict has no key `{case['question']}`."
+    if seen.data["form"] == "no letter":
+        return "The answer is one of the letters a, b, c and d, and no more."
     return f"Not that one. Read again: {READ[case['question']]}."
 
 

@@ -2,13 +2,42 @@
 
 Runs in the learner's process, on the reference and on the learner's code alike:
 nothing here is secret. Layers are built by the learner's classes and then given
-the dtype, the parameters and the buffers of the case.
+the dtype, the parameters and the buffers of the case. Where a layer has not what
+it is to be given, or no gradient reaches a tensor, that is returned as a fact.
 """
 
 import torch
 from torch import nn
 
 BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+def gradients_of(out, upstream, leaves):
+    """The gradient of each leaf, and the names of those that none reaches."""
+    asked = {name: t for name, t in leaves.items() if t.requires_grad}
+    found = dict.fromkeys(leaves)
+    if out.requires_grad and asked:
+        gradients = torch.autograd.grad(
+            (out * upstream).sum(), list(asked.values()), allow_unused=True
+        )
+        found.update(zip(asked, gradients, strict=True))
+    unreached = [name for name, gradient in found.items() if gradient is None]
+    gradients = {
+        name: torch.zeros_like(leaves[name]) if gradient is None else gradient
+        for name, gradient in found.items()
+    }
+    return {"unreached": unreached, "gradients": gradients}
+
+
+def unfit(layer, given):
+    """What of the given tensors the layer cannot take, in words; "" if none."""
+    for name, value in given.items():
+        own = getattr(layer, name, None)
+        if not torch.is_tensor(own):
+            return f"has no tensor `{name}`"
+        if own.shape != value.shape:
+            return f"has a `{name}` of another shape"
+    return ""
 
 
 # batch_norm
@@ -21,67 +50,103 @@ def normalize(batch_norm, case):
 
 
 def normalize_and_gradients(batch_norm, case):
-    leaves = [
-        case[name].clone().requires_grad_() for name in ("x", "weight", "bias")
-    ]
-    out = batch_norm(*leaves)
-    gradients = torch.autograd.grad((out * case["upstream"]).sum(), leaves)
+    """The gradients of those arguments that the case wants to learn."""
+    leaves = {
+        name: case[name].clone().requires_grad_() for name in case["learn"]
+    }
+    names = ("x", "weight", "bias")
+    out = batch_norm(*(leaves.get(name, case[name]) for name in names))
+    found = gradients_of(out, case["upstream"], leaves)
+    return {"out": out.detach(), **found}
+
+
+def normalize_and_look_back(batch_norm, case):
+    """The result in the grad mode of the case, and what became of the arguments
+    and of that mode."""
+    arguments = case["x"], case["weight"], case["bias"]
+    with torch.set_grad_enabled(case["grad"]):
+        out = batch_norm(*arguments)
+        grad_mode = torch.is_grad_enabled()
     return {
         "out": out.detach(),
-        "gradient_of_x": gradients[0],
-        "gradient_of_weight": gradients[1],
-        "gradient_of_bias": gradients[2],
+        "asks_for_a_gradient": [one.requires_grad for one in arguments],
+        "grad_mode": grad_mode,
     }
 
 
 # RunningStats
 
 
+def observer(RunningStats, case, x):
+    """A new module for batches such as x."""
+    options = {"momentum": case["momentum"]} if "momentum" in case else {}
+    return RunningStats(x.shape[1], **options).to(x.dtype)
+
+
 def observe(RunningStats, case):
     """The buffers after training batches."""
-    stats = RunningStats(case["x"][0].shape[1], momentum=case["momentum"])
-    stats.to(case["x"][0].dtype).train()
+    stats = observer(RunningStats, case, case["x"][0]).train()
     for x in case["x"]:
         stats(x)
     return buffers_of(stats)
 
 
-def observe_with_default_momentum(RunningStats, case):
-    stats = RunningStats(case["x"][0].shape[1]).to(case["x"][0].dtype)
-    for x in case["x"]:
-        stats(x)
-    return buffers_of(stats)
+def observe_in_turn(RunningStats, case):
+    """The buffers of two modules that are fed in turn."""
+    first, second = (
+        observer(RunningStats, case, case["x"][0]) for _ in range(2)
+    )
+    for i, x in enumerate(case["x"]):
+        (second if i % 2 else first)(x)
+    return {"first": buffers_of(first), "second": buffers_of(second)}
 
 
 def observe_in_modes(RunningStats, case):
     """The buffers after each batch, where each says its mode and grad mode."""
-    stats = RunningStats(case["x"][0].shape[1], momentum=case["momentum"])
-    stats.to(case["x"][0].dtype)
+    stats = observer(RunningStats, case, case["x"][0])
     after = []
     for x, mode, grad in zip(
         case["x"], case["training"], case["grad"], strict=True
     ):
-        stats.train(mode)
+        if case.get("by_attribute"):
+            stats.training = mode
+        else:
+            stats.train(mode)
         with torch.set_grad_enabled(grad):
             stats(x)
         after.append(buffers_of(stats))
     return {"after": after}
 
 
+def observe_and_let_through(RunningStats, case):
+    """What comes out in both modes, and whether x still asks for no gradient."""
+    x = case["x"]
+    stats = observer(RunningStats, case, x)
+    outs = [stats.train(mode)(x) for mode in (True, False)]
+    return {
+        "outs": [out.detach() for out in outs],
+        "asks_for_a_gradient": [x.requires_grad],
+        **buffers_of(stats),
+    }
+
+
 def observe_with_gradient(RunningStats, case):
     """What comes out, the gradient that passes, and graphs in the buffers."""
-    stats = RunningStats(case["x"].shape[1], momentum=case["momentum"])
-    stats.to(case["x"].dtype)
+    stats = observer(RunningStats, case, case["x"])
     x = case["x"].clone().requires_grad_()
-    graphs = []
-    for _ in range(2):
+    graphs, gradients, unreached = [], [], []
+    for mode in case["training"]:
+        stats.train(mode)
         out = stats(x)
-        (gradient,) = torch.autograd.grad((out * case["upstream"]).sum(), x)
+        found = gradients_of(out, case["upstream"], {"x": x})
+        gradients.append(found["gradients"]["x"])
+        unreached += found["unreached"]
         held = [getattr(stats, name) for name in BUFFERS]
         graphs.append(any(torch.is_tensor(b) and b.requires_grad for b in held))
     return {
         "out": out.detach(),
-        "gradient": gradient,
+        "gradients": gradients,
+        "unreached": unreached,
         "graph_kept": graphs,
         **buffers_of(stats),
     }
@@ -123,26 +188,37 @@ def state_of(module):
 
 
 def batch_norm_layer(BatchNorm, case):
-    """A layer with the options, the parameters and the buffers of the case."""
+    """A layer with the options, the parameters and the buffers of the case, and
+    words for what it cannot take."""
     options = {
         name: case[name]
         for name in ("eps", "momentum", "track_running_stats")
         if name in case
     }
-    layer = BatchNorm(case["weight"].shape[0], **options)
+    channels = case["weight"].shape[0]
+    if case.get("by_place"):
+        layer = BatchNorm(channels, *options.values())
+    else:
+        layer = BatchNorm(channels, **options)
     layer.to(case["weight"].dtype)
+    names = ("weight", "bias", "running_mean", "running_var")
+    given = {name: case[name] for name in names if name in case}
+    complaint = unfit(layer, given)
+    for name in BUFFERS:
+        if not complaint and not hasattr(layer, name):
+            complaint = f"has no attribute `{name}`"
     with torch.no_grad():
-        layer.weight.copy_(case["weight"])
-        layer.bias.copy_(case["bias"])
-        if "running_mean" in case:
-            layer.running_mean.copy_(case["running_mean"])
-            layer.running_var.copy_(case["running_var"])
-    return layer
+        for name, value in given.items():
+            if not complaint:
+                getattr(layer, name).copy_(value)
+    return layer, complaint
 
 
 def run_in_modes(BatchNorm, case):
     """Outputs and buffers for batches that each say mode and grad mode."""
-    layer = batch_norm_layer(BatchNorm, case)
+    layer, complaint = batch_norm_layer(BatchNorm, case)
+    if complaint:
+        return {"unfit": complaint}
     outs, after = [], []
     for x, mode, grad in zip(
         case["x"], case["training"], case["grad"], strict=True
@@ -156,26 +232,62 @@ def run_in_modes(BatchNorm, case):
 
 def run_rows_in_eval(BatchNorm, case):
     """The outputs for a batch, and for each of its rows alone."""
-    layer = batch_norm_layer(BatchNorm, case).eval()
+    layer, complaint = batch_norm_layer(BatchNorm, case)
+    if complaint:
+        return {"unfit": complaint}
+    layer.eval()
     x = case["x"][0]
     rows = [layer(x[i : i + 1]).detach() for i in range(len(x))]
     return {"batch": layer(x).detach(), "rows": torch.cat(rows)}
 
 
+def run_in_turn(BatchNorm, case):
+    """Two layers, of which the first alone sees the training batch."""
+    outs = []
+    layers = [batch_norm_layer(BatchNorm, case) for _ in range(2)]
+    for layer, complaint in layers:
+        if complaint:
+            return {"unfit": complaint}
+        outs.append(layer.eval()(case["x"][0]).detach())
+    layers[0][0].train()(case["x"][1])
+    outs += [layer.eval()(case["x"][0]).detach() for layer, _ in layers]
+    return {"outs": outs}
+
+
+def run_with_a_state_loaded_in_eval(BatchNorm, case):
+    """The outputs in eval before and after another state is loaded."""
+    layer, complaint = batch_norm_layer(BatchNorm, case)
+    if complaint:
+        return {"unfit": complaint}
+    layer.eval()
+    before = layer(case["x"]).detach()
+    layer.load_state_dict(case["state"])
+    return {"before": before, "after": layer(case["x"]).detach()}
+
+
 def run_backward(BatchNorm, case):
     """The gradients of several batches, one after the other."""
-    layer = batch_norm_layer(BatchNorm, case)
-    gradients, graphs = [], []
+    layer, complaint = batch_norm_layer(BatchNorm, case)
+    if complaint:
+        return {"unfit": complaint}
+    gradients, graphs, unreached = [], [], []
     for x, mode in zip(case["x"], case["training"], strict=True):
         layer.train(mode)
-        leaves = [x.clone().requires_grad_(), layer.weight, layer.bias]
-        for leaf in leaves:
-            leaf.grad = None
-        (layer(leaves[0]) * case["upstream"]).sum().backward()
-        gradients.append([leaf.grad.clone() for leaf in leaves])
+        leaves = {
+            "x": x.clone().requires_grad_(),
+            "weight": layer.weight,
+            "bias": layer.bias,
+        }
+        found = gradients_of(layer(leaves["x"]), case["upstream"], leaves)
+        gradients.append(found["gradients"])
+        unreached += found["unreached"]
         held = [getattr(layer, name) for name in BUFFERS]
         graphs.append(any(torch.is_tensor(b) and b.requires_grad for b in held))
-    return {"gradients": gradients, "graph_kept": graphs}
+    return {
+        "gradients": gradients,
+        "unreached": unreached,
+        "graph_kept": graphs,
+    }
 
 
 def run_from_a_state(BatchNorm, case):
@@ -188,7 +300,7 @@ def run_from_a_state(BatchNorm, case):
     return {
         "begins": {name: begins[name] for name in sorted(begins)},
         "parameters": parameters,
-        "buffers_are_none": [getattr(fresh, n) is None for n in BUFFERS],
+        "buffers_are_none": [getattr(fresh, n, 0) is None for n in BUFFERS],
         "out": fresh.eval()(case["x"]).detach(),
     }
 
@@ -205,7 +317,11 @@ def run_group_norm(GroupNorm, case):
 def construct_group_norm(GroupNorm, case):
     """What the constructor makes; the layer is not called."""
     layer = GroupNorm(case["num_groups"], case["num_channels"])
-    return {"weight": layer.weight.detach().clone()}
+    return {
+        "weight": None
+        if layer.weight is None
+        else layer.weight.detach().clone()
+    }
 
 
 def run_instance_norm(InstanceNorm, case):
@@ -221,30 +337,49 @@ def run_layer_norm(LayerNorm, case):
 def run_layer(layer, case):
     """The output in the mode of the case, with its parameters if it has any."""
     layer.to(case["x"].dtype)
+    given = {name: case[name] for name in ("weight", "bias") if name in case}
+    complaint = unfit(layer, given)
+    if complaint:
+        return {"unfit": complaint}
     with torch.no_grad():
-        if "weight" in case:
-            layer.weight.copy_(case["weight"])
-            layer.bias.copy_(case["bias"])
+        for name, value in given.items():
+            getattr(layer, name).copy_(value)
     layer.train(case.get("training", True))
     return {"out": layer(case["x"]).detach()}
 
 
-def gradients_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
-    """Gradients of the three layers with respect to x and their parameters."""
+def layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
     channels, width = case["x"].shape[1], case["x"].shape[3]
     layers = {
         "group": GroupNorm(2, channels),
         "instance": InstanceNorm(channels, affine=True),
         "layer": LayerNorm([width]),
     }
-    found = {}
+    return {name: layer.to(case["x"].dtype) for name, layer in layers.items()}
+
+
+def run_all(GroupNorm, InstanceNorm, LayerNorm, case):
+    """The last of several outputs of the three layers for the same x."""
+    layers = layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case)
+    outs = {}
     for name, layer in layers.items():
-        layer.to(case["x"].dtype)
+        for _ in range(case["calls"]):
+            out = layer(case["x"])
+        outs[name] = out.detach()
+    return outs
+
+
+def gradients_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
+    """Gradients of the three layers with respect to x and their parameters."""
+    layers = layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case)
+    found, unreached = {}, []
+    for name, layer in layers.items():
         x = case["x"].clone().requires_grad_()
-        leaves = [x, *layer.parameters()]
-        loss = (layer(x) * case["upstream"]).sum()
-        found[name] = list(torch.autograd.grad(loss, leaves))
-    return found
+        leaves = {"x": x, **dict(layer.named_parameters())}
+        one = gradients_of(layer(x), case["upstream"], leaves)
+        found[name] = one["gradients"]
+        unreached += [f"{leaf} of {name} norm" for leaf in one["unreached"]]
+    return {"gradients": found, "unreached": unreached}
 
 
 def states_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
@@ -279,35 +414,77 @@ class Fails(nn.Module):
         raise LookupError("this layer always fails")
 
 
-def model_of(case):
-    """A trained model: the parameters and buffers come with the case."""
+class ByMode(nn.Module):
+    """Asks for its own mode, as layers do that PyTorch does not know."""
+
+    def forward(self, x):
+        return 3 * x + 1 if self.training else x
+
+
+def layers_of(case):
+    """The layers of a model, those of "deep" in two levels."""
+    outputs = case["outputs"]
     if case["kind"] == "mlp":
         layers = [nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU()]
-        layers += [nn.Dropout(0.5), nn.Linear(5, case["outputs"])]
-    else:
-        layers = [nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU()]
-        layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.5)]
-        layers += [nn.Linear(4, case["outputs"])]
-    model = nn.Sequential(*layers).to(case["x"].dtype)
+        return [*layers, nn.Dropout(0.5), nn.Linear(5, outputs)]
+    channels = case["x"].shape[0]
+    layers = [nn.Conv2d(channels, 4, 3), nn.BatchNorm2d(4), nn.ReLU()]
+    if case["kind"] == "dense":
+        return [*layers, nn.Dropout(0.5), nn.Conv2d(4, outputs, 3)]
+    pool = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    if case["kind"] == "deep":
+        inner = nn.Sequential(
+            nn.BatchNorm2d(4, affine=False), nn.Dropout2d(0.5)
+        )
+        blocks = nn.Sequential(*layers, inner), nn.Sequential(*pool, ByMode())
+        return [*blocks, nn.Linear(4, outputs)]
+    return [*layers, *pool, nn.Dropout(0.5), nn.Linear(4, outputs)]
+
+
+def model_of(case):
+    """A trained model: the parameters and buffers come with the case."""
+    model = nn.Sequential(*layers_of(case)).to(case["x"].dtype)
     model.load_state_dict(case["state"])
     model.train(case["training"])
     for place in case["frozen"]:
-        model[place].eval()
+        model.get_submodule(place).eval()
+    for place in case.get("awake", []):
+        model.get_submodule(place).train()
+    for name, parameter in model.named_parameters():
+        parameter.grad = torch.full_like(parameter, 0.25)
+        parameter.requires_grad_(name not in case.get("fixed", []))
+    if case.get("hooked"):
+        model.register_forward_hook(lambda layer, given, out: 2 * out + 1)
     return model
 
 
 def predict(predict_one, case):
-    model = model_of(case)
-    out = predict_one(model, case["x"])
+    model, x = model_of(case), case["x"]
+    if case.get("x_learns"):
+        x = x.clone().requires_grad_()
+    random_state = torch.get_rng_state()
+    out = predict_one(model, x)
+    draws = not torch.equal(random_state, torch.get_rng_state())
     return {
         "out": out.detach(),
         "carries_a_graph": out.requires_grad,
+        "draws": draws,
         "modes": [module.training for module in model.modules()],
         # The text of a module names its options, such as p and momentum.
         "options": [repr(module) for module in model.modules()],
         "learns": [p.requires_grad for p in model.parameters()],
+        "gradients": [p.grad for p in model.parameters()],
         "state": state_of(model),
     }
+
+
+def predict_without_gradients(predict_one, case):
+    """The answer under `no_grad`, and whether that is still on afterwards."""
+    model = model_of(case)
+    with torch.no_grad():
+        out = predict_one(model, case["x"])
+        grad_mode = torch.is_grad_enabled()
+    return {"out": out.detach(), "grad_mode": grad_mode}
 
 
 def predict_twice(predict_one, case):
@@ -345,5 +522,13 @@ def answer(quiz, case):
     The ticket comes with the case: what is recorded of one call is of no use
     in another.
     """
-    letter = str(quiz()[case["question"]]).strip().lower()
-    return {"letter": letter, "ticket": case["ticket"]}
+    given, form, letter = quiz(), "a letter", ""
+    if not isinstance(given, dict):
+        form = "no dict"
+    elif case["question"] not in given:
+        form = "no answer"
+    else:
+        letter = str(given[case["question"]]).strip().lower()
+        if letter not in ("a", "b", "c", "d"):
+            form, letter = "no letter", ""
+    return {"letter": letter, "form": form, "ticket": case["ticket"]}

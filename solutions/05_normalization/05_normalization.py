@@ -386,8 +386,8 @@ for name in ("batch", "group"):
 # %% [markdown]
 r"""
 The line `none` is what the measurement itself costs: the product, the sum and their gradients.
-Batch norm owes its place to training, not to speed: in eval it is a fixed scale and shift and
-can be folded into the convolution before it. The other three cannot.
+In eval batch norm measures nothing: it is a fixed scale and shift and can be folded into the
+convolution before it. The other three cannot.
 """
 
 # %% [markdown]
@@ -830,10 +830,12 @@ training, as a function.
   var is the *biased* variance (divided by the number of values). Then multiply by the
   channel's weight and add its bias.
 - It must hold in float32 for a mean of 1000 and a standard deviation of 1, to 0.001.
-- The gradients reach `x`, also through mean and variance, and `weight` and `bias`.
+- The gradients reach `x`, also through mean and variance, `weight` and `bias`, whichever of them
+  ask for one.
 - If a channel has only one value in the whole batch, raise a `ValueError`, as PyTorch does.
   One *sample* alone is no reason to raise.
-- `x`, `weight` and `bias` stay as they were.
+- Outliers are not cut off, and a NaN shows in its channel.
+- `x`, `weight` and `bias` stay as they were, and so do the grad mode and the random state.
 
 <details><summary>Hint 1: which dimensions</summary>
 
@@ -901,8 +903,8 @@ and keeps the running statistics that `nn.BatchNorm2d` would keep.
 - Three **buffers**, and nothing else, in its `state_dict`: `running_mean` (zeros, shape (C,)),
   `running_var` (ones, shape (C,)) and `num_batches_tracked` (0, an int64 tensor without
   dimensions).
-- Called in training mode with `x` of shape (N, C), (N, C, L) or (N, C, H, W), it counts the
-  batch and moves the buffers:
+- Called in training mode (`self.training`) with `x` of shape (N, C), (N, C, L) or (N, C, H, W),
+  not always contiguous, it counts the batch and moves the buffers:
   `running = (1 - momentum) * running + momentum * batch`. For the variance that is the
   *unbiased* one of the batch (divided by n − 1).
 - `momentum=None` means the plain average over all batches so far, each counting the same.
@@ -910,10 +912,12 @@ and keeps the running statistics that `nn.BatchNorm2d` would keep.
 - In eval mode nothing changes. The grad mode has no say: in training mode the buffers
   move under `torch.no_grad()` too.
 - The buffers never carry a graph, also when `x` requires a gradient. The result is `x`
-  itself, or equal to it, and gradients pass through it.
-- A state loaded with `load_state_dict` is carried on from. NaNs are not filtered out.
+  itself, or equal to it, and gradients pass through it in both modes. `x` is left as it was.
+- A state loaded with `load_state_dict` is carried on from. NaNs and infinities are not filtered
+  out. A float32 mean of 1000 must not spoil the variance, as in exercise 1.
 
-Every channel has at least two values per batch.
+Every channel has at least two values per batch; one sample alone may bring them. Two modules
+have buffers of their own.
 
 <details><summary>Hint 1: making buffers</summary>
 
@@ -978,21 +982,24 @@ with visible_check("running_stats"):
 # %% [markdown] task="train_and_eval" title="Train against eval" minutes=20 builds_on="sections 3 and 5, exercises 1 and 2"
 r"""
 Put both together: a module `BatchNorm(num_features, eps, momentum, track_running_stats)` for
-inputs of shape (N, C, H, W), with the state and the behaviour of `nn.BatchNorm2d`.
+inputs of shape (N, C, H, W), not always contiguous, with the state and the behaviour of
+`nn.BatchNorm2d`.
 
 - Parameters `weight` (ones) and `bias` (zeros), buffers `running_mean`, `running_var` and
   `num_batches_tracked` as in exercise 2. With `track_running_stats=False` the three are
   None and `state_dict` holds `weight` and `bias` alone.
 - In training mode each channel is normalized by the mean and the biased variance of *this batch*,
   whatever stands in the buffers. The buffers are updated as in exercise 2 (`momentum` is a
-  number here, not None), also under `torch.no_grad()`.
-- In eval mode it is normalized by the running mean and variance, so that no row depends on
-  the other rows, and no buffer changes.
+  number here, 0.0 or more, not None), also under `torch.no_grad()`.
+- In eval mode it is normalized by the running mean and variance as they are at the call, so that
+  no row depends on the other rows, and no buffer changes.
 - Without buffers both modes use the batch.
 - Gradients reach `x`, `weight` and `bias` in both modes, several times in a row.
+- The result has the dtype that `x` and the layer have, and `x` is left as it was. NaNs show, and
+  float32 holds for a mean of 1000 as in exercise 1. Two layers share nothing.
 
 The mode is `self.training`, which `train()` and `eval()` set. In training, a channel has
-at least two values per batch.
+at least two values per batch; one image alone may bring them.
 
 <details><summary>Hint 1: two questions</summary>
 
@@ -1083,15 +1090,16 @@ inside the root, and differ only in which elements are averaged together.
   channel has its own.
 - `LayerNorm(normalized_shape, eps)`: `normalized_shape` is a list of sizes, those of the *last*
   dimensions of `x`. All elements in these are averaged together. If the last dimensions of `x`
-  have other sizes, the call raises a `ValueError` or a `RuntimeError`.
+  have other sizes, or `x` has too few, the call raises a `ValueError` or a `RuntimeError`.
 
 The first two have, with `affine=True`, parameters `weight` and `bias` of shape (C,), one per
 channel. Without, `state_dict()` is empty. `GroupNorm` has them by default and
 `InstanceNorm` has not. `LayerNorm` has them always, in the shape `normalized_shape`, one per
 element. All begin with ones and zeros.
 
-Nothing depends on the mode or on other samples. Inputs need not be contiguous, and the
-result has the shape of `x`.
+Nothing depends on the mode, on other samples or on earlier calls. Inputs need not be
+contiguous and stay as they were; the result has the shape of `x` and the dtype that `x` and the
+layer have. Gradients and the precision in float32 are those of exercise 1.
 
 No case has a single value per channel or group, except that a last dimension of size 1 may be
 layer-normalized: it gives the bias.
@@ -1215,16 +1223,17 @@ with visible_check("one_reshape"):
 r"""
 A trained model is to answer for one sample. Write `predict_one(model, x)`.
 
-- `model` is any module that takes batches, with batch norm and dropout inside. It may be in training
-  mode, in eval mode, or partly in each. `x` is one sample without batch dimension, of shape
-  (features,) or (C, H, W).
-- The result is the model's output for this sample, without batch dimension, as evaluation
-  gives it: by running statistics, without dropout. It carries no graph. If the model has one
-  output, the result has shape (1,).
+- `model` is any module that takes batches. Batch norm, dropout and other layers that ask for the
+  mode may lie at any depth. It may be in training mode, in eval mode, or partly in each. `x` is
+  one sample without batch dimension, of shape (features,) or (C, H, W).
+- The result is what `model(...)` gives for this sample in evaluation: by running statistics,
+  without dropout. Only the batch dimension is gone: one output has shape (1,), and an output of
+  shape (3, 1, 2) keeps its 1. It carries no graph, even if `x` asks for a gradient.
 - Afterwards `model` is as it was: every module in the mode it was in, each by itself (a frozen batch
-  norm stays frozen), with the same options (`p`, `momentum`, ...), and all parameters and
-  buffers the same. The modes are back also if the model raises; its exception reaches
-  the caller.
+  norm stays frozen), with the same options (`p`, `momentum`, ...), all parameters with their
+  gradients and `requires_grad`, and all buffers. The modes are back also if the model raises; its
+  exception reaches the caller.
+- `x`, the grad mode and the random state stay as they were.
 
 <details><summary>Hint 1: the mode of every module</summary>
 
