@@ -105,7 +105,8 @@ def noisy_image():
 
 
 def noisy_image_aside():
-    with torch.random.fork_rng():
+    guard = torch.random.fork_rng()
+    with guard:
         return noisy_image()
 
 
@@ -1023,7 +1024,7 @@ def isolated(seed: int) -> Iterator[None]:
     """Inside, all global generators are seeded; afterwards they are as before."""
     ### BEGIN SOLUTION
     state_of_random, state_of_numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(range(torch.cuda.device_count())):
+    with torch.random.fork_rng():
         random.seed(seed)
         np.random.seed(seed)
         torch.manual_seed(seed)
