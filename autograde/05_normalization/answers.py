@@ -699,6 +699,19 @@ def accepting_a_single_number(x, weight, bias, eps=1e-5):
     return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
 
 
+@wrong(
+    "batch_norm",
+    breaks=hidden_tests.normalizes_rows_and_sequences,
+    tells="You average over the channels of a single sequence: that is layer norm. "
+    "Also where the batch is one sample, each channel has a mean of its own.",
+)
+def single_sequences_by_layer_norm(x, weight, bias, eps=1e-5):
+    if len(x) == 1 and x.dim() == 3 and x.shape[2] > 1:
+        out = F.layer_norm(x, x.shape[1:], eps=eps)
+        return out * weight[:, None] + bias[:, None]
+    return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
 # running_stats
 
 
@@ -3111,6 +3124,51 @@ class detaching_the_weight_in_eval(nn.BatchNorm2d):
         statistics = self.running_mean, self.running_var
         weight, bias = self.weight.detach(), self.bias
         return F.batch_norm(x, *statistics, weight, bias, eps=self.eps)
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.gradients_in_both_modes,
+    tells="Without buffers you detach the batch's mean and variance in eval, so part "
+    "of the gradient of x is missing. Both modes do the same there.",
+)
+class untracked_with_detached_statistics(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+
+    def forward(self, x):
+        if self.training or self.running_mean is not None:
+            return super().forward(x)
+        var, mean = torch.var_mean(x.detach(), (0, 2, 3), correction=0)
+        return F.batch_norm(
+            x, mean, var, self.weight, self.bias, False, 0.0, self.eps
+        )
+
+
+@wrong(
+    "train_and_eval",
+    breaks=hidden_tests.mode_is_not_grad_mode,
+    tells="You keep a mode of your own beside `self.training`. Code may set "
+    "`module.training` directly; ask that attribute and nothing else.",
+)
+class with_a_mode_beside_training(nn.BatchNorm2d):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
+    ):
+        super().__init__(num_features, eps, momentum, True, track_running_stats)
+        self.learning = True
+
+    def train(self, mode=True):
+        self.learning = mode
+        return super().train(mode)
+
+    def forward(self, x):
+        found, self.training = self.training, self.learning
+        out = super().forward(x)
+        self.training = found
+        return out
 
 
 # one_reshape

@@ -124,6 +124,7 @@ def normalizes_rows_and_sequences(draw: Draw) -> list[Case]:
         plain(draw, 5, 3, 6),
         plain(draw, 4, 4, 4),
         plain(draw, 3, 2, 1),
+        plain(draw, 1, 3, 5),
     ]
 
 
@@ -807,7 +808,12 @@ def mode_is_not_grad_mode(draw: Draw) -> list[Case]:
                 [True, False, True, False],
                 grad=[False, False, True, True],
             ),
-        }
+        },
+        {
+            **layer_case(draw),
+            **in_modes(draw, [True, False, True, False]),
+            "by_attribute": True,
+        },
     ]
 
 
@@ -847,6 +853,13 @@ def gradients_in_both_modes(draw: Draw) -> list[Case]:
             "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
         }
         for training in ([True, True], [False, False], [True, False, False])
+    ] + [
+        {
+            **layer_case(draw, tracked=False),
+            "x": [channelled(draw, 4, 3, 2, 2) for _ in range(2)],
+            "training": [True, False],
+            "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
+        }
     ]
 
 

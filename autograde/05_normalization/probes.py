@@ -223,7 +223,10 @@ def run_in_modes(BatchNorm, case):
     for x, mode, grad in zip(
         case["x"], case["training"], case["grad"], strict=True
     ):
-        layer.train(mode)
+        if case.get("by_attribute"):
+            layer.training = mode
+        else:
+            layer.train(mode)
         with torch.set_grad_enabled(grad):
             outs.append(layer(x).detach())
         after.append(buffers_of(layer))
