@@ -682,7 +682,6 @@ def shuffled(draw: Draw, x: Tensor) -> Tensor:
     probe=probes.integers,
     rule=same,
     weight=2,
-    also=[causes_no_warning],
     says="to_integers goes to the nearest integer, from the middle to the even one",
 )
 def nearest_integers(draw: Draw) -> list[Case]:
