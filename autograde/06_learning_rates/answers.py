@@ -1,6 +1,7 @@
 """The answer bank of chapter 06: learning rates."""
 
 import copy
+import math
 import warnings
 
 import torch
@@ -730,6 +731,45 @@ def steps_forgetting_momentum(
             optimizer.zero_grad()
             F.mse_loss(model(X), y).backward()
             optimizer.step()
+        plan.step()
+    return rates
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You seed the global random state. Nothing random is asked for here, and "
+    "whoever draws afterwards gets other numbers than expected: leave it alone.",
+)
+def steps_with_a_seed(model, optimizer, loader, num_epochs, step_size, gamma):
+    torch.manual_seed(0)
+    plan = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    rates = []
+    for _ in range(num_epochs):
+        rates.append(plan.get_last_lr())
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+        plan.step()
+    return rates
+
+
+@accepted("train_in_steps")
+def steps_by_a_closure(model, optimizer, loader, num_epochs, step_size, gamma):
+    plan = lr_scheduler.StepLR(optimizer, step_size=step_size, gamma=gamma)
+    rates = []
+    for _ in range(num_epochs):
+        rates.append([float(group["lr"]) for group in optimizer.param_groups])
+        for X, y in loader:
+
+            def closure():
+                optimizer.zero_grad()
+                loss = F.mse_loss(model(X), y)
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
         plan.step()
     return rates
 
@@ -1697,6 +1737,29 @@ def groups_by_regular_expression(
     return torch.optim.SGD(groups, lr=lr, momentum=momentum)
 
 
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.hands_off,
+    tells="You seed the global random state. Nothing random is asked for here, and "
+    "whoever draws afterwards gets other numbers than expected: leave it alone.",
+)
+def groups_with_a_seed(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    torch.manual_seed(0)
+    groups, used = [], set()
+    for name, p in model.named_parameters():
+        paths = [q for q in rates if f"{name}.".startswith(f"{q}.")]
+        used |= set(paths)
+        if p.requires_grad:
+            rate = rates[max(paths, key=len)] if paths else lr
+            decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+            groups.append({"params": [p], "lr": rate, "weight_decay": decay})
+    if used != set(rates):
+        raise ValueError("a path fits nothing")
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
 # decayed_step
 
 
@@ -2462,5 +2525,54 @@ def decay_beside_old_gradients(
                 p.grad = g
             else:
                 p.grad = g + weight_decay * p
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.leaves_the_others,
+    tells="You seed the global random state. Nothing random is asked for here, and "
+    "whoever draws afterwards gets other numbers than expected: leave it alone.",
+)
+def decay_with_a_seed(model, optimizer, X, y, weight_decay, decoupled=False):
+    torch.manual_seed(0)
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.as_in_adamw,
+    tells="You take exp(-lr·λ) for the factor. That is close for small rates, but "
+    "AdamW multiplies by 1 - lr·λ.",
+)
+def decay_by_the_exponential(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(math.exp(-group["lr"] * weight_decay))
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
     optimizer.step()
     return loss.item()

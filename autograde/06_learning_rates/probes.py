@@ -9,8 +9,12 @@ import torch
 from torch import nn
 
 
-def fill(module, start):
-    """Gives the parameters the values of one long vector, in their order."""
+def made(make, start):
+    """The module that `make()` makes, in float64, with the values of one long
+    vector. The global random state is as before, so that a learner's draws show.
+    """
+    with torch.random.fork_rng(devices=[]):
+        module = make().double()
     at = 0
     with torch.no_grad():
         for parameter in module.parameters():
@@ -68,9 +72,12 @@ class Shuffled:
 def trained(train_in_steps, case):
     """Trains a small network, and notes the rates at every step."""
     width = case["batches"][0][0].shape[1]
-    first, last = nn.Linear(width, 4), nn.Linear(4, 2)
-    model = nn.Sequential(first, nn.Tanh(), last).double()
-    fill(model, case["start"]).train(case["train"])
+    model = made(
+        lambda: nn.Sequential(nn.Linear(width, 4), nn.Tanh(), nn.Linear(4, 2)),
+        case["start"],
+    )
+    model.train(case["train"])
+    first, _, last = model
     kind, settings = OPTIMIZERS[case["optimizer"]]
     lrs = case["lrs"]
     members = [[first.weight, first.bias], [last.weight], [last.bias]]
@@ -151,13 +158,16 @@ class Tied(nn.Module):
         self.decoder.weight = self.encoder.weight
 
 
+MODELS = {
+    "layers": lambda: nn.Sequential(*(nn.Linear(1, 2) for _ in range(12))),
+    "scaled": Scaled,
+    "nested": Nested,
+    "tied": Tied,
+}
+
+
 def a_model(case):
-    kind = case["model"]
-    if kind == "layers":
-        model = nn.Sequential(*(nn.Linear(1, 2) for _ in range(12)))
-    else:
-        model = {"scaled": Scaled, "nested": Nested, "tied": Tied}[kind]()
-    fill(model.double(), case["start"])
+    model = made(MODELS[case["model"]], case["start"])
     for path in case["frozen"]:
         for name, parameter in model.named_parameters():
             if f"{name}.".startswith(f"{path}."):
@@ -258,8 +268,9 @@ def buffers_of(module):
 def decayed(decayed_step, case):
     """Some steps with weight decay."""
     width = case["batches"][0][0].shape[1]
-    model = Network(width, case["parts"]).double()
-    fill(model, case["start"]).train(case["train"])
+    model = made(lambda: Network(width, case["parts"]), case["start"])
+    model.train(case["train"])
+    start = values_of(model)
     kind, settings = OPTIMIZERS[case["optimizer"]]
     early = [*model.body.parameters(), *model.norm.parameters()]
     late = list(model.head.parameters())
@@ -292,6 +303,13 @@ def decayed(decayed_step, case):
                 stayed = stayed and torch.equal(value, still[name])
     return {
         "weights": values_of(model),
+        "change_of_reached": torch.cat(
+            [
+                (value - start[name]).flatten()
+                for name, value in values_of(model).items()
+                if name.startswith(("body.", "head."))
+            ]
+        ),
         "buffers_kept": buffers_kept,
         "losses": losses,
         "stayed": stayed,

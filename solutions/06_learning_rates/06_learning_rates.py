@@ -196,7 +196,20 @@ wants to be called with, and when, depends on its kind:
 | `ReduceLROnPlateau` | each validation | `step(metric)` |
 
 A scheduler counts its calls and knows nothing of epochs. `step(epoch)` still works, with a
-deprecation warning; the argument `verbose=` is gone.
+deprecation warning; the argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
+not improved for more than `patience` calls:
+"""
+
+# %% cell="plateau"
+sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+scheduler = lr_scheduler.ReduceLROnPlateau(sgd, factor=0.1, patience=1)
+for validation_loss in (0.9, 0.5, 0.5, 0.6, 0.4):
+    print(f"lr {scheduler.get_last_lr()[0]:.1f}, then {validation_loss}")
+    sgd.step()
+    scheduler.step(validation_loss)
+
+# %% [markdown]
+r"""
 
 ### Groups
 
@@ -228,10 +241,25 @@ To go by names, end the prefix with a dot: `name.startswith("conv1.")` is true f
 and false for `conv10.weight`. Given `model.named_parameters()` instead of `parameters()`, an
 optimizer keeps the names, in `group["param_names"]`.
 
-A schedule multiplies each group's own rate, so their ratio stays. (Not with an `eta_min` or
-`end_factor` that is a rate of its own: cosine schedules with `eta_min` end with all groups at
-the same rate.)
+A schedule multiplies each group's own rate, so their ratio stays. An `eta_min` is a rate, not a
+factor: there all groups end at the same one.
+"""
 
+# %% cell="ratio_of_groups"
+for name, make in {
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 10, 0.1),
+    "cosine, eta_min": lambda o: lr_scheduler.CosineAnnealingLR(o, 10, 0.01),
+}.items():
+    fast, slow = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    sgd = torch.optim.SGD([{"params": fast}, {"params": slow, "lr": 0.1}], lr=1)
+    scheduler = make(sgd)
+    for _ in range(10):
+        sgd.step()
+        scheduler.step()
+    print(f"{name:16} ends at", [f"{r:.3f}" for r in scheduler.get_last_lr()])
+
+# %% [markdown]
+r"""
 ### Warm-up
 
 `SequentialLR` puts one schedule behind another. Here the rate rises for four batches, then falls
@@ -301,7 +329,7 @@ FOR_BATCHES = ("warm-up, then cosine", "OneCycleLR")
 PLACES = ("as planned", "at the start of the epoch", "after each batch")
 
 
-def validation_loss(epoch):
+def loss_of_epoch(epoch):
     return max(0.4, 1 - 0.08 * epoch)  # no better from epoch 8 on
 
 
@@ -315,7 +343,7 @@ def trace(schedule, place="as planned"):
 
     def step(epoch):
         if schedule == "ReduceLROnPlateau":
-            scheduler.step(validation_loss(epoch))
+            scheduler.step(loss_of_epoch(epoch))
         else:
             scheduler.step()
 
@@ -334,35 +362,22 @@ def trace(schedule, place="as planned"):
 # %% cell="schedules_figure"
 def schedules_figure(schedule="StepLR", stepped=PLACES[1]):
     with warnings.catch_warnings(action="ignore"):
-        try:
-            rates = trace(schedule, stepped)
-        except ValueError:  # OneCycleLR counts its steps
-            rates = []
+        rates = trace(schedule, stepped)
     planned = trace(schedule)
     figure, axes = new_figure(figsize=(6.5, 3.2))
     epochs = [batch / NUM_BATCHES for batch in range(len(planned))]
     for other in SCHEDULES:
-        axes.step(
-            epochs, trace(other), where="post", color="0.85", linewidth=1.2
-        )
-    axes.step(
-        epochs,
-        planned,
-        where="post",
-        color=PALETTE[0],
-        label=f"{schedule}, planned",
-    )
+        axes.step(epochs, trace(other), where="post", color="0.85", lw=1.2)
+    blue = {"color": PALETTE[0], "label": f"{schedule}, planned"}
+    axes.step(epochs, planned, where="post", **blue)
     title = f"{schedule}: every epoch has the planned rate"
     if rates != planned:
-        axes.step(
-            epochs[: len(rates)], rates, "--", where="post", color=PALETTE[1]
-        )
-        axes.plot([], [], "--", color=PALETTE[1], label=f"stepped {stepped}")
-        pairs = zip(rates, planned, strict=False)
+        where = f"stepped {stepped}"
+        orange = {"color": PALETTE[1], "linestyle": "--", "label": where}
+        axes.step(epochs, rates, where="post", **orange)
+        pairs = zip(rates, planned, strict=True)
         wrong = sum(abs(a - b) > 1e-9 for a, b in pairs)
         title = f"{schedule}: {wrong} of 100 batches have another rate"
-        if not rates:
-            title = f"{schedule} raises an error: too many steps"
     axes.set_title(title)
     axes.set(xlabel="epoch", ylabel="learning rate / the optimizer's lr")
     axes.legend(
@@ -441,16 +456,16 @@ OPTIMIZERS = {
 CLEARED = ("None (the default)", "zeros", "None, but 0 * output in the loss")
 
 
-def norms_of_unused(optimizer, cleared, num_steps=50):
-    """Norm of a layer after a step that used it, then after steps that do not."""
+def norms_of_unused(optimizer, cleared, used_first=True):
+    """Norm of a layer after a step that used it, and after 50 that do not."""
     torch.manual_seed(0)
     used, unused = nn.Linear(2, 2).double(), nn.Linear(2, 2).double()
     stepper = OPTIMIZERS[optimizer]([*used.parameters(), *unused.parameters()])
     x, norms = torch.ones(1, 2).double(), []
-    for step in range(num_steps + 1):
+    for step in range(51):
         stepper.zero_grad(set_to_none=cleared != CLEARED[1])
         loss = used(x).sum()
-        if step == 0:
+        if step == 0 and used_first:
             loss = loss + unused(x).sum()
         elif cleared == CLEARED[2]:
             loss = loss + 0 * unused(x).sum()
@@ -578,6 +593,7 @@ What popular posts say, run against the PyTorch that is installed here. Each cel
 assertion.
 
 > **"`StepLR(optimizer, 10, 0.1)` multiplies the rate by 0.1 every ten epochs."**
+>
 > **"Set up Adam, and a StepLR on it."**
 > *Correct*, if it is stepped once at the end of each epoch.
 """
@@ -638,6 +654,7 @@ assert len(early) + len(late) == len(list(model.parameters()))
 # %% [markdown]
 r"""
 > **"Pass a list of dicts; what the groups share goes outside."**
+>
 > **"The outer `lr` is for the groups without one; a group's own wins."**
 > *Both correct*, for every option, `weight_decay` and `momentum` too.
 """
@@ -716,17 +733,22 @@ for optimizer in OPTIMIZERS:
     ends[optimizer] = [norms_of_unused(optimizer, c)[-1] for c in CLEARED]
     print(f"{optimizer:14}", *(f"{ratio:8.4f}" for ratio in ends[optimizer]))
 print(f"(1 - 0.1 * 0.1)^50 = {0.99**50:.4f}")
+unused = {o: norms_of_unused(o, CLEARED[2], False)[-1] for o in OPTIMIZERS}
+print("never used, 0 * output:", {o: round(r, 4) for o, r in unused.items()})
 
 assert all(none == 1.0 for none, _, _ in ends.values())
 assert abs(ends["SGD"][1] - 0.99**50) < 1e-12
 assert abs(ends["SGD"][2] - 0.99**50) < 1e-12
 assert ends["AdamW"][1] > 1.2
 assert ends["Adam"][1] < 0.5
+assert abs(unused["SGD"] - 0.99**50) < 1e-12
+assert abs(unused["AdamW"] - 0.99**50) < 1e-12
+assert unused["Adam"] < 0.2
 
 # %% [markdown]
 r"""
-(Used before, the layer brings along what momentum and Adam's averages remember. Never used, and with
-`0 * output` in the loss, SGD and AdamW both end at 0.605 and Adam at 0.047.)
+The columns are `None`, zeros, and `0 * output`, after one step that used the layer: it brings along what
+momentum and Adam's averages remember. Without such a step plain SGD and AdamW shrink it alike.
 
 > **"Never give the optimizer weights that should not change."**
 > *Half the story:* good advice, but `grad=None` is skipped by SGD, Adam and AdamW alike.
@@ -872,7 +894,7 @@ every trainable parameter of the model (`requires_grad`) stands exactly once, an
 - A path that fits no parameter of the model (a buffer is none) raises a `ValueError` or a `KeyError`. One that
   fits only frozen parameters is right, and has no effect. So is one all of whose parameters go to longer paths.
 - A parameter that two layers share is one parameter, with the name that `named_parameters()` gives it.
-- `rates` and the model stay as they are. At least one parameter is trainable. No warning is given.
+- `rates`, the model and the global random state stay as they are. At least one parameter is trainable. No warning is given.
 
 How many groups there are, and in which order, is up to you.
 
@@ -963,7 +985,7 @@ decoupled)`: one training step on `F.mse_loss(model(X), y)`, in which you bring 
 - `optimizer` may be any kind of `torch.optim` that steps without a closure, with any groups. Afterwards its settings
   are as before.
 - The model is called once, as `model(X)`. Returns the loss before the step, without any penalty, as a Python float.
-- `X`, `y`, the model's mode and the grad mode are left alone.
+- `X`, `y`, the model's mode, the grad mode and the global random state are left alone.
 
 <details><summary>Hint 1: which parameters</summary>
 
