@@ -89,3 +89,31 @@ def test_an_answers_own_decorators_travel_with_it(mini: Course) -> None:
     cell = grading.answer_cell(answer)
 
     assert cell.startswith("@torch.inference_mode()\n@torch.no_grad()\ndef ")
+
+
+def test_a_rule_that_cannot_read_an_answer_fails_that_check_alone(
+    mini: Course, warm: WarmProcess
+) -> None:
+    tests = mini.autograde / "03_mini" / "hidden_tests.py"
+    tests.write_text(
+        tests.read_text().replace(
+            'says="the mean")',
+            'says="the mean",\n'
+            "    rule=lambda case, seen, expected: "
+            "None if seen.data + 1 == expected.data + 1 else 'Not the mean.')",
+        )
+    )
+    answers = mini.autograde / "03_mini" / "answers.py"
+    answers.write_text(
+        answers.read_text()
+        .replace('tells="That is the sum."', 'tells="That is text."')
+        .replace("return x.sum().item()", 'return "lie"')
+    )
+
+    trials = list(try_bank(warm, load_grading(mini, "03_mini"), (1,), ["mean"]))
+
+    assert [one.complaints for one in trials] == [(), ()]
+    (check,) = trials[1].report.checks
+    assert check.message == (
+        "What came back is not of the form that the check reads."
+    )

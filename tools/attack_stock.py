@@ -377,20 +377,22 @@ def main() -> None:
 HEAD = """# Attacks
 
 `tests/attacks.py` holds {count} attacks on a grader. `tests/test_attacks.py` hands each
-in to ours, and asserts at every change that it earns no points, that nothing of what it
+in to ours (the slow ones in `make test-all`), and asserts that it earns no points, that nothing of what it
 was after is in any file that a learner or an instructor gets, that no file of the course
 changed, and that an honest learner graded after it gets full marks. All {count} hold.
 
 The last column says what stock nbgrader {nbgrader} does with the same attacks on the same
 exercises, with hidden tests as its manual shows them. It is written by
 `.venv/bin/python tools/attack_stock.py`, which anyone with bubblewrap can run. Harm was
-done by {harmed} of {count}: {summary}. "No harm" means no undeserved points, nothing
-handed over, a mark for the attacker and full marks for the next learner.
+done by {harmed} of {count}: {summary}.
+"No harm" means no undeserved points, nothing handed over, a mark for the attacker and full marks for the next learner.
 Beyond the table: hidden tests {hidden} in the feedback file that stock nbgrader gives to
 an honest learner.
 
 A broken file that was handed in by an honest learner counts as harm where it gets no mark:
-ours grades it, or gives zero points and one sentence.
+ours grades it, or gives zero points and one sentence. Archives, and folders that people
+upload, have tests of their own (`tests/test_collect_*.py`), and so have 500 honest but
+damaged notebooks (`tests/test_repair.py`).
 
 """
 

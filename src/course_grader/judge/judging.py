@@ -14,7 +14,7 @@ from typing import Protocol
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
-from course_grader.checks import Case, Check, Draw, Result
+from course_grader.checks import Case, Check, Draw, Result, Rule
 from course_grader.course import CourseError
 from course_grader.judge.compare import Tolerance, difference
 from course_grader.judge.kernels import Died, Kernel, ProbeRun
@@ -341,7 +341,7 @@ def _complaint(
     elif seen.raised:
         return f"Your code raised {_builtin(seen)}."
     elif check.rule is not None:
-        complaint = check.rule(case, seen, expected)
+        complaint = _asked(check.rule, case, seen, expected)
         if complaint:
             return complaint
     else:
@@ -353,10 +353,21 @@ def _complaint(
         if complaint:
             return complaint
     for rule in check.also:
-        complaint = rule(case, seen, expected)
+        complaint = _asked(rule, case, seen, expected)
         if complaint:
             return complaint
     return None
+
+
+def _asked(
+    rule: Rule, case: Case, seen: Result, expected: Result
+) -> str | None:
+    """What a rule says. Rules read what a probe returned, and a learner's process
+    may send anything in its place."""
+    try:
+        return rule(case, seen, expected)
+    except Exception:
+        return "What came back is not of the form that the check reads."
 
 
 def _selected(data: object, keys: tuple[str, ...] | None) -> object:

@@ -84,7 +84,14 @@ def run_probe(
         record["effects"] = {
             **before.changes(),
             "modules_changed": modules.changes(),
-            "warnings": sorted({one.category.__name__ for one in caught}),
+            "warnings": sorted(
+                {
+                    one.category.__name__
+                    for one in caught
+                    # comes whenever something is collected, whosever it was
+                    if not issubclass(one.category, ResourceWarning)
+                }
+            ),
         }
     return record
 
