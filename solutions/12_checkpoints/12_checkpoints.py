@@ -1203,10 +1203,12 @@ Write `train(job, path)`. It does what `train_in_one_go(job)` does and returns t
 things. After *every* step it also writes a checkpoint to `path`, a `Path`. If `path` exists
 when `train` is called, it goes on from there.
 
-The process may be killed at any moment of a step, and `train` called again in a new process,
-which has other seeds. In the end everything is **bitwise** what it would have been:
+The process may be killed at any moment of a step, or interrupted by an exception that is raised
+in `job.step`, and `train` called again in a new process, which has other seeds. From the first
+checkpoint on, everything is in the end **bitwise** what it would have been:
 
-- the model's weights, and the list of losses, **all** of them, from the first step to the last;
+- the model's weights and buffers, and the list of losses, floats, **all** of them, from the first
+  step to the last;
 - the learning rates, for any scheduler of `torch.optim.lr_scheduler`, and the scale and the
   growth counter of the scaler;
 - the order of the samples, also if the process died in the middle of an epoch;
@@ -1392,7 +1394,7 @@ any module.
 - It returns two lists of names, in any order: the counters that were filled in, and those that
   were left out.
 - The caller's state dict stays as it was, its `_metadata` too. The model's parameters stay the
-  same objects, and so do its mode, its gradients and what of it is trainable.
+  same objects; its mode, its gradients and what of it is trainable stay as they were.
 
 <details><summary>Hint 1: compare keys first</summary>
 
