@@ -213,6 +213,25 @@ def test_the_cases_after_the_one_that_kills_are_not_answered(
     assert [one.died is None for one in runs] == [True, True, False]
 
 
+def test_changes_of_unusual_tensors_are_seen(warm: WarmProcess) -> None:
+    one = torch.tensor(3.0).expand(1).clone()
+    assert one.stride() == (0,)
+    with warm.kernel() as kernel:
+        kernel.run_cell(
+            "import torch\n"
+            "def keep(x):\n    return 1\n"
+            "def spoil(x):\n    x.data.add_(1)\n    return 1",
+            "a",
+        )
+        for name, changed in (("keep", ()), ("spoil", ("x",))):
+            with kernel.probing(
+                ECHO.replace("f(", f"{name}(").replace("(f,", f"({name},")
+            ) as probing:
+                (answer,) = probing.probe_all("echo", [{"x": one}], 5)
+            assert answer.died is None
+            assert answer.result.effects.inputs_changed == changed
+
+
 def test_modules_keep_mode_and_hooks_or_it_shows(warm: WarmProcess) -> None:
     probes = (
         "import torch\n"

@@ -230,11 +230,17 @@ def _changed(value: Any, copy: Any) -> bool:
             return True
         if value.device.type == "meta":
             return False
-        flat, kept = value.detach().contiguous(), values.contiguous()
-        return not torch.equal(
-            flat.flatten().view(torch.uint8), kept.flatten().view(torch.uint8)
-        )
+        try:
+            return not torch.equal(_bytes(value), _bytes(values))
+        except RuntimeError:
+            return True  # it is not even a tensor with values any more
     return bool(value.shape != copy.shape or value.tobytes() != copy.tobytes())
+
+
+def _bytes(values: torch.Tensor) -> torch.Tensor:
+    # copied: a single element may have any stride, and no view of its bytes then
+    flat = torch.empty(values.numel(), dtype=values.dtype, device=values.device)
+    return flat.copy_(values.detach().reshape(-1)).view(torch.uint8)
 
 
 def _tensors(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,270 @@
+"""What a learner and an instructor do in a browser, done by a browser, against the
+server that `course lab` starts. Pictures of the main moments go to build/browser/."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import pytest
+from commands import SCRIPTS, course_says, environment, points
+
+from course_grader.chapter.build import build_chapter
+from course_grader.classroom.demo import answered
+from course_grader.course import Course
+from course_grader.needs import free_port
+
+sync_api = pytest.importorskip("playwright.sync_api")
+Page, expect = sync_api.Page, sync_api.expect
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PICTURES = Path(__file__).resolve().parent.parent / "build" / "browser"
+PATIENCE_MS = 90_000
+"""A loaded machine starts a kernel slowly; an idle one is done in seconds."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+DOUBLE = "def double(x, times=1):\n    return x * 2**times"
+MEAN = "def mean(x):\n    return x.mean().item()"
+
+
+@contextmanager
+def server(
+    course: Course, program: str, *arguments: str, **settings: str
+) -> Iterator[str]:
+    """The address of a running Jupyter server."""
+    port = free_port(18900)
+    running = subprocess.Popen(
+        [
+            SCRIPTS / program,
+            "lab",
+            "--no-browser",
+            f"--port={port}",
+            *arguments,
+        ],
+        cwd=course.root,
+        env=environment(activated=False)
+        | {"JUPYTER_TOKEN": "letmein"}
+        | settings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        wait_for(port, running)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        running.terminate()
+        running.wait()
+
+
+@pytest.fixture
+def lab(mini: Course) -> Iterator[str]:
+    """What a learner starts."""
+    course_says(mini.root, "build")
+    with server(mini, "course") as address:
+        yield address
+
+
+@pytest.fixture
+def instructors_lab(mini: Course) -> Iterator[str]:
+    """What an instructor starts, as docs/instructors.md says."""
+    course_says(mini.root, "release")
+    as_root = ["--allow-root"] if os.geteuid() == 0 else []
+    settings = {"JUPYTER_CONFIG_PATH": str(mini.autograde)}
+    with server(mini, "jupyter", *as_root, **settings) as address:
+        yield address
+
+
+def wait_for(port: int, running: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while time.monotonic() < deadline:
+        assert running.poll() is None, "course lab ended"
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/api", timeout=5)
+            return
+        except (TimeoutError, urllib.error.URLError, ConnectionError):
+            time.sleep(0.2)
+    raise AssertionError("course lab does not answer")
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page of a browser."""
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        one = browser.new_page(viewport={"width": 1280, "height": 900})
+        one.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
+        yield one
+        browser.close()
+
+
+def picture(page: Page, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(PICTURES / f"{name}.png"))
+
+
+def menu(page: Page, name: str, entry: str) -> None:
+    page.locator(".lm-MenuBar-item", has_text=name).first.click()
+    page.locator(".lm-Menu-item", has_text=entry).first.click()
+
+
+def open_chapter(page: Page, lab: str) -> None:
+    page.goto(f"{lab}/lab/tree/03_mini/03_mini.ipynb?token=letmein")
+    expect(page.locator(".jp-Notebook")).to_be_visible()
+    # the kernel is there when it says that it waits
+    expect(page.locator("[data-status='idle']").first).to_be_visible()
+
+
+def answer(page: Page, head: str, code: str) -> None:
+    """Writes an answer and runs it and the visible check below."""
+    cell = page.locator(".jp-CodeCell", has_text=head).first
+    cell.scroll_into_view_if_needed()
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(code)
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Shift+Enter")
+
+
+def test_a_learner_reads_solves_validates_and_submits(
+    page: Page, lab: str, mini: Course
+) -> None:
+    open_chapter(page, lab)
+    menu(page, "Run", "Run All Cells")
+    outputs = page.locator(".jp-OutputArea-output")
+    expect(outputs.filter(has_text="not attempted")).to_have_count(2)
+    picture(page, "learner-untouched")
+
+    answer(page, "def double", DOUBLE)
+    expect(outputs.filter(has_text="looks right")).to_have_count(1)
+    answer(page, "def mean", "def mean(x):\n    return x.sum().item()")
+    expect(outputs.filter(has_text="try again")).to_have_count(1)
+    picture(page, "learner-try-again")
+    answer(page, "def mean", MEAN)
+    expect(outputs.filter(has_text="looks right")).to_have_count(2)
+    picture(page, "learner-looks-right")
+
+    page.keyboard.press("Control+s")
+    page.get_by_role("button", name="Validate").click()
+    dialog = page.locator(".jp-Dialog")
+    expect(dialog).to_contain_text("Success")
+    picture(page, "learner-validate")
+    dialog.get_by_role("button").last.click()
+
+    menu(page, "Nbgrader", "Assignment List")
+    listed = page.locator(".list_item", has_text="03_mini")
+    expect(listed.first).to_be_visible()
+    picture(page, "learner-assignment-list")
+    page.get_by_role("button", name="Submit").first.click()
+    expect(page.locator("#submitted_assignments_list")).to_contain_text(
+        "03_mini"
+    )
+    picture(page, "learner-submitted")
+
+    # what arrived is what was written, and it gets full marks
+    course_says(mini.root, "collect", "03")
+    (handed_in,) = mini.autograde.glob("submitted/*/03_mini/03_mini.ipynb")
+    sources = [
+        cell.source for cell in nbformat.read(handed_in, as_version=4).cells
+    ]
+    assert DOUBLE in sources
+    assert MEAN in sources
+    course_says(mini.root, "grade", "03")
+    (mark,) = points(mini.root, "03").values()
+    assert mark == 4.25
+
+    # and the page that comes back is read in the same browser
+    course_says(mini.root, "feedback", "03")
+    page.get_by_role("button", name="Fetch Feedback").click()
+    view = page.get_by_text("view feedback")
+    expect(view.first).to_be_visible()
+    picture(page, "learner-feedback-there")
+    (fetched,) = mini.work.glob("03_mini/feedback/*/03_mini.html")
+    page.goto(fetched.as_uri())
+    expect(page.locator("body")).to_contain_text("4.25")
+    expect(page.locator("body")).to_contain_text("You never refuse.")
+    picture(page, "learner-feedback")
+
+
+HOSTILE = """\
+from IPython.display import HTML, SVG, Javascript, display
+display(HTML("<script>window.stolen = 1</script>"))
+display(HTML("<img src=x onerror='window.stolen = 1'>"))
+display(SVG('<svg xmlns="http://www.w3.org/2000/svg" onload="stolen = 1"/>'))
+display(Javascript("window.stolen = 1"))
+"""
+
+
+def hand_in(course: Course, student: str, **chosen: str) -> None:
+    """Lays a submission where `course collect` puts it."""
+    grading, _, released = build_chapter(course, "03_mini")
+    notebook = answered(grading, released, chosen)
+    notebook.cells.append(nbformat.v4.new_code_cell(HOSTILE))
+    notebook.cells.append(
+        nbformat.v4.new_markdown_cell("<script>window.stolen = 1</script>")
+    )
+    path = course.autograde / "submitted" / student / "03_mini"
+    path.mkdir(parents=True)
+    nbformat.write(notebook, path / "03_mini.ipynb")
+
+
+def test_an_instructor_grades_in_formgrader(
+    page: Page, instructors_lab: str, mini: Course
+) -> None:
+    lab = instructors_lab
+    hand_in(mini, "mallory", double=DOUBLE, mean=MEAN)
+    page.goto(f"{lab}/formgrader?token=letmein")
+    row = page.locator("tr", has_text="03_mini").first
+    expect(row).to_be_visible()
+    picture(page, "instructor-assignments")
+    page.goto(f"{lab}/formgrader/manage_submissions/03_mini")
+    row = page.locator("tr", has_text="mallory").first
+    expect(row).to_contain_text("needs autograding")
+    row.locator("td.autograde a").click()
+    expect(page.locator(".modal-content")).to_contain_text("Success")
+    picture(page, "instructor-autograded")
+    assert points(mini.root, "03") == {"mallory": 4.25}
+
+    # the submission, as formgrader shows it, runs no script
+    page.goto(f"{lab}/formgrader/gradebook/03_mini/03_mini")
+    page.locator("td a", has_text="Submission #1").click()
+    expect(page.locator("input.score").first).to_be_visible()
+    assert page.evaluate("window.stolen") is None
+    mark = page.locator("input.score#double_hidden")
+    expect(mark).to_have_attribute("placeholder", "2.25")  # it is wired up
+    comment = page.locator("textarea.comment").first
+    expect(comment).to_have_attribute("placeholder", re.compile("comments"))
+    with page.expect_response(lambda one: "/api/grade/" in one.url):
+        mark.fill("2")
+        page.keyboard.press("Tab")
+    with page.expect_response(lambda one: "/api/comment/" in one.url):
+        comment.fill("Refuse negative times.")
+        page.keyboard.press("Tab")
+    picture(page, "instructor-manual-mark")
+    page.reload()
+    expect(mark).to_have_value("2")
+    assert points(mini.root, "03") == {"mallory": 4}
+
+    course_says(mini.root, "feedback", "03")
+    (written,) = mini.autograde.glob("feedback/mallory/03_mini/03_mini.html")
+    page.goto(written.as_uri())
+    expect(page.locator("body")).to_contain_text("Refuse negative times.")
+    assert page.evaluate("window.stolen") is None
+    picture(page, "instructor-feedback")
