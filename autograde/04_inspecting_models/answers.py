@@ -86,6 +86,18 @@ def by_the_live_state_dict(model):
     }
 
 
+@accepted("count_parameters")
+def in_a_counter(model):
+    from collections import Counter
+
+    found = Counter(total=0, trainable=0, bytes=0)
+    for p in model.parameters():
+        found["bytes"] += p.numel() * p.element_size()
+        found["total"] += p.numel()
+        found["trainable"] += p.numel() * int(p.requires_grad)
+    return found
+
+
 @wrong(
     "count_parameters",
     breaks=[
@@ -399,6 +411,142 @@ def converting_first(model):
     }
 
 
+@wrong(
+    "count_parameters",
+    breaks=hidden_tests.counts_shared_once,
+    tells="You tell parameters apart by the address of their memory. Two of them "
+    "may look at the same memory: they are two, as for an optimizer. "
+    "Compare the objects: `id(p)`, or what `model.parameters()` gives.",
+)
+def by_address_where_there_is_one(model):
+    by_address = {}
+    for p in model.parameters():
+        p.numel()
+        on_meta = p.device.type == "meta"
+        by_address[id(p) if on_meta else p.data_ptr()] = p
+    found = by_address.values()
+    return {
+        "total": sum(p.numel() for p in found),
+        "trainable": sum(p.numel() for p in found if p.requires_grad),
+        "bytes": sum(p.numel() * p.element_size() for p in found),
+    }
+
+
+@wrong(
+    "count_parameters",
+    breaks=hidden_tests.counts_shared_once,
+    tells="You count parameters of equal values once. Two layers that begin alike "
+    "are still two: only the same object is shared.",
+)
+def by_values(model):
+    found = []
+    for p in model.parameters():
+        p.numel()
+        alike = (
+            q.shape == p.shape and q.dtype == p.dtype and torch.equal(q, p)
+            for q in found
+            if not p.is_meta
+        )
+        if not any(alike):
+            found.append(p)
+    return {
+        "total": sum(p.numel() for p in found),
+        "trainable": sum(p.numel() for p in found if p.requires_grad),
+        "bytes": sum(p.numel() * p.element_size() for p in found),
+    }
+
+
+@wrong(
+    "count_parameters",
+    breaks=hidden_tests.counts_anew,
+    tells="You keep the counts of a model that was seen before. A model changes: "
+    "it is frozen, or a layer is added. Count anew in each call.",
+    body=True,
+)
+def kept_from_the_first_call():
+    import functools
+
+    @functools.cache
+    def count_parameters(model):
+        found = list(model.parameters())
+        return {
+            "total": sum(p.numel() for p in found),
+            "trainable": sum(p.numel() for p in found if p.requires_grad),
+            "bytes": sum(p.numel() * p.element_size() for p in found),
+        }
+
+
+@wrong(
+    "count_parameters",
+    breaks=hidden_tests.refuses_lazy_ones,
+    tells="You ask whether a layer is lazy or a buffer has no size. Only "
+    "parameters without a size are refused: a lazy batch norm without "
+    "weights has none.",
+)
+def lazy_by_the_class(model):
+    from torch.nn.modules.lazy import LazyModuleMixin
+
+    if any(isinstance(one, LazyModuleMixin) for one in model.modules()):
+        raise ValueError("a lazy layer has not seen a batch")
+    found = list(model.parameters())
+    return {
+        "total": sum(p.numel() for p in found),
+        "trainable": sum(p.numel() for p in found if p.requires_grad),
+        "bytes": sum(p.numel() * p.element_size() for p in found),
+    }
+
+
+@wrong(
+    "count_parameters",
+    breaks=hidden_tests.refuses_lazy_ones,
+    tells="You ask whether a layer is lazy or a buffer has no size. Only "
+    "parameters without a size are refused: a lazy batch norm without "
+    "weights has none.",
+)
+def lazy_by_the_buffers(model):
+    everything = [*model.parameters(), *model.buffers()]
+    if any(nn.parameter.is_lazy(one) for one in everything):
+        raise ValueError("something has no size yet")
+    found = list(model.parameters())
+    return {
+        "total": sum(p.numel() for p in found),
+        "trainable": sum(p.numel() for p in found if p.requires_grad),
+        "bytes": sum(p.numel() * p.element_size() for p in found),
+    }
+
+
+@wrong(
+    "count_parameters",
+    breaks=hidden_tests.leaves_the_counted_model,
+    tells="You clear the gradients. Counting is reading: the step that follows "
+    "would have nothing to go by.",
+)
+def clearing_gradients_to_count(model):
+    model.zero_grad()
+    found = list(model.parameters())
+    return {
+        "total": sum(p.numel() for p in found),
+        "trainable": sum(p.numel() for p in found if p.requires_grad),
+        "bytes": sum(p.numel() * p.element_size() for p in found),
+    }
+
+
+@wrong(
+    "count_parameters",
+    breaks=hidden_tests.leaves_the_counted_model,
+    tells="You switch gradients on or off for the whole program and leave it so. "
+    "To count, no switch is needed.",
+)
+def switching_gradients_on(model):
+    torch.set_grad_enabled(True)
+    found = list(model.parameters())
+    return {
+        "total": sum(p.numel() for p in found),
+        "trainable": sum(p.numel() for p in found if p.requires_grad),
+        "bytes": sum(p.numel() * p.element_size() for p in found),
+    }
+
+
 # layer_shapes
 
 
@@ -456,7 +604,7 @@ def on_a_copy(model, *inputs):
         calls.append((names[module], kind, told(output)))
 
     for module in names:
-        if not len(module._modules):
+        if not len(list(module.children())):
             module.register_forward_hook(hook)
     with torch.inference_mode():
         twin(*inputs)
@@ -1791,6 +1939,515 @@ def modes_by_train(model, *inputs):
     return calls
 
 
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.puts_back_after_an_error,
+    tells="You put things back after an `Exception`. An interrupt, as by the stop "
+    "button, is none, and leaves your hooks and eval mode behind. Use "
+    "`finally`.",
+)
+def putting_back_after_errors_alone(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    except Exception as error:
+        failed = error
+    else:
+        failed = None
+    if True:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    if failed is not None:
+        raise failed
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="You take a module for a leaf when nothing is registered in it, not "
+    "even None. A shortcut that is switched off is registered as None, and "
+    "is no submodule: ask `module.children()`.",
+)
+def leaves_by_registered_names(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not module._modules:
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="You ask for the exact type: `type(value) is Tensor`. A parameter is a "
+    "tensor too, and a named tuple a tuple. Use `isinstance`.",
+)
+def tensors_of_one_class(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if type(value) is Tensor:
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="You ask for the exact type: `type(value) in (tuple, list)`. A named "
+    "tuple is a tuple too. Use `isinstance`.",
+)
+def plain_tuples_alone(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if type(value) in (tuple, list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="You list whatever has a `.shape`, NumPy arrays too. A shape is given "
+    "for tensors; anything else is None.",
+)
+def whatever_has_a_shape(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if hasattr(value, "shape"):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="The type is the name of the module's class: `type(module).__name__`. "
+    "`_get_name()` may be overridden, and `__qualname__` has the "
+    "surrounding class in it.",
+)
+def names_for_repr(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, module._get_name(), shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="The type is the name of the module's class: `type(module).__name__`. "
+    "`_get_name()` may be overridden, and `__qualname__` has the "
+    "surrounding class in it.",
+)
+def qualified_names(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__qualname__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.looks_quietly,
+    tells="You convert the inputs to float32. A model of float64 then refuses "
+    "them. Give them to the model as they are.",
+)
+def in_single_precision(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*(x.float() if x.is_floating_point() else x for x in inputs))
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.gives_new_lists,
+    tells="You keep the outputs and read their shapes at the end. Until then a "
+    "later layer may have turned one in place; and all of them lie in "
+    "memory. Note the shape in the hook.",
+)
+def shapes_at_the_end(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, output))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return [(name, kind, shape_of(one)) for name, kind, one in seen]
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.puts_the_model_back,
+    tells="You clear the gradients. Those that the model had belong to a step "
+    "that is still to come, and without gradients your call makes none.",
+)
+def clearing_gradients_after_a_look(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    model.zero_grad()
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.puts_the_model_back,
+    tells="You detach the inputs in place: they do not require a gradient any "
+    "more. Under `torch.no_grad()` there is nothing to detach.",
+)
+def detaching_the_inputs(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*(x.detach_() for x in inputs))
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
+@wrong(
+    "layer_shapes",
+    breaks=hidden_tests.puts_the_model_back,
+    tells="You put copies in the place of buffers or parameters. Whoever holds "
+    "the old ones, such as an optimizer, has lost them.",
+)
+def with_buffers_replaced(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    kept = [(m, n, b) for m in modes for n, b in m._buffers.items()]
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    for module, name, buffer in kept:
+        module._buffers[name] = buffer.clone()
+    return seen
+
+
+@accepted("layer_shapes")
+def with_all_values_put_back(model, *inputs):
+    seen, handles = [], []
+    modes = {module: module.training for module in model.modules()}
+
+    def shape_of(value):
+        if isinstance(value, Tensor):
+            return tuple(value.shape)
+        if isinstance(value, tuple | list):
+            return [shape_of(one) for one in value]
+        return None
+
+    def watch(name):
+        def hook(module, args, output):
+            seen.append((name, type(module).__name__, shape_of(output)))
+
+        return hook
+
+    state = torch.get_rng_state()
+    buffers = [(b, b.clone()) for b in model.buffers()]
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        torch.set_rng_state(state)
+        for buffer, old in buffers:
+            buffer.copy_(old)
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return seen
+
+
 # trainable_report
 
 
@@ -2679,6 +3336,351 @@ def writing_into_the_input():
             return self.layers[-1](x)
 
 
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.tells_gradients,
+    tells="You convert the gradient to float32. Small numbers of float64 become "
+    "zero there. Take the norm in the gradient's own dtype, or in float64.",
+    body=True,
+)
+def norm_in_single_precision():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.float().norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.tells_gradients,
+    tells="Your squares overflow where the gradient is in float16: 300 times 300 "
+    "is more than it can hold. `p.grad.norm()` adds up in float32.",
+    body=True,
+)
+def squares_in_half_precision():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = (
+                    None
+                    if p.grad is None
+                    else p.grad.pow(2).sum().sqrt().item()
+                )
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.tells_gradients,
+    tells="You take NaN out of the gradient before its norm. That hides the "
+    "finding that matters most.",
+    body=True,
+)
+def nan_taken_out():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = (
+                    None
+                    if p.grad is None
+                    else p.grad.nan_to_num().norm().item()
+                )
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.leaves_others_out,
+    tells="A frozen parameter may keep a gradient from before. What will be "
+    "trained is told by `requires_grad`, not by the gradient.",
+    body=True,
+)
+def frozen_with_an_old_gradient():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad or p.grad is not None:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.only_reads,
+    tells="You take the gradients of frozen parameters away. The report only "
+    "reads.",
+    body=True,
+)
+def tidying_frozen_ones():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if not p.requires_grad:
+                p.grad = None
+            else:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.reports_anew,
+    tells="You keep the report of a model that was seen before. Its gradients and "
+    "flags have changed: make it anew in each call.",
+    body=True,
+)
+def report_kept_from_the_first_call():
+    import functools
+
+    @functools.cache
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.computes_a_stack,
+    tells="Your activation is cut off at 6. A ReLU lets every positive number "
+    "through.",
+    body=True,
+)
+def capped_at_six():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(nn.functional.relu6(x) if place else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.computes_a_stack,
+    tells="In eval mode your Stack computes something else. A ReLU is the same in "
+    "both modes.",
+    body=True,
+)
+def relu_in_training_alone():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place and self.training else x)
+            return x
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.computes_a_stack,
+    tells="You squeeze the result. A batch of one row, or a width of 1, then "
+    "loses an axis.",
+    body=True,
+)
+def squeezed():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x.squeeze()
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.computes_a_stack,
+    tells="You squeeze the result. A batch of one row, or a width of 1, then "
+    "loses an axis.",
+    body=True,
+)
+def squeezed_rows():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x.squeeze(0)
+
+
+@wrong(
+    "trainable_report",
+    breaks=hidden_tests.trains_a_stack,
+    tells="You detach the input. A Stack may stand behind other layers, and no "
+    "gradient reaches them any more.",
+    body=True,
+)
+def input_detached():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            x = x.detach()
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
+@accepted("trainable_report", body=True)
+def with_a_buffer_beside():
+    def trainable_report(model):
+        report = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                norm = None if p.grad is None else p.grad.norm().item()
+                report[name] = (tuple(p.shape), norm)
+        return report
+
+    class Stack(nn.Module):
+        def __init__(self, width, depth):
+            super().__init__()
+            layers = [nn.Linear(width, width) for _ in range(depth)]
+            self.register_buffer("depth", torch.tensor(depth))
+            self.layers = nn.ModuleList(layers)
+
+        def forward(self, x):
+            for place, layer in enumerate(self.layers):
+                x = layer(x.relu() if place else x)
+            return x
+
+
 # graph_of
 
 
@@ -3076,6 +4078,102 @@ def waking_frozen_ones(model, x):
     return make_dot(out, params=dict(model.named_parameters()))
 
 
+@wrong(
+    "graph_of",
+    breaks=hidden_tests.keeps_the_mode_after_an_error,
+    tells="You put the grad mode back by a line of its own. It is not reached "
+    "when the model raises. Use `with torch.enable_grad():`.",
+)
+def switching_without_finally(model, x):
+    from torchviz import make_dot
+
+    was = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    output = model(x).mean()
+    torch.set_grad_enabled(was)
+    return make_dot(output, params=dict(model.named_parameters()))
+
+
+@wrong(
+    "graph_of",
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You clear the gradients, maybe those of a backward pass of yours. The "
+    "ones that were there before are lost. No backward pass is needed.",
+)
+def with_backward_and_cleared(model, x):
+    from torchviz import make_dot
+
+    with torch.enable_grad():
+        output = model(x).mean()
+    output.backward(retain_graph=True)
+    model.zero_grad()
+    return make_dot(output, params=dict(model.named_parameters()))
+
+
+@wrong(
+    "graph_of",
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You leave hooks on the parameters. They run in every later backward "
+    "pass.",
+)
+def leaving_hooks_on_parameters(model, x):
+    from torchviz import make_dot
+
+    for p in model.parameters():
+        if p.requires_grad:
+            p.register_hook(lambda gradient: None)
+    with torch.enable_grad():
+        output = model(x).mean()
+    return make_dot(output, params=dict(model.named_parameters()))
+
+
+@wrong(
+    "graph_of",
+    breaks=hidden_tests.edges_forward,
+    tells="You draw no edge from a box that you have met before. What goes into "
+    "several operations has an edge to each.",
+)
+def one_edge_for_each_box(model, x):
+    names = {p: name for name, p in model.named_parameters()}
+    dot = Digraph()
+    with torch.enable_grad():
+        waiting = [model(x).mean().grad_fn]
+    seen = set()
+    while waiting:
+        fn = waiting.pop()
+        if fn in seen:
+            continue
+        seen.add(fn)
+        leaf = hasattr(fn, "variable")
+        dot.node(str(id(fn)), names[fn.variable] if leaf else type(fn).__name__)
+        for before, _ in fn.next_functions:
+            if before is not None and before not in seen:
+                dot.edge(str(id(before)), str(id(fn)))
+                waiting.append(before)
+    return dot
+
+
+@accepted("graph_of")
+def asking_the_name(model, x):
+    names = {p: name for name, p in model.named_parameters()}
+    dot = Digraph()
+    with torch.enable_grad():
+        waiting = [model(x).mean().grad_fn]
+    seen = set()
+    while waiting:
+        fn = waiting.pop()
+        if fn in seen:
+            continue
+        seen.add(fn)
+        leaf = hasattr(fn, "variable")
+        dot.node(str(id(fn)), names[fn.variable] if leaf else fn.name())
+        for before, _ in fn.next_functions:
+            if before is not None:
+                dot.edge(str(id(before)), str(id(fn)))
+                waiting.append(before)
+    return dot
+
+
 # progress
 
 
@@ -3122,7 +4220,9 @@ def printed_by_hand():
         if "?" in first:
             return None
         if second.strip() == "s":
-            number = first.strip().rstrip("abcdefghijklmnopqrstuvwxyz")
+            number = first.strip()
+            while number[-1].isalpha():
+                number = number[:-1]
             return float(num_batches) / float(number)
         return float(num_batches) * float(first.strip().rstrip("s"))
 
@@ -3189,6 +4289,7 @@ def with_manual_updates():
 @accepted("progress", body=True)
 def zipped_with_a_counter():
     import itertools
+    import string
 
     def progress(loader, file):
         bar = tqdm(loader, file=file, ascii=True, ncols=60, unit=" batches")
@@ -3198,7 +4299,7 @@ def zipped_with_a_counter():
         amount, per = (part.strip() for part in rate.split("/"))
         if amount.startswith("?"):
             return None
-        number = float(amount.rstrip("itbachsmple"))
+        number = float(amount.rstrip(string.ascii_letters))
         if per == "s":
             number = 1.0 / number
         return number * num_batches
@@ -3717,6 +4818,248 @@ def only_at_the_end():
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
         number = above.rstrip("abcdefghijklmnopqrstuvwxyz")
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.without_a_length,
+    tells="Where `len` fails you take a guess for the total, as of "
+    "`operator.length_hint`. A guess may be wrong; such a bar shows no "
+    "total.",
+    body=True,
+)
+def with_a_guessed_length():
+    import operator
+    import string
+
+    def progress(loader, file):
+        total = operator.length_hint(loader) or None
+        return enumerate(tqdm(loader, total=total, file=file))
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.takes_as_asked,
+    tells="You swallow an exception of the loader: the loop ends as if all "
+    "batches had been there. Catch a TypeError around `len(loader)` alone.",
+    body=True,
+)
+def stopping_at_a_value_error():
+    import string
+
+    def progress(loader, file):
+        try:
+            yield from enumerate(tqdm(loader, file=file))
+        except ValueError:
+            return
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.takes_as_asked,
+    tells="You swallow an exception of the loader: the loop ends as if all "
+    "batches had been there. Catch a TypeError around `len(loader)` alone.",
+    body=True,
+)
+def stopping_at_a_type_error():
+    import string
+
+    def progress(loader, file):
+        try:
+            yield from enumerate(tqdm(loader, file=file))
+        except TypeError:
+            return
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.takes_as_asked,
+    tells="Your `try` has the whole loop in it. A TypeError of the loader itself "
+    "then starts it once more, from the first batch. Put `len(loader)` "
+    "alone into the `try`.",
+    body=True,
+)
+def beginning_again():
+    import string
+
+    def progress(loader, file):
+        try:
+            bar = tqdm(enumerate(loader), total=len(loader), file=file)
+            yield from bar
+        except TypeError:
+            yield from tqdm(enumerate(loader), file=file)
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.gives_pairs,
+    tells="You take `loader[i]`. What a loader gives when it is gone through need "
+    "not be what it gives by number, and many have no numbers. Go through "
+    "it with `for`.",
+    body=True,
+)
+def by_number():
+    import string
+
+    def progress(loader, file):
+        if not hasattr(loader, "__getitem__"):
+            yield from enumerate(tqdm(loader, file=file))
+            return
+        for i in tqdm(range(len(loader)), file=file):
+            yield i, loader[i]
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.writes_to_its_stream,
+    tells="You put `file` in the place of `sys.stderr` and leave it there: all "
+    "later errors land in it. `tqdm` takes `file=`.",
+    body=True,
+)
+def with_another_stderr():
+    import string
+    import sys
+
+    def progress(loader, file):
+        sys.stderr = file
+        return enumerate(tqdm(loader))
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
+        if number == "?":
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.reads_other_units,
+    tells="You look for units that you know. The unit may be any word. What "
+    "stands after the slash decides.",
+    body=True,
+)
+def for_known_words():
+    import re
+
+    def progress(loader, file):
+        return enumerate(tqdm(loader, file=file))
+
+    def seconds_for(num_batches, rate):
+        if "?" in rate:
+            return None
+        number = float(re.match(r"[0-9.]+", rate.strip())[0])
+        known = ("it/s", "batch/s", "samples/s")
+        if any(word in rate for word in known):
+            return num_batches / number
+        return num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.reads_batches_per_second,
+    tells="You read one digit before the point. A rate may be `41.25it/s`.",
+    body=True,
+)
+def one_digit_before_the_point():
+    import re
+
+    def progress(loader, file):
+        return enumerate(tqdm(loader, file=file))
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        found = re.match(r"[0-9][.][0-9]+|[0-9]+", above)
+        if found is None:
+            return None
+        number = float(found[0])
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@wrong(
+    "progress",
+    breaks=hidden_tests.reads_batches_per_second,
+    tells="For 0 batches you say None. They take 0.0 seconds; None means that the "
+    "rate is not known.",
+    body=True,
+)
+def none_for_no_batches():
+    import string
+
+    def progress(loader, file):
+        return enumerate(tqdm(loader, file=file))
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
+        if number == "?" or not num_batches:
+            return None
+        number = float(number)
+        return num_batches / number if below == "s" else num_batches * number
+
+
+@accepted("progress", body=True)
+def updated_before_the_last_yield():
+    import string
+
+    def progress(loader, file):
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        with tqdm(total=total, file=file, mininterval=0) as bar:
+            for i, batch in enumerate(loader):
+                bar.update()
+                yield i, batch
+
+    def seconds_for(num_batches, rate):
+        above, below = rate.strip().split("/")
+        number = above.rstrip(string.ascii_letters)
         if number == "?":
             return None
         number = float(number)

@@ -57,6 +57,11 @@ as_it_was = same(
     "hooks have changed.",
 )
 
+keeps_the_grad_mode = same(
+    "grad_mode_kept",
+    "Gradients are not switched as they were before your call.",
+)
+
 # count_parameters
 
 
@@ -84,7 +89,8 @@ def counts_all(draw: Draw) -> list[Case]:
     says="a parameter with several names counts once",
 )
 def counts_shared_once(draw: Draw) -> list[Case]:
-    return [counted(draw, kind) for kind in ("tied", "twice", "frozen tied")]
+    kinds = ["tied", "twice", "frozen tied", "alike", "odd memory"]
+    return [counted(draw, kind) for kind in kinds]
 
 
 @check(
@@ -147,22 +153,32 @@ def counts_without_values(draw: Draw) -> list[Case]:
 )
 def refuses_lazy_ones(draw: Draw) -> list[Case]:
     kinds = ["linear", "lazy", "lazy frozen", "lazy norm", "warmed"]
+    kinds.append("lazy buffers")
     return [counted(draw, kind) for kind in kinds]
 
 
 @check(
     "count_parameters",
     probe=probes.count,
-    also=[as_it_was],
+    also=[as_it_was, keeps_the_grad_mode],
     on=["counts"],
-    says="the model is left as it was",
+    says="the model and the grad mode are left as they were",
 )
 def leaves_the_counted_model(draw: Draw) -> list[Case]:
     return [
         counted(draw, "frozen layer", training=False),
-        counted(draw, "linear"),
+        counted(draw, "linear", gradients=True, grad=False),
         counted(draw, "own"),
     ]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count_again,
+    says="a model that has changed is counted anew",
+)
+def counts_anew(draw: Draw) -> list[Case]:
+    return [counted(draw, "linear"), counted(draw, "frozen bias")]
 
 
 # layer_shapes
@@ -213,10 +229,6 @@ stops_listening = same(
 )
 leaves_no_global_hook = same(
     "global_hooks", "A hook for all modules of the program is left."
-)
-keeps_the_grad_mode = same(
-    "grad_mode_kept",
-    "Gradients are not switched as they were before your call.",
 )
 
 
@@ -277,7 +289,8 @@ def lists_a_lone_leaf(draw: Draw) -> list[Case]:
     says="tokens as inputs; tuples, lists and None as outputs",
 )
 def lists_nested_outputs(draw: Draw) -> list[Case]:
-    return [shaped(draw, "tokens"), shaped(draw, "nested")]
+    kinds = ["tokens", "nested", "odd"]
+    return [shaped(draw, kind) for kind in kinds]
 
 
 @check(
@@ -294,6 +307,7 @@ def looks_quietly(draw: Draw) -> list[Case]:
         shaped(draw, "order", modes=[1, 0, 1]),
         shaped(draw, "conv", grad=False),
         shaped(draw, "own leaf", modes=[1]),
+        shaped(draw, "double"),
     ]
 
 
@@ -314,6 +328,7 @@ def puts_the_model_back(draw: Draw) -> list[Case]:
         shaped(draw, "conv", modes=[1, 1, 0]),
         shaped(draw, "conv", modes=[0]),
         shaped(draw, "conv", modes=[1]),
+        shaped(draw, "modes", modes=[1], gradients=True),
     ]
 
 
@@ -352,10 +367,14 @@ def removes_its_hooks(draw: Draw) -> list[Case]:
     probe=probes.look_twice,
     rule=lists_the_calls,
     also=[same("first_kept", "A second call changes the list of the first.")],
-    says="each call gives a list of its own",
+    says="each call gives a list of its own, with the shapes at the call",
 )
 def gives_new_lists(draw: Draw) -> list[Case]:
-    return [shaped(draw, "reused"), shaped(draw, "leaf")]
+    return [
+        shaped(draw, "reused"),
+        shaped(draw, "leaf"),
+        shaped(draw, "turned"),
+    ]
 
 
 @check(
@@ -373,9 +392,9 @@ def gives_new_lists(draw: Draw) -> list[Case]:
 )
 def puts_back_after_an_error(draw: Draw) -> list[Case]:
     return [
-        shaped(draw, "fails", modes=[1, 0, 1]),
-        shaped(draw, "fails", modes=[1]),
-        shaped(draw, "fails", modes=[0, 1]),
+        shaped(draw, "fails", modes=[1, 0, 1], raises="an error"),
+        shaped(draw, "fails", modes=[1], raises="an error"),
+        shaped(draw, "fails", modes=[0, 1], raises="an interrupt"),
     ]
 
 
@@ -424,9 +443,9 @@ def lists_entries(case: Case, seen: Result, expected: Result) -> str | None:
                     "A gradient that is there, maybe of zeros, counts as None."
                 )
             return "A gradient that is not there has a norm."
-        differs = difference(
-            one[1], other[1], Tolerance(1e-5, 1e-9), "grad_norm"
-        )
+        # The reference rounds to the dtype of the gradient.
+        rtol = 2e-3 if case.get("dtype") == "float16" else 1e-5
+        differs = difference(one[1], other[1], Tolerance(rtol, 0), "grad_norm")
         if differs:
             return differs
     return None
@@ -462,6 +481,7 @@ def leaves_others_out(draw: Draw) -> list[Case]:
         reported(draw, "inherited", frozen=[0, 1, 0, 1]),
         reported(draw, "tied"),
         reported(draw, "leaf", frozen=[1, 1]),
+        reported(draw, "buffers", frozen=[0, 1, 1], gradients=["drawn"] * 8),
     ]
 
 
@@ -480,6 +500,13 @@ def tells_gradients(draw: Draw) -> list[Case]:
         reported(draw, "buffers", gradients=stages, frozen=[0, 1]),
         reported(draw, "leaf", gradients=["none", "drawn"], scale=1e-6),
         reported(draw, "leaf", gradients=["zero", "none"]),
+        reported(draw, "leaf", gradients=["nan", "drawn"]),
+        reported(
+            draw, "leaf", gradients=["drawn"] * 2, dtype="float64", scale=1e-60
+        ),
+        reported(
+            draw, "leaf", gradients=["drawn"] * 2, dtype="float16", scale=500.0
+        ),
     ]
 
 
@@ -497,16 +524,28 @@ def only_reads(draw: Draw) -> list[Case]:
     ]
 
 
-def stacked(draw: Draw, depth: int, **options: Any) -> Case:
-    width, n = draw.integer(3, 6), draw.integer(2, 6)
+@check(
+    "trainable_report",
+    probe=probes.report_again,
+    rule=lists_entries,
+    says="a model that has changed is reported anew",
+)
+def reports_anew(draw: Draw) -> list[Case]:
+    return [reported(draw, "inherited")]
+
+
+def stacked(
+    draw: Draw, depth: int, n: int = 5, width: int = 4, **options: Any
+) -> Case:
     f64 = torch.float64
     return {
         "width": width,
         "depth": depth,
-        "x": draw.normal(n, width, dtype=f64),
+        "x": 9 * draw.normal(n, width, dtype=f64),
         "weights": [draw.normal(width, width, dtype=f64) for _ in range(depth)],
         "biases": [draw.normal(width, dtype=f64) for _ in range(depth)],
         "step": False,
+        "training": True,
         **options,
     }
 
@@ -534,7 +573,12 @@ def registers_all(draw: Draw) -> list[Case]:
     says="a Stack computes: ReLU between the layers, none after the last",
 )
 def computes_a_stack(draw: Draw) -> list[Case]:
-    return [stacked(draw, depth) for depth in (1, 2, 4)]
+    return [
+        *(stacked(draw, depth) for depth in (1, 2, 4)),
+        stacked(draw, 3, n=1, width=draw.integer(5, 8)),
+        stacked(draw, 2, width=1),
+        stacked(draw, 2, training=False),
+    ]
 
 
 @check(
@@ -542,7 +586,7 @@ def computes_a_stack(draw: Draw) -> list[Case]:
     probe=probes.trained,
     rtol=1e-9,
     atol=1e-9,
-    says="training reaches every layer of a Stack",
+    says="gradients reach every layer of a Stack, and its input",
 )
 def trains_a_stack(draw: Draw) -> list[Case]:
     return [stacked(draw, depth, step=True) for depth in (1, 3)]
@@ -647,7 +691,8 @@ def boxes_for_parameters(draw: Draw) -> list[Case]:
     says="edges from what goes in to what comes out",
 )
 def edges_forward(draw: Draw) -> list[Case]:
-    return [graphed(draw, kind) for kind in ("chain", "residual", "frozen")]
+    kinds = ["chain", "residual", "frozen", "tied", "diamond"]
+    return [graphed(draw, kind) for kind in kinds]
 
 
 @check(
@@ -680,7 +725,17 @@ def in_its_own_mode(draw: Draw) -> list[Case]:
         graphed(draw, "dropout", training=True),
         graphed(draw, "dropout", training=False),
         graphed(draw, "frozen"),
+        graphed(draw, "chain", gradients=True),
     ]
+
+
+@check(
+    "graph_of",
+    probe=probes.fail_to_draw,
+    says="the grad mode is put back when the model raises, too",
+)
+def keeps_the_mode_after_an_error(draw: Draw) -> list[Case]:
+    return [{"kind": "fails", "number": draw.integer(0, 9)}]
 
 
 @check(
@@ -750,6 +805,7 @@ def gives_pairs(draw: Draw) -> list[Case]:
         loaded(draw, "loader", draw.integer(3, 6)),
         loaded(draw, "list", 1),
         loaded(draw, "list", 0),
+        loaded(draw, "sized", draw.integer(3, 6)),
     ]
 
 
@@ -795,6 +851,7 @@ def without_a_length(draw: Draw) -> list[Case]:
         loaded(draw, "generator", draw.integer(3, 6)),
         loaded(draw, "unsized", draw.integer(3, 6)),
         loaded(draw, "endless", draw.integer(3, 6)),
+        loaded(draw, "iterator", draw.integer(3, 6)),
     ]
 
 
@@ -832,6 +889,8 @@ def takes_as_asked(draw: Draw) -> list[Case]:
         loaded(draw, "sized", n, most=2),
         loaded(draw, "unsized", n, most=1),
         loaded(draw, "sized", n, fails_at=n - 2),
+        loaded(draw, "sized", n, fails_at=n - 1, error="TypeError"),
+        loaded(draw, "sized", n, fails_at=n - 1, error="ValueError"),
     ]
 
 
@@ -848,6 +907,8 @@ def reads_batches_per_second(draw: Draw) -> list[Case]:
         {"num_batches": 691, "rate": "1.54it/s"},
         {"num_batches": draw.integer(10, 900), "rate": f"{rate:.2f}it/s"},
         {"num_batches": draw.integer(10, 900), "rate": "  12it/s "},
+        {"num_batches": draw.integer(10, 900), "rate": f"{rate + 40:.2f}it/s"},
+        {"num_batches": 0, "rate": f"{rate:.2f}it/s"},
     ]
 
 
@@ -880,6 +941,8 @@ def reads_other_units(draw: Draw) -> list[Case]:
         {"num_batches": n, "rate": f"{rate:.2f}s/batch"},
         {"num_batches": n, "rate": f"{rate:.2f}samples/s"},
         {"num_batches": n, "rate": f" {rate:.2f}s/samples"},
+        {"num_batches": n, "rate": f"{rate:.2f}Frames/s"},
+        {"num_batches": n, "rate": f"{rate:.2f}s/Frames"},
         {"num_batches": n, "rate": "?it/s"},
         {"num_batches": n, "rate": " ?batch/s"},
     ]

@@ -5,12 +5,14 @@ nothing here is secret. Models are built here from the sizes and names of the
 case, since a model is no plain data.
 """
 
+import builtins
 import contextlib
 import gc
 import io
 import os
 import re
-from collections import OrderedDict
+import sys
+from collections import OrderedDict, namedtuple
 
 import torch
 from torch import nn
@@ -78,6 +80,7 @@ def of_odd_memory(a, b):
     model.none = nn.Parameter(torch.zeros(0, a))
     model.same = nn.Parameter(torch.ones(1).expand(b))
     model.every_second = nn.Parameter(torch.zeros(2 * a, b)[::2])
+    model.on_the_same = nn.Parameter(model.every_second.detach())
     return model
 
 
@@ -112,6 +115,11 @@ COUNTED = {
         nn.Linear(a, b), nn.LazyLinear(b).requires_grad_(False)
     ),
     "lazy norm": lambda a, b: nn.Sequential(nn.LazyBatchNorm1d()),
+    # Only its buffers have no size yet.
+    "lazy buffers": lambda a, b: nn.Sequential(
+        nn.LazyBatchNorm1d(affine=False), nn.Linear(a, b)
+    ),
+    "alike": lambda a, b: nn.Sequential(nn.BatchNorm1d(a), nn.LayerNorm(a)),
     "warmed": warmed,
 }
 
@@ -120,18 +128,64 @@ def count(count_parameters, case):
     with torch.device(case.get("device", "cpu")):
         model = COUNTED[case["kind"]](*case["sizes"])
     model.train(case.get("training", True))
-    before = described(model)
-    counts = count_parameters(model)
-    return {"counts": counts, "as_it_was": described(model) == before}
+    if case.get("gradients"):
+        give_gradients(model)
+    before = State(model)
+    with torch.set_grad_enabled(case.get("grad", True)):
+        counts = count_parameters(model)
+        kept = torch.is_grad_enabled() == case.get("grad", True)
+    return {
+        "counts": counts,
+        "as_it_was": before.is_that_of(model),
+        "grad_mode_kept": kept,
+    }
+
+
+def count_again(count_parameters, case):
+    """Counts, freezes the model and adds to it, and counts once more."""
+    model = COUNTED[case["kind"]](*case["sizes"])
+    count_parameters(model)
+    model.requires_grad_(False)
+    model.added = nn.Linear(*case["sizes"])
+    return {"counts": count_parameters(model)}
+
+
+def give_gradients(model):
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.grad = torch.ones_like(parameter)
+
+
+class State:
+    """What a look must not change, and the very tensors that a model holds."""
+
+    def __init__(self, model):
+        self.text, self.tensors = described(model), tensors_of(model)
+
+    def is_that_of(self, model):
+        now = tensors_of(model)
+        return self.text == described(model) and all(
+            one is other for one, other in zip(self.tensors, now, strict=True)
+        )
+
+
+def tensors_of(model):
+    parameters = list(model.parameters())
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    return [*parameters, *gradients, *model.buffers()]
 
 
 def described(model):
-    """Everything about a model that a look must not change, as one text."""
     entries = [*model.named_parameters(), *model.named_buffers()]
     facts = [
         f"{name} {value.dtype} {value.device} {value.requires_grad} "
-        f"{None if value.grad is None else value.grad.tolist()} "
-        + (str(value.tolist()) if value.device.type == "cpu" else "")
+        f"{len(value._backward_hooks or {})} "
+        + (
+            f"{None if value.grad is None else value.grad.tolist()} "
+            f"{value.tolist()}"
+            if value.device.type == "cpu"
+            else ""
+        )
         for name, value in entries
         if not isinstance(value, nn.parameter.UninitializedTensorMixin)
     ]
@@ -170,9 +224,42 @@ class Nest(nn.Module):
         return [x.sum(), (x, [x[:, :1]]), None, {"x": x}, 3]
 
 
-class Fails(nn.Module):
+Pair = namedtuple("Pair", ["values", "indices"])
+
+
+class Odd:
+    """Where the odd leaves are."""
+
+    class Leaf(nn.Module):
+        """A leaf with a child that is None, a name of its own for `repr`, and
+        outputs that are nearly tensors, tuples or neither."""
+
+        def __init__(self, a):
+            super().__init__()
+            self.register_module("downsample", None)
+            self.table = nn.Parameter(torch.zeros(a, 2))
+
+        def _get_name(self):
+            return "CalledOtherwise"
+
+        def forward(self, x):
+            return [self.table, x, Pair(x, x[:, 0]), x.numpy()]
+
+
+class Turns(nn.Module):
+    """Turns its input in place, and with it the output of the layer before."""
+
     def forward(self, x):
-        raise LookupError("this layer always fails")
+        return x.t_()
+
+
+class Fails(nn.Module):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def forward(self, x):
+        raise self.error("this layer always fails")
 
 
 class Applies(nn.Module):
@@ -254,6 +341,14 @@ def shaped_model(case):
     if kind == "nested":
         modules = [(first, Nest()), (second, nn.Flatten(0))]
         return Applies(modules, [first, second]), [rows]
+    if kind == "odd":
+        modules = [(first, Odd.Leaf(a)), (second, nn.Identity())]
+        return Applies(modules, [first, second]), [rows]
+    if kind == "turned":
+        layers = [nn.Linear(a, b), Turns(), nn.Flatten(0)]
+        return nn.Sequential(*layers), [rows]
+    if kind == "double":
+        return nn.Sequential(Spy(), nn.Linear(a, b)).double(), [rows.double()]
     if kind == "modes":
         tail = nn.Sequential(nn.BatchNorm1d(a), nn.Dropout(0.5), Spy())
         layers = [Spy(), nn.Dropout(0.3), tail, nn.Sequential(Spy())]
@@ -281,8 +376,14 @@ def look(layer_shapes, case):
             module.register_forward_pre_hook(lambda *_: others.append("before"))
     for place, parameter in enumerate(model.parameters()):
         parameter.requires_grad_(place % 3 != 1)
-    before = described(model)
-    given = [one.clone() for one in inputs]
+    if case.get("gradients"):
+        give_gradients(model)
+        for one in inputs:
+            one.requires_grad_()
+            one.grad = torch.ones_like(one)
+    flags = [(one.requires_grad, one.grad) for one in inputs]
+    before = State(model)
+    given = [one.detach().clone() for one in inputs]
     RUNS.clear()
     with torch.set_grad_enabled(case.get("grad", True)):
         listed = layer_shapes(model, *inputs)
@@ -290,8 +391,9 @@ def look(layer_shapes, case):
     facts = {
         "runs": list(RUNS),
         "calls_seen_by_others": list(others),
-        "as_it_was": described(model) == before,
-        "inputs_kept": all(map(torch.equal, inputs, given)),
+        "as_it_was": before.is_that_of(model),
+        "inputs_kept": all(map(torch.equal, inputs, given))
+        and flags == [(one.requires_grad, one.grad) for one in inputs],
         "grad_mode_kept": grad_mode_kept,
         "global_hooks": len(nn.modules.module._global_forward_hooks),
     }
@@ -316,18 +418,20 @@ def look_twice(layer_shapes, case):
 def look_and_fail(layer_shapes, case):
     model, inputs = prepare(case)
     listed = layer_shapes(model, *inputs)
-    model.append(Fails())
+    errors = {"an error": LookupError, "an interrupt": KeyboardInterrupt}
+    error = errors[case["raises"]]
+    model.append(Fails(error))
     model[-1].training = bool(case["modes"][0])
-    before = described(model)
+    before = State(model)
     reaches = "nothing"
     try:
         layer_shapes(model, *inputs)
-    except LookupError:
+    except error:
         reaches = "its exception"
     return {
         "listed": listed,
         "reaches": reaches,
-        "as_it_was": described(model) == before,
+        "as_it_was": before.is_that_of(model),
         "global_hooks": len(nn.modules.module._global_forward_hooks),
         "grad_mode_kept": torch.is_grad_enabled(),
     }
@@ -380,17 +484,31 @@ def report(trainable_report, case):
         parameters[place].requires_grad_(not frozen_too)
     drawn = torch.Generator().manual_seed(case["seed"])
     for parameter, how in zip(parameters, case["gradients"], strict=False):
-        if how == "none" or not parameter.requires_grad:
+        if how == "none":
             continue
-        values = torch.randn(parameter.shape, generator=drawn)
-        values = values * (how == "drawn") * case.get("scale", 1.0)
+        # A frozen one may have a gradient from before it was frozen.
+        f64 = torch.float64
+        values = torch.randn(parameter.shape, generator=drawn, dtype=f64)
+        values = values * (how != "zero") * case.get("scale", 1.0)
+        if how == "nan":
+            values[0] = float("nan")
         parameter.grad = values.to(parameter.dtype)
-    before = described(model)
+    before = State(model)
     made = trainable_report(model)
     return {
         "entries": list(made.items()) if isinstance(made, dict) else made,
-        "as_it_was": described(model) == before,
+        "as_it_was": before.is_that_of(model),
     }
+
+
+def report_again(trainable_report, case):
+    """The report after a gradient has come and another parameter is frozen."""
+    model = reported_model(case)
+    trainable_report(model)
+    first, second, *_ = model.parameters()
+    first.grad = torch.ones_like(first)
+    second.requires_grad_(False)
+    return {"entries": list(trainable_report(model).items())}
 
 
 def by_dimensions(model):
@@ -406,10 +524,11 @@ def registered(Stack, case):
     shapes = sorted(tuple(p.shape) for p in stack.parameters())
     stack.to(torch.float64)
     x = torch.ones(2, case["width"], dtype=torch.float64)
+    saved = stack.state_dict()
     return {
         "shapes": shapes,
         "trainable": all(p.requires_grad for p in stack.parameters()),
-        "saved": sorted(tuple(v.shape) for v in stack.state_dict().values()),
+        "saved": all(name in saved for name, _ in stack.named_parameters()),
         "after_to": str(stack(x).dtype),
     }
 
@@ -423,16 +542,35 @@ def trained(Stack, case):
             own.copy_(given)
         for own, given in zip(biases, case["biases"], strict=False):
             own.copy_(given)
-    out = stack(case["x"])
+    stack.train(case["training"])
+    x = case["x"]
+    if case["step"]:
+        x = x.clone().requires_grad_()
+    out = stack(x)
     found = {"out": out.detach(), "number": len(weights) + len(biases)}
     if case["step"]:
         out.square().sum().backward()
+        found["reaches_x"] = x.grad
         torch.optim.SGD(stack.parameters(), lr=0.01).step()
         found["after"] = stack(case["x"]).detach()
     return found
 
 
 # graph_of
+
+
+class Diamond(nn.Module):
+    """What one operation gives goes into several others."""
+
+    def __init__(self, a, name):
+        super().__init__()
+        self.add_module(name, nn.Linear(a, a))
+        self.name = name
+        self.gain = nn.Parameter(torch.ones(a))
+
+    def forward(self, x):
+        h = getattr(self, self.name)(x)
+        return h.exp() * h + h.tanh() * self.gain + self.gain
 
 
 class Residual(nn.Module):
@@ -453,6 +591,8 @@ def graphed_model(case):
     a, names = case["width"], case["names"]
     if case["kind"] == "residual":
         return Residual(a, names)
+    if case["kind"] == "diamond":
+        return Diamond(a, names[0])
     layers = OrderedDict()
     for name in names[: case["depth"]]:
         layers[name] = nn.Linear(a, a)
@@ -473,16 +613,19 @@ def draw_graph(graph_of, case):
     model.train(case.get("training", True))
     runs = []
     model.register_forward_hook(lambda *_: runs.append(1))
-    before = described(model)
+    if case.get("gradients"):
+        give_gradients(model)
+    before = State(model)
     x = torch.ones(2, case["width"])
     files = files_here()
     with torch.set_grad_enabled(case.get("grad", True)):
         made = graph_of(model, x)
         kept = torch.is_grad_enabled() == case.get("grad", True)
     facts = {
-        "as_it_was": described(model) == before and not x.requires_grad,
+        "as_it_was": before.is_that_of(model) and not x.requires_grad,
         "grad_mode_kept": kept,
         "runs": len(runs),
+        "hooks": sum(len(p._backward_hooks or {}) for p in model.parameters()),
         "files": files_here() == files,
     }
     source = getattr(made, "source", None)
@@ -490,6 +633,19 @@ def draw_graph(graph_of, case):
         return {"source": "missing", **facts}
     names = [name for name, _ in model.named_parameters()]
     return {**boxes_and_flows(source, names), **facts}
+
+
+def fail_to_draw(graph_of, case):
+    """A model that raises, under each grad mode."""
+    model = nn.Sequential(nn.Linear(3, 3), Fails(LookupError))
+    kept = []
+    for on in (True, False):
+        with torch.set_grad_enabled(on):
+            try:
+                graph_of(model, torch.ones(2, 3))
+            except LookupError:
+                kept.append(torch.is_grad_enabled() == on)
+    return {"kept": kept}
 
 
 def files_here():
@@ -577,15 +733,16 @@ class Endless(IterableDataset):
 class Counted:
     """A loader that counts what is taken from it and may fail on the way."""
 
-    def __init__(self, batches, fails_at=None):
+    def __init__(self, batches, fails_at=None, error="LookupError"):
         self.batches, self.fails_at = batches, fails_at
+        self.error = getattr(builtins, error)
         self.taken, self.started = 0, 0
 
     def __iter__(self):
         self.started += 1
         for place, batch in enumerate(self.batches):
             if place == self.fails_at:
-                raise LookupError("this batch cannot be read")
+                raise self.error("this batch cannot be read")
             self.taken += 1
             yield batch
 
@@ -594,17 +751,23 @@ class CountedWithLength(Counted):
     def __len__(self):
         return len(self.batches)
 
+    def __getitem__(self, place):
+        """By number it gives something else, as the data set of a loader."""
+        return f"sample {place}"
+
 
 def loader_of(case):
     """A loader of the kind of the case, and its length if it tells one."""
     batches = case["batches"]
     if case["kind"] == "sized":
-        loader = CountedWithLength(batches, case.get("fails_at"))
-        return loader, len(batches)
+        fails = case.get("fails_at"), case.get("error", "LookupError")
+        return CountedWithLength(batches, *fails), len(batches)
     if case["kind"] == "unsized":
         return Counted(batches), None
     if case["kind"] == "generator":
         return (one for one in batches), None
+    if case["kind"] == "iterator":
+        return iter(batches), None
     if case["kind"] == "list":
         return batches, len(batches)
     values = torch.cat([one.flatten() for one in batches])
@@ -646,9 +809,12 @@ def walk(progress, case):
                     too_early = too_early or (length, length) in early
                 if len(pairs) == most:
                     break
-        except LookupError:
-            reaches = "its exception"
+        except (LookupError, TypeError, ValueError) as error:
+            if "this batch cannot be read" not in str(error):
+                raise
+            reaches = type(error).__name__
         gc.collect()
+        replaced = sys.stdout is not elsewhere or sys.stderr is not elsewhere
     text = "" if screen.closed else screen.getvalue()
     counts = counts_in(text)
     return {
@@ -657,7 +823,7 @@ def walk(progress, case):
         "taken_too_early": max(lag, default=0),
         "gone_through": getattr(loader, "started", 1),
         "reaches": reaches,
-        "written_elsewhere": bool(elsewhere.getvalue()),
+        "written_elsewhere": bool(elsewhere.getvalue()) or replaced,
         "closed": screen.closed,
         "written": bool(text.strip()),
         "complete_too_early": too_early,

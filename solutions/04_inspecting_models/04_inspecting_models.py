@@ -743,13 +743,15 @@ Write `count_parameters(model)`. It returns a dict of three Python ints:
   number.
 
 A parameter is what the model or one of its submodules has registered as one, in whatever layer. It
-counts once, however many names it goes by. Buffers do not count. A model without parameters
+counts once, however many names it goes by; two that share no more than memory or values are two.
+Buffers do not count. A model without parameters
 gives zeros.
 
 The model may be of any dtype and on any device, `meta` included, where there are shapes and
-no values. It is left as it was.
+no values. It is left as it was, and so is the grad mode. Each call counts anew.
 
 If a parameter has no size yet, as in a lazy layer that has seen no batch, raise a `ValueError`.
+A buffer without a size is no reason.
 
 <details><summary>Hint 1: which ones</summary>
 
@@ -792,22 +794,25 @@ r"""
 Write `layer_shapes(model, *inputs)`. It calls `model(*inputs)` once and returns a list with one tuple
 `(name, type, shape)` for every call of a *leaf*, in the order of the calls.
 
-- A leaf is a module without submodules. That may be `model` itself, or a module of your own.
+- A leaf is a module without submodules (None is none). That may be `model` itself, or a module of
+  your own.
 - `name` is the one that `model.named_modules()` gives, `type` the name of its class, such as
   `"Conv2d"`.
 - `shape` is the shape of what it returned, as a tuple of ints with the batch axis as it was. For a tuple or
-  a list it is a *list* of what its members give, nested the same. For anything else, such as None or
-  a dict, it is None.
+  a list it is a *list* of what its members give, nested the same. For anything else, such as None,
+  a dict or an array, it is None. Subclasses, such as named tuples, count as what they derive from.
 
 A leaf that is called twice has two entries. One that is not called has none. Each call returns a
-new list, and what happens to the model later does not change it.
+new list, and what happens to the model or to an output later does not change it.
 
 The call of the model runs with every module in eval mode, and without gradients. Afterwards all is as before, also
-when the model raises; its exception reaches the caller:
+when the model raises, be it a `KeyboardInterrupt`; its exception reaches the caller:
 
 - every module is in the mode it was in, each by itself;
 - your hooks are gone, with all else that you set on a module, and hooks of others are still there;
-- inputs, parameters and buffers, their `requires_grad`, the random state and the grad mode are the same.
+- inputs, parameters and buffers are the same tensors, with the same values, gradients and `requires_grad`;
+  so are the random state and the grad mode. (What a model changes by itself, even in eval mode, you need not
+  undo.)
 
 <details><summary>Hint 1: the skeleton</summary>
 
@@ -882,17 +887,20 @@ Two things: a list that shows what learns, and a module that has nothing to hide
 **`trainable_report(model)`** returns a dict, from the name of each parameter that requires a gradient to
 a tuple `(shape, grad_norm)`. `shape` is a tuple of ints. `grad_norm` is None as long as no gradient has
 arrived, else the Euclidean norm of the gradient as a Python float; a gradient of zeros has the norm
-0.0.
+0.0, one with NaN the norm NaN. Gradients are real and dense, and may be in float16 or float64: the norm must
+neither overflow nor vanish there.
 
 - The names and their order are those of `named_parameters()`; a parameter with several names stands there
   once. Parameters in submodules, at the top and from base classes are all there; frozen ones and buffers are
   not.
-- It only reads: gradients, flags and values stay as they are.
+- It only reads: gradients, flags and values stay as they are, those of frozen parameters too. Each call
+  reads anew.
 
 **`Stack(width, depth)`** is a module of `depth` linear layers from `width` to `width` features, with a ReLU
 *between* them, none after the last. `forward(x)` takes `x` of shape (N, width). Each layer has a weight and a
 bias of its own, and all of them are parameters of the `Stack`, under whatever names, in the order of the layers:
-training, `.to(...)` and `state_dict()` reach them. So it has 2 × `depth` parameters. `x` stays as it is.
+training, `.to(...)` and `state_dict()` reach them. So it has 2 × `depth` parameters. Both modes
+compute the same, `x` stays as it is, and a gradient reaches `x` where it wants one.
 
 <details><summary>Hint 1: norms</summary>
 
@@ -967,8 +975,8 @@ program is called.
   are allowed.
 
 The model runs in the mode it is in. The graph is there also where the caller has switched gradients off with
-`torch.no_grad()`, and the grad mode is afterwards what it was. `model` and `x` are left as they were: no
-gradient, no other flag, no hook.
+`torch.no_grad()`, and the grad mode is afterwards what it was, also when the model raises. `model` and `x`
+are left as they were: no gradient more or less, no other flag, no hook.
 
 <details><summary>Hint 1: the package</summary>
 
@@ -1010,18 +1018,20 @@ from 0, and the batch itself, while a progress bar is written to the text stream
 stream stays open.
 
 - The batches are the loader's own, in its order. One is taken from it only when it is asked for, and the loader
-  is gone through once. Its exceptions reach the caller.
+  is gone through once, by `for`: what `loader[i]` would give is another matter. Its exceptions, of whatever
+  type, reach the caller.
 - Where the loader has a length, the bar knows the number of batches: when all have been given out, the last line
   on `file` says `n/n`, as in `3/3`. As long as they have not, `n/n` does not appear, but from the second batch on
   something of the bar is there.
-- Where it has none, as a generator or a `DataLoader` of an `IterableDataset` whose `len` raises a
+- Where `len` fails, as for an iterator or a `DataLoader` of an `IterableDataset` whose `len` raises a
   `TypeError`, it works all the same, and the bar shows no `a/b` of two counts.
 
 How the bar looks is up to you.
 
 **`seconds_for(num_batches, rate)`** says how long that many batches take, as a float in seconds. `rate` is
 the text that tqdm shows: `"1.54it/s"` or `"2.50s/it"`. There may be blanks around it, and the unit may be another
-word than `it`, such as `batch` or `samples`. Numbers are plain, as in `12`, `0.50` or `1.54`. When tqdm
+word than `it`, such as `batch` or `Frames`. Numbers are plain, as in `12`, `0.50` or `41.25`. No batches
+take 0.0 seconds. When tqdm
 does not know the rate yet, it shows `"?it/s"`: then the result is None.
 
 <details><summary>Hint 1: who knows the length</summary>
