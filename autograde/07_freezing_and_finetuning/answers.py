@@ -1242,6 +1242,409 @@ def sorted_names():
         )
 
 
+@wrong(
+    "freeze",
+    breaks=hidden_tests.leaves_the_rest_alone,
+    tells="You drop the gradient of those parameters alone that were trainable. One "
+    "that was frozen before may still have a gradient, and its optimizer goes on "
+    "with it: set the `grad` of every parameter under the prefix to `None`.",
+    body=True,
+)
+def only_new_gradients_dropped():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                if p.requires_grad:
+                    p.requires_grad_(False)
+                    p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                names.append(name)
+                if id(p) not in held:
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        if added:
+            optimizer.add_param_group({"params": list(added.values())})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.refuses_unknown_prefixes,
+    tells="You use the prefix as a regular expression, in which a dot is any character: "
+    "`encoder.head` then matches `encoder_head`. Compare with `startswith`, or "
+    "use `re.escape`.",
+    body=True,
+)
+def prefix_as_a_pattern():
+    import re
+
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if re.match(prefix + r"\.", name):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if re.match(prefix + r"\.", name):
+                p.requires_grad_(True)
+                names.append(name)
+                if id(p) not in held:
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        if added:
+            optimizer.add_param_group({"params": list(added.values())})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.joins_with_the_settings,
+    tells="New parameters get the settings of another group. Those that the optimizer "
+    "was made with are its `defaults`, which `add_param_group` fills in.",
+    body=True,
+)
+def settings_of_the_last_group():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                names.append(name)
+                if id(p) not in held:
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        if added:
+            settings = optimizer.param_groups[-1]
+            optimizer.add_param_group(
+                {**settings, "params": list(added.values())}
+            )
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.moves_again,
+    tells="Your `unfreeze` clears gradients. It was to change nothing but the flags and "
+    "what the optimizer holds.",
+    body=True,
+)
+def gradients_dropped_when_unfrozen():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                p.grad = None
+                names.append(name)
+                if id(p) not in held:
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        if added:
+            optimizer.add_param_group({"params": list(added.values())})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.moves_again,
+    tells="Your `unfreeze` clears the gradients of all that the optimizer holds. They "
+    "may be in the middle of an accumulation: leave them.",
+    body=True,
+)
+def all_gradients_cleared_when_unfrozen():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                names.append(name)
+                if id(p) not in held:
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        optimizer.zero_grad()
+        if added:
+            optimizer.add_param_group({"params": list(added.values())})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.moves_again,
+    tells="You compare the numbers of the parameters. Two parameters may have the same "
+    "numbers, as two new biases of zeros; whether the optimizer holds one is a "
+    "question of the object: compare `id(p)`, or with `is`.",
+    body=True,
+)
+def held_if_equal_numbers():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = [p for g in optimizer.param_groups for p in g["params"]]
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                names.append(name)
+                if not any(torch.equal(p, q) for q in held):
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        if added:
+            optimizer.add_param_group({"params": list(added.values())})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.moves_again,
+    tells="A parameter that has two names under the prefix is added to the optimizer "
+    "twice. Add it once.",
+    body=True,
+)
+def shared_added_twice():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                names.append(name)
+                if id(p) not in held:
+                    added.append(p)
+        if not names:
+            raise ValueError
+        if added:
+            optimizer.add_param_group({"params": added})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.moves_again,
+    tells="You unfreeze everything that the optimizer holds. Other frozen parts stay "
+    "frozen: set the flags of the parameters under the prefix.",
+    body=True,
+)
+def all_that_is_held_thawed():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                names.append(name)
+                if id(p) not in held:
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                p.requires_grad_(True)
+        if added:
+            optimizer.add_param_group({"params": list(added.values())})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@wrong(
+    "freeze",
+    breaks=hidden_tests.moves_again,
+    tells="You drop what the optimizer remembers of the parameters, their momentum. "
+    "`unfreeze` changes flags and adds what is missing, nothing else.",
+    body=True,
+)
+def momentum_thrown_away():
+    def freeze(model, prefix):
+        names = []
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(False)
+                p.grad = None
+                names.append(name)
+        if not names:
+            raise ValueError
+        return names
+
+    def unfreeze(model, prefix, optimizer):
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        names, added = [], {}
+        for name, p in model.named_parameters(remove_duplicate=False):
+            if name.startswith(prefix + "."):
+                p.requires_grad_(True)
+                names.append(name)
+                optimizer.state.pop(p, None)
+                if id(p) not in held:
+                    added[id(p)] = p
+        if not names:
+            raise ValueError
+        if added:
+            optimizer.add_param_group({"params": list(added.values())})
+        return names
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(chosen, lr, momentum, weight_decay=weight_decay)
+
+
+@accepted("freeze", body=True)
+def by_the_tensors_of_the_state_dict():
+    def parameters_under(model, prefix):
+        tensors = model.state_dict(keep_vars=True)
+        found = {
+            name: tensor
+            for name, tensor in tensors.items()
+            if name.startswith(prefix + ".")
+            and isinstance(tensor, nn.Parameter)
+        }
+        if not found:
+            raise KeyError(prefix)
+        return found
+
+    def freeze(model, prefix):
+        found = parameters_under(model, prefix)
+        for p in found.values():
+            p.requires_grad, p.grad = False, None
+        return list(found)
+
+    def unfreeze(model, prefix, optimizer):
+        found = parameters_under(model, prefix)
+        groups = optimizer.param_groups
+        for p in found.values():
+            p.requires_grad = True
+            if all(p is not q for g in groups for q in g["params"]):
+                optimizer.add_param_group({"params": p, **optimizer.defaults})
+        return list(found)
+
+    def trainable_sgd(model, lr, momentum, weight_decay):
+        chosen = [
+            (n, p) for n, p in model.named_parameters() if p.requires_grad
+        ]
+        settings = {"momentum": momentum, "weight_decay": weight_decay}
+        return torch.optim.SGD(chosen, lr=lr, **settings)
+
+
 # partly_frozen
 
 
@@ -1816,6 +2219,206 @@ class FirstPartAlone(nn.Module):
         for part in self.parts:
             part.eval()
         return self
+
+
+@wrong(
+    "partly_frozen",
+    breaks=hidden_tests.dropout_of_the_part_is_off,
+    tells="You put the kinds of layers into eval mode that you thought of. A part may "
+    "hold others, layers of one's own too, that look at `training`: call `eval()` "
+    "of the whole part.",
+)
+class LayersOfAList(nn.Module):
+    def __init__(self, model, prefixes):
+        super().__init__()
+        self.model = model
+        self.kinds = (
+            nn.BatchNorm1d,
+            nn.BatchNorm2d,
+            nn.InstanceNorm2d,
+            nn.Dropout,
+        )
+        self.parts = [model.get_submodule(one) for one in prefixes]
+        for part in self.parts:
+            part.requires_grad_(False)
+            for layer in part.modules():
+                if isinstance(layer, self.kinds):
+                    layer.eval()
+
+    def forward(self, x):
+        return self.model(x)
+
+    def train(self, mode=True):
+        super().train(mode)
+        for part in self.parts:
+            for layer in part.modules():
+                if isinstance(layer, self.kinds):
+                    layer.eval()
+        return self
+
+
+@wrong(
+    "partly_frozen",
+    breaks=hidden_tests.the_rest_is_trained,
+    tells="You look for the name anywhere in the model, so that `norm` also catches "
+    "`body.norm`, another part. A dotted name is counted from the model itself: "
+    "`get_submodule`.",
+)
+class NamesakesToo(nn.Module):
+    def __init__(self, model, prefixes):
+        super().__init__()
+        self.model = model
+        self.parts = [
+            part
+            for name, part in model.named_modules()
+            if f".{name}".endswith(tuple(f".{one}" for one in prefixes))
+        ]
+        for one in prefixes:
+            model.get_submodule(one)
+        for part in self.parts:
+            part.requires_grad_(False)
+            part.eval()
+
+    def forward(self, x):
+        return self.model(x)
+
+    def train(self, mode=True):
+        super().train(mode)
+        for part in self.parts:
+            part.eval()
+        return self
+
+
+@wrong(
+    "partly_frozen",
+    breaks=hidden_tests.follows_the_modes,
+    tells="`net.training` does not follow `train` and `eval`. `was = net.training; "
+    "net.eval(); ...; net.train(was)` is usual, and then goes wrong. Call "
+    "`super().train(mode)`, which sets the net's own flag too.",
+)
+class FlagOfTheNetForgotten(nn.Module):
+    def __init__(self, model, prefixes):
+        super().__init__()
+        self.model = model
+        self.parts = [model.get_submodule(one) for one in prefixes]
+        for part in self.parts:
+            part.requires_grad_(False)
+            part.eval()
+
+    def forward(self, x):
+        return self.model(x)
+
+    def train(self, mode=True):
+        self.model.train(mode)
+        for part in self.parts:
+            part.eval()
+        return self
+
+
+@wrong(
+    "partly_frozen",
+    breaks=hidden_tests.the_rest_is_trained,
+    tells="You switch the flags of the rest on. What was frozen there before stays "
+    "frozen: set the flags of the parts alone.",
+)
+class RestThawed(nn.Module):
+    def __init__(self, model, prefixes):
+        super().__init__()
+        self.model = model
+        self.parts = [model.get_submodule(one) for one in prefixes]
+        model.requires_grad_(True)
+        for part in self.parts:
+            part.requires_grad_(False)
+            part.eval()
+
+    def forward(self, x):
+        return self.model(x)
+
+    def train(self, mode=True):
+        super().train(mode)
+        for part in self.parts:
+            part.eval()
+        return self
+
+
+@wrong(
+    "partly_frozen",
+    breaks=hidden_tests.refuses_unknown_names,
+    tells="You follow the attributes, and a parameter is one too: `head.weight` passes, "
+    "and is no part. `get_submodule` refuses it.",
+)
+class AttributesFollowed(nn.Module):
+    def __init__(self, model, prefixes):
+        super().__init__()
+        self.model = model
+        self.parts = []
+        for one in prefixes:
+            part = model
+            for name in one.split("."):
+                part = getattr(part, name)
+            part.requires_grad_(False)
+            if isinstance(part, nn.Module):
+                self.parts.append(part)
+        for part in self.parts:
+            part.requires_grad_(False)
+            part.eval()
+
+    def forward(self, x):
+        return self.model(x)
+
+    def train(self, mode=True):
+        super().train(mode)
+        for part in self.parts:
+            part.eval()
+        return self
+
+
+@wrong(
+    "partly_frozen",
+    breaks=hidden_tests.follows_the_modes,
+    tells="You set `training` of the innermost layers alone. Containers have the flag "
+    "too, and a layer of one's own may look at it: let `super().train(mode)` set "
+    "the rest.",
+)
+class InnermostLayersOnly(nn.Module):
+    def __init__(self, model, prefixes):
+        super().__init__()
+        self.model = model
+        self.parts = [model.get_submodule(one) for one in prefixes]
+        for part in self.parts:
+            part.requires_grad_(False)
+            part.eval()
+
+    def forward(self, x):
+        return self.model(x)
+
+    def train(self, mode=True):
+        self.training = mode
+        for layer in self.model.modules():
+            if not list(layer.children()):
+                layer.training = mode
+        for part in self.parts:
+            part.eval()
+        return self
+
+
+@accepted("partly_frozen")
+class ByEvalForTheTimeOfForward(nn.Module):
+    def __init__(self, model, prefixes):
+        super().__init__()
+        self.model = model
+        self._parts = tuple(map(model.get_submodule, prefixes))
+        for part in self._parts:
+            part.requires_grad_(False)
+
+    def forward(self, *inputs, **options):
+        layers = [one for part in self._parts for one in part.modules()]
+        for layer in layers:
+            layer.training = False
+        out = self.model(*inputs, **options)
+        for layer in layers:
+            layer.training = self.training
+        return out
 
 
 # one_of_two
@@ -2464,6 +3067,153 @@ def gradients_replaced():
         return loss.item()
 
 
+@wrong(
+    "one_of_two",
+    breaks=hidden_tests.flags_as_they_were,
+    tells="You switch `requires_grad` of x on and leave it so: x gets a gradient in "
+    "every later step. No flag was to change.",
+    body=True,
+)
+def flag_of_x_left_on():
+    def backward_into_b(a, b, x, y):
+        features = a(x).detach()
+        loss = F.mse_loss(b(features.clone()), y)
+        loss.backward()
+        return loss.item(), features
+
+    def backward_into_a(a, b, x, y):
+        x.requires_grad_(True)
+        loss = F.mse_loss(b(a(x)), y)
+        loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])
+        return loss.item()
+
+
+@wrong(
+    "one_of_two",
+    breaks=hidden_tests.returns_loss_and_features,
+    tells="You flatten the features. What `a(x)` gave was asked for, in its shape.",
+    body=True,
+)
+def features_flattened():
+    def backward_into_b(a, b, x, y):
+        features = a(x).detach()
+        loss = F.mse_loss(b(features.clone()), y)
+        loss.backward()
+        return loss.item(), features.flatten(1)
+
+    def backward_into_a(a, b, x, y):
+        loss = F.mse_loss(b(a(x)), y)
+        loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])
+        return loss.item()
+
+
+@wrong(
+    "one_of_two",
+    breaks=hidden_tests.returns_loss_and_features,
+    tells="You turn the features into float32. What `a(x)` gave was asked for, in its "
+    "dtype.",
+    body=True,
+)
+def features_of_single_precision():
+    def backward_into_b(a, b, x, y):
+        features = a(x).detach()
+        loss = F.mse_loss(b(features.clone()), y)
+        loss.backward()
+        return loss.item(), features.float()
+
+    def backward_into_a(a, b, x, y):
+        loss = F.mse_loss(b(a(x)), y)
+        loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])
+        return loss.item()
+
+
+@wrong(
+    "one_of_two",
+    breaks=hidden_tests.adds_for_a,
+    tells="You keep the gradients of b and put them back, but the same tensors, into "
+    "which `backward` has added meanwhile. Keep clones, or let no gradient in.",
+    body=True,
+)
+def earlier_gradients_kept_by_reference():
+    def backward_into_b(a, b, x, y):
+        features = a(x).detach()
+        loss = F.mse_loss(b(features.clone()), y)
+        loss.backward()
+        return loss.item(), features
+
+    def backward_into_a(a, b, x, y):
+        kept = [p.grad for p in b.parameters()]
+        loss = F.mse_loss(b(a(x)), y)
+        loss.backward()
+        for p, grad in zip(b.parameters(), kept, strict=True):
+            p.grad = grad
+        return loss.item()
+
+
+@wrong(
+    "one_of_two",
+    breaks=hidden_tests.into_a_in_place,
+    tells="You give b a leaf that wants a gradient. Where b works in place in its first "
+    "layer, PyTorch refuses: a leaf cannot be changed. Give b a clone of it.",
+    body=True,
+)
+def a_leaf_at_the_joint():
+    def backward_into_b(a, b, x, y):
+        features = a(x).detach()
+        loss = F.mse_loss(b(features.clone()), y)
+        loss.backward()
+        return loss.item(), features
+
+    def backward_into_a(a, b, x, y):
+        out = a(x)
+        joint = out.detach().requires_grad_()
+        loss = F.mse_loss(b(joint), y)
+        loss.backward(inputs=[joint])
+        out.backward(joint.grad)
+        return loss.item()
+
+
+@wrong(
+    "one_of_two",
+    breaks=hidden_tests.once_in_their_modes_a,
+    tells="You run b in eval mode on the way to a. Each model was to run in the mode "
+    "that it has.",
+    body=True,
+)
+def b_through_eval_into_a():
+    def backward_into_b(a, b, x, y):
+        features = a(x).detach()
+        loss = F.mse_loss(b(features.clone()), y)
+        loss.backward()
+        return loss.item(), features
+
+    def backward_into_a(a, b, x, y):
+        was = b.training
+        loss = F.mse_loss(b.eval()(a(x)), y)
+        b.train(was)
+        loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])
+        return loss.item()
+
+
+@accepted("one_of_two", body=True)
+def by_gradients_set_aside():
+    def backward_into_b(a, b, x, y):
+        out = a(x)
+        seen = out.detach().clone()
+        loss = F.mse_loss(b(out.detach()), y)
+        loss.backward()
+        return float(loss), seen
+
+    def backward_into_a(a, b, x, y):
+        aside = [p.grad for p in b.parameters()]
+        b.zero_grad(set_to_none=True)
+        loss = F.mse_loss(b(a(x)), y)
+        loss.backward()
+        for p, grad in zip(b.parameters(), aside, strict=True):
+            p.grad = grad
+        return float(loss)
+
+
 # load_matching
 
 
@@ -2508,7 +3258,7 @@ def by_a_whole_state_dict(model, state_dict, head, prefix=""):
 @accepted("load_matching")
 def by_named_tensors(model, state_dict, head, prefix=""):
     in_head = set(model.get_submodule(head).state_dict(prefix=head + "."))
-    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    tensors = model.state_dict(keep_vars=True)
     wanted = {
         prefix + name: name
         for name, tensor in tensors.items()
@@ -3247,4 +3997,165 @@ def left_in_eval_mode(model, state_dict, head, prefix=""):
         raise ValueError
     model.load_state_dict(fits, strict=False)
     model.eval()
+    return list(fits), skipped
+
+
+@wrong(
+    "load_matching",
+    breaks=hidden_tests.leaves_the_head,
+    tells="You look for the head's name anywhere in the name. What lies under `head` "
+    "begins with `head.`",
+)
+def head_between_dots(model, state_dict, head, prefix=""):
+    own = model.state_dict()
+    fits, skipped = {}, []
+    for key, tensor in state_dict.items():
+        name = key.removeprefix(prefix)
+        if (
+            key.startswith(prefix)
+            and name in own
+            and f".{head}." not in f".{name}"
+            and tensor.shape == own[name].shape
+        ):
+            fits[name] = tensor
+        else:
+            skipped.append(key)
+    if not fits:
+        raise ValueError("nothing fits")
+    model.load_state_dict(fits, strict=False)
+    return list(fits), skipped
+
+
+@wrong(
+    "load_matching",
+    breaks=hidden_tests.reports_both,
+    tells="You also load buffers that the model's state dict does not have "
+    "(`persistent=False`). Its names are those of `model.state_dict()`.",
+)
+def all_named_buffers(model, state_dict, head, prefix=""):
+    own = dict(model.named_parameters(remove_duplicate=False))
+    own |= dict(model.named_buffers())
+    fits, skipped = {}, []
+    for key, tensor in state_dict.items():
+        name = key.removeprefix(prefix)
+        if (
+            key.startswith(prefix)
+            and name in own
+            and not name.startswith(head + ".")
+            and tensor.shape == own[name].shape
+        ):
+            fits[name] = tensor
+        else:
+            skipped.append(key)
+    if not fits:
+        raise ValueError("nothing fits")
+    for name, tensor in fits.items():
+        own[name].data.copy_(tensor)
+    return list(fits), skipped
+
+
+@wrong(
+    "load_matching",
+    breaks=hidden_tests.loads_what_fits,
+    tells="You miss the second name of a shared parameter: `named_parameters` gives it "
+    "once. The names of the model are those of its `state_dict()`.",
+)
+def second_names_missed(model, state_dict, head, prefix=""):
+    own = dict(model.named_parameters())
+    in_state = model.state_dict()
+    own |= {n: b for n, b in model.named_buffers() if n in in_state}
+    fits, skipped = {}, []
+    for key, tensor in state_dict.items():
+        name = key.removeprefix(prefix)
+        if (
+            key.startswith(prefix)
+            and name in own
+            and not name.startswith(head + ".")
+            and tensor.shape == own[name].shape
+        ):
+            fits[name] = tensor
+        else:
+            skipped.append(key)
+    if not fits:
+        raise ValueError("nothing fits")
+    model.load_state_dict(fits, strict=False)
+    return list(fits), skipped
+
+
+@wrong(
+    "load_matching",
+    breaks=hidden_tests.reports_both,
+    tells="You skip what the model has already. It fits, so it counts as loaded.",
+)
+def equal_tensors_skipped(model, state_dict, head, prefix=""):
+    own = model.state_dict()
+    fits, skipped = {}, []
+    for key, tensor in state_dict.items():
+        name = key.removeprefix(prefix)
+        if (
+            key.startswith(prefix)
+            and name in own
+            and not name.startswith(head + ".")
+            and tensor.shape == own[name].shape
+            and not torch.equal(tensor, own[name])
+        ):
+            fits[name] = tensor
+        else:
+            skipped.append(key)
+    if not fits:
+        raise ValueError("nothing fits")
+    model.load_state_dict(fits, strict=False)
+    return list(fits), skipped
+
+
+@wrong(
+    "load_matching",
+    breaks=hidden_tests.same_parameters,
+    tells="You clear the gradients. Loading was to leave the rest of the model as it "
+    "is.",
+)
+def gradients_cleared(model, state_dict, head, prefix=""):
+    own = model.state_dict()
+    fits, skipped = {}, []
+    for key, tensor in state_dict.items():
+        name = key.removeprefix(prefix)
+        if (
+            key.startswith(prefix)
+            and name in own
+            and not name.startswith(head + ".")
+            and tensor.shape == own[name].shape
+        ):
+            fits[name] = tensor
+        else:
+            skipped.append(key)
+    if not fits:
+        raise ValueError("nothing fits")
+    model.load_state_dict(fits, strict=False)
+    model.zero_grad()
+    return list(fits), skipped
+
+
+@wrong(
+    "load_matching",
+    breaks=hidden_tests.keeps_the_dtypes,
+    tells="You round the tensors in the caller's state dict. It was to stay as it was, "
+    "also its dtypes.",
+)
+def file_rounded(model, state_dict, head, prefix=""):
+    own = model.state_dict()
+    fits, skipped = {}, []
+    for key, tensor in list(state_dict.items()):
+        name = key.removeprefix(prefix)
+        if (
+            key.startswith(prefix)
+            and name in own
+            and not name.startswith(head + ".")
+            and tensor.shape == own[name].shape
+        ):
+            state_dict[key] = fits[name] = tensor.to(own[name].dtype)
+        else:
+            skipped.append(key)
+    if not fits:
+        raise ValueError("nothing fits")
+    model.load_state_dict(fits, strict=False)
     return list(fits), skipped

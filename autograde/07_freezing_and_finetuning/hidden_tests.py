@@ -58,6 +58,7 @@ def freezes_what_lies_under(draw: Draw) -> list[Case]:
         weights(draw, "nested", prefixes=["encoder.layer1"]),
         weights(draw, "nested", prefixes=["layer1"]),
         weights(draw, "nested", prefixes=["head.1"]),
+        weights(draw, "tied", prefixes=["body"]),
     ]
 
 
@@ -97,6 +98,7 @@ def leaves_the_rest_alone(draw: Draw) -> list[Case]:
     return [
         weights(draw, prefixes=["layer2"], frozen=["head.weight"]),
         weights(draw, prefixes=["head", "layer2"]),
+        weights(draw, prefixes=["head"], frozen=["head.bias"]),
         weights(draw, prefixes=["layer2"], training=False),
     ]
 
@@ -153,6 +155,7 @@ def under(*layers: str) -> list[str]:
     weight=2,
     on=(
         "flags",
+        "gradients",
         "how often parameters are held",
         "values",
         "whether unfreezing left the values as they were",
@@ -177,6 +180,27 @@ def moves_again(draw: Draw) -> list[Case]:
             without("layer2", "head"),
             frozen=[*frozen, *under("head")],
             training=False,
+        ),
+        # the optimizer holds another frozen part
+        after_unfreezing(
+            draw, "layer2", FLAT, frozen=[*frozen, *under("head")]
+        ),
+        # trained, frozen by hand and unfrozen: the momentum is still there
+        after_unfreezing(draw, "layer2", FLAT, frozen_later=frozen),
+        # numbers do not tell parameters apart
+        after_unfreezing(
+            draw,
+            "layer2",
+            without("layer2"),
+            frozen=frozen,
+            alike=["layer2.bias", "layer10.bias"],
+        ),
+        after_unfreezing(
+            draw,
+            "body",
+            ["head.weight", "head.bias"],
+            model="tied",
+            frozen=["body.one.weight", "body.two.weight"],
         ),
     ]
 
@@ -211,6 +235,10 @@ def refuses_unknown_prefixes(draw: Draw) -> list[Case]:
         weights(draw, call=call, prefix=prefix)
         for call in ("freeze", "unfreeze")
         for prefix in ("layer2", "layer", "act", "layer3", "layer2.weight")
+    ] + [
+        # there is an `encoder_head`
+        weights(draw, "nested", call=call, prefix="encoder.head")
+        for call in ("freeze", "unfreeze")
     ]
 
 
@@ -390,6 +418,9 @@ def the_rest_is_trained(draw: Draw) -> list[Case]:
         partly(draw, "rows", "block1"),
         partly(draw, "rows", "block1", "block2"),
         partly(draw, "rows", "block10"),
+        partly(draw, "namesakes", "norm"),
+        partly(draw, "namesakes", "body.norm"),
+        partly(draw, "rows", "block1", frozen_before=["head.bias"]),
     ]
 
 
@@ -444,12 +475,14 @@ def follows_the_modes(draw: Draw) -> list[Case]:
     probe=probes.outputs_in_modes,
     rtol=EXACT,
     atol=EXACT,
-    says="dropout is off in the frozen part, and on in the rest",
+    says="dropout is off in the frozen part, and on in the rest; so is whatever "
+    "looks at its mode",
 )
 def dropout_of_the_part_is_off(draw: Draw) -> list[Case]:
     return [
         partly(draw, "dropout", "block1", modes=["train", "train"]),
         partly(draw, "dropout", "block2", modes=["train", "eval", "train"]),
+        partly(draw, "own layers", "block1", modes=["train", "eval", "train"]),
     ]
 
 
@@ -505,6 +538,7 @@ def refuses_unknown_names(draw: Draw) -> list[Case]:
         partly(draw, "rows", "block"),
         partly(draw, "rows", "block1", "block3"),
         partly(draw, "rows", "block1.7"),
+        partly(draw, "rows", "block1.0.weight"),
     ]
 
 
@@ -590,7 +624,11 @@ def adds_for_a(draw: Draw) -> list[Case]:
     says="into b: a float and the features come back, off the graph",
 )
 def returns_loss_and_features(draw: Draw) -> list[Case]:
-    return [pair(draw), pair(draw, "sigmoid")]
+    sequences = {
+        "x": draw.normal(2, 5, 3, dtype=F64),
+        "y": draw.normal(2, 5, 2, dtype=F64),
+    }
+    return [pair(draw), pair(draw, "sigmoid"), pair(draw) | sequences]
 
 
 @check(
@@ -666,7 +704,7 @@ def once_in_their_modes_a(draw: Draw) -> list[Case]:
     "one_of_two",
     probe=probes.both_ways,
     weight=2,
-    on=("flags_a", "flags_b", "check"),
+    on=("flags_a", "flags_b", "`x.requires_grad`", "check"),
     rtol=EXACT,
     atol=EXACT,
     says="every requires_grad is as it was, in turn and with frozen parameters",
@@ -733,6 +771,8 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "head2.bias": (2,),
     "subhead.weight": (2, 2),
     "subhead.bias": (2,),
+    "trunk.head.weight": (2, 2),
+    "trunk.head.bias": (2,),
 }
 BODY = [name for name in SHAPES if name.startswith("encoder")]
 LOADED = ("loaded", "skipped", "state")
@@ -784,6 +824,8 @@ def loads_what_fits(draw: Draw) -> list[Case]:
         filed(draw, BODY),
         filed(draw, ["encoder.0.weight", "encoder.1.running_mean"]),
         filed(draw, [*BODY[:5], "decoder.weight", "encoder.0"]),
+        # the second name of a shared parameter
+        filed(draw, ["encoder.0.weight", "subhead.weight"], tied=True),
     ]
 
 
@@ -795,7 +837,16 @@ def loads_what_fits(draw: Draw) -> list[Case]:
 )
 def reports_both(draw: Draw) -> list[Case]:
     unknown = [f"old{draw.integer(0, 100)}.weight", "encoder"]
+    unchanged = filed(draw, BODY)
+    unchanged["file"]["encoder.1.num_batches_tracked"] = torch.tensor(3)
     return [
+        unchanged,
+        # a buffer of the model, and not of its state dict
+        filed(
+            draw,
+            [*BODY, "encoder2.scale"],
+            shapes={"encoder2.scale": (4,)},
+        ),
         filed(draw, BODY),
         filed(draw, [*BODY[:4], *unknown]),
         filed(draw, ["encoder2.bias", *unknown]),
@@ -925,6 +976,7 @@ def leaves_the_file_alone(draw: Draw) -> list[Case]:
     probe=probes.loaded,
     on=(
         "state",
+        "gradients",
         "whether the parameters are the same objects",
         "whether the flags stayed",
         "whether the modes stayed",
@@ -953,10 +1005,10 @@ def of_dtype(case: Case, dtype: torch.dtype) -> Case:
 @check(
     "load_matching",
     probe=probes.loaded,
-    on=LOADED,
+    on=(*LOADED, "file_after"),
     rtol=0,
     atol=0,
-    says="the model keeps its dtypes, whatever the file has",
+    says="the model keeps its dtypes, whatever the file has, and the file its own",
 )
 def keeps_the_dtypes(draw: Draw) -> list[Case]:
     return [

@@ -99,7 +99,13 @@ def shared():
     return model
 
 
-MODELS = {"flat": flat, "nested": nested, "shared": shared}
+def tied():
+    body = sequence(one=nn.Linear(3, 3), two=nn.Linear(3, 3))
+    body.two.weight = body.one.weight
+    return sequence(body=body, head=nn.Linear(3, 3))
+
+
+MODELS = {"flat": flat, "nested": nested, "shared": shared, "tied": tied}
 
 
 def a_model(case):
@@ -198,21 +204,37 @@ def trained_after_unfreezing(unfreeze, case):
     model = a_model(case)
     model.train(case.get("training", True))
     known = [p for name, p in named(model) if name in case["held"]]
-    # the first parameter has a learning rate of its own
-    groups = [{"params": known[:1], "lr": 0.01}, {"params": known[1:]}]
+    # the first parameter and the last have settings of their own
+    groups = [
+        {"params": known[:1], "lr": 0.01},
+        {"params": known[1:-1]},
+        {"params": known[-1:], "lr": 0.02, "momentum": 0.5},
+    ]
+    groups = [group for group in groups if group["params"]]
     optimizer = torch.optim.SGD(groups, lr=case["lr"], **SGD)
     train(model, optimizer, case["x"], 2)
+    for name, parameter in named(model):
+        if name in case.get("frozen_later", ()):
+            parameter.requires_grad_(False)
+        if not parameter.requires_grad:
+            # a frozen parameter may have a gradient from earlier
+            parameter.grad = torch.ones_like(parameter)
+    if "alike" in case:
+        one, other = (model.get_parameter(name) for name in case["alike"])
+        with torch.no_grad():
+            one.copy_(other)
     before = modes(model)
     values = copied(named(model))
     names = unfreeze(model, case["prefix"], optimizer)
     untouched = all(values[name].equal(p) for name, p in named(model))
     data = held_by(optimizer, model)
-    flags_then = flags(model)
+    flags_then, gradients_then = flags(model), gradients(model)
     train(model, optimizer, case["x"], 3)
     return {
         **data,
         "names": names,
         "flags": flags_then,
+        "gradients": gradients_then,
         "values": copied(named(model)),
         "whether the modes stayed": before == modes(model),
         "whether unfreezing left the values as they were": untouched,
@@ -289,6 +311,29 @@ def instances():
     )
 
 
+class Shifted(nn.Module):
+    """A layer of one's own that looks at its mode."""
+
+    def forward(self, x):
+        return x + 1 if self.training else x
+
+
+def with_own_layers():
+    return sequence(
+        block1=nn.Sequential(nn.Linear(3, 4), nn.Sequential(Shifted())),
+        block2=nn.Sequential(nn.Linear(4, 4), Shifted()),
+        head=nn.Linear(4, 2),
+    )
+
+
+def namesakes():
+    return sequence(
+        norm=nn.BatchNorm1d(3),
+        body=sequence(one=nn.Linear(3, 4), norm=nn.BatchNorm1d(4)),
+        head=nn.Linear(4, 2),
+    )
+
+
 def rows_alone():
     return sequence(block1=row_block(3), head=nn.Linear(4, 2))
 
@@ -300,6 +345,8 @@ NETS = {
     "images": images,
     "instances": instances,
     "rows alone": rows_alone,
+    "own layers": with_own_layers,
+    "namesakes": namesakes,
 }
 
 
@@ -324,6 +371,9 @@ def put_into(net, mode):
 def trained_partly(PartlyFrozen, case):
     """Trains all parameters that there are, with momentum and weight decay."""
     model = a_net(case)
+    for name, parameter in model.named_parameters():
+        if name in case.get("frozen_before", ()):
+            parameter.requires_grad_(False)
     before = copied(model.state_dict().items())
     net = PartlyFrozen(model, case["prefixes"])
     for mode in case["modes"]:
@@ -397,15 +447,23 @@ def outputs_in_modes(PartlyFrozen, case):
     """The outputs after each change of mode, and the state in the end."""
     model = a_net(case)
     net = PartlyFrozen(model, case["prefixes"])
-    outs, returned = [], []
+    outs, returned, modes_seen = [], [], []
+    prefixes = case["prefixes"]
     with torch.no_grad():
         for mode in case["modes"]:
             returned.append(put_into(net, mode))
+            modes_of_rest = {
+                name: one.training
+                for name, one in model.named_modules()
+                if name not in prefixes and not is_under(name, prefixes)
+            }
+            modes_seen.append({"net": net.training, **modes_of_rest})
             outs.append(net(case["x"]).clone())
     state = net.state_dict()
     return {
         "outs": outs,
         "whether the net was returned": returned,
+        "`training` of the net and of the rest": modes_seen,
         "state": copied(
             (key, state.get("model." + key)) for key in model.state_dict()
         ),
@@ -540,35 +598,49 @@ def both_ways(backward_into_b, backward_into_a, case):
         backward_into_b(*given)[0],
     ]
     check = F.mse_loss(pair.models["b"](pair.models["a"](case["x"])), case["y"])
-    return {"losses": losses, "check": check.item(), **pair.seen()}
+    return {
+        "losses": losses,
+        "check": check.item(),
+        "`x.requires_grad`": case["x"].requires_grad,
+        **pair.seen(),
+    }
 
 
 # load_matching
 
 
-def a_target():
-    return sequence(
+def a_target(tied):
+    model = sequence(
         encoder=nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)),
         encoder2=nn.Linear(4, 4),
         head=nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)),
         head2=nn.Linear(2, 2),
         subhead=nn.Linear(2, 2),
+        trunk=sequence(head=nn.Linear(2, 2)),
     )
+    # a buffer that the state dict leaves out
+    model.encoder2.register_buffer("scale", torch.ones(4), persistent=False)
+    if tied:
+        model.subhead.weight = model.head2.weight
+    return model
 
 
 def loaded(load_matching, case):
     """Loads a file into a model, and trains the model on."""
-    model = fill(a_target(), case["values"])
+    model = fill(a_target(case.get("tied", False)), case["values"])
     model.encoder2.requires_grad_(False)
     model.train(case["training"])
     file, names = case["file"], list(case["file"])
     objects = [id(one) for one in model.parameters()]
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
     flags_before, modes_before = flags(model), modes(model)
     if case["prefix"] is None:
         done, left = load_matching(model, file, case["head"])
     else:
         done, left = load_matching(model, file, case["head"], case["prefix"])
     state = copied(model.state_dict().items())
+    gradients_then = gradients(model)
     same = objects == [id(one) for one in model.parameters()]
     with torch.no_grad():
         for tensor in model.state_dict().values():
@@ -578,6 +650,7 @@ def loaded(load_matching, case):
         "skipped": sorted(left),
         "types": [type(done).__name__, type(left).__name__],
         "state": state,
+        "gradients": gradients_then,
         "whether the parameters are the same objects": same,
         "whether the flags stayed": flags_before == flags(model),
         "whether the modes stayed": modes_before == modes(model),

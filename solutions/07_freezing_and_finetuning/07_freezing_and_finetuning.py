@@ -723,6 +723,7 @@ def unfreeze(
             parameter.requires_grad_(True)
             names.append(name)
             if id(parameter) not in held:
+                held.add(id(parameter))  # it may have another name here
                 to_add.append(parameter)
     if not names:
         raise ValueError(f"no parameter lies under {prefix!r}")
@@ -768,19 +769,21 @@ A part may be a single layer.
 
 - `net.model` is the model that was given, and `net(x)` is what it computes.
 - Parameters of the frozen parts have `requires_grad=False` and get no gradient; those of the rest
-  are trained as usual. A gradient passes *through* a frozen part to what lies before it.
+  keep the flag that they have. A gradient passes *through* a frozen part to what lies before it.
 - The frozen parts compute as in eval mode, always: right after the class was made, and whatever
   follows of `net.train()`, `net.train(False)`, `net.eval()` and training steps. They normalize by
   their statistics, so that no sample depends on the others of its batch. Their dropout is off.
 - Their buffers stay bit for bit: `running_mean`, `running_var` and `num_batches_tracked`.
-- The rest follows `net.train()` and `net.eval()` as it does without a wrapper. Both return `net`.
+- The rest follows `net.train()` and `net.eval()` as it does without a wrapper, and so does
+  `net.training`. Both return `net`.
 - The parameters and the buffers in `net.state_dict()` have the model's names with `model.` before
   them, each once and no others.
-- A name that the model does not have raises an `AttributeError`, a `KeyError` or a `ValueError`
-  when the class is made.
+- A name of no part of the model, also that of a parameter, raises an `AttributeError`, a `KeyError`
+  or a `ValueError` when the class is made.
 
 The model arrives in training mode. Its parts may hold anything: `BatchNorm1d`, `BatchNorm2d`,
-`InstanceNorm2d` with running statistics, dropout, parts within parts.
+`InstanceNorm2d` with running statistics, dropout, layers of one's own that look at `training`,
+parts within parts.
 
 <details><summary>Hint 1: find a part</summary>
 
