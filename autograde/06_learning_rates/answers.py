@@ -1768,11 +1768,14 @@ def decay_by_the_option(model, optimizer, X, y, weight_decay, decoupled=False):
     loss = F.mse_loss(model(X), y)
     optimizer.zero_grad()
     loss.backward()
-    if decoupled:
+    has_option = type(optimizer) in (torch.optim.SGD, torch.optim.Adam)
+    if decoupled or not has_option:
         for group in optimizer.param_groups:
             for p in group["params"]:
-                if p.grad is not None:
+                if p.grad is not None and decoupled:
                     p.data *= 1 - group["lr"] * weight_decay
+                elif p.grad is not None:
+                    p.grad += weight_decay * p.data
         optimizer.step()
         return loss.item()
     kept = [group["weight_decay"] for group in optimizer.param_groups]
@@ -2576,3 +2579,1063 @@ def decay_by_the_exponential(
                     p.grad.add_(p, alpha=weight_decay)
     optimizer.step()
     return loss.item()
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You switch the whole model to training mode and back. Parts of it "
+    "may have been in eval on purpose: leave the mode alone.",
+)
+def steps_restoring_one_mode(
+    model, optimizer, loader, num_epochs, step_size, gamma
+):
+    scheduler = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    used = []
+    was = model.training
+    model.train()
+    for epoch in range(num_epochs):
+        used.append([float(r) for r in scheduler.get_last_lr()])
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+        scheduler.step()
+    model.train(was)
+    return used
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.short_plans,
+    tells="You keep the rate above a floor. Nobody asked for one: it is "
+    "multiplied by gamma as often as the plan says.",
+)
+def steps_with_a_floor(model, optimizer, loader, num_epochs, step_size, gamma):
+    first = [float(g["lr"]) for g in optimizer.param_groups]
+    used = []
+    for epoch in range(num_epochs):
+        now = [max(1e-6, r * gamma ** (epoch // step_size)) for r in first]
+        for g, r in zip(optimizer.param_groups, now):
+            g["lr"] = r
+        used.append(now)
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+    return used
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You begin one more pass over the loader after the last epoch. Go "
+    "through it once for each epoch.",
+)
+def steps_with_one_more_pass(
+    model, optimizer, loader, num_epochs, step_size, gamma
+):
+    scheduler = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    used = []
+    for epoch in range(num_epochs):
+        used.append([float(r) for r in scheduler.get_last_lr()])
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+        scheduler.step()
+    for _ in loader:
+        break
+    return used
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You call the model twice for each pair. Dropout would draw and "
+    "BatchNorm would count twice.",
+)
+def steps_calling_twice(model, optimizer, loader, num_epochs, step_size, gamma):
+    scheduler = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    used = []
+    for epoch in range(num_epochs):
+        used.append([float(r) for r in scheduler.get_last_lr()])
+        for X, y in loader:
+            optimizer.zero_grad()
+            model(X)
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+        scheduler.step()
+    return used
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You set `requires_grad` on the whole model. What was frozen stays "
+    "frozen.",
+)
+def steps_that_thaw(model, optimizer, loader, num_epochs, step_size, gamma):
+    scheduler = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    used = []
+    model.requires_grad_(True)
+    for epoch in range(num_epochs):
+        used.append([float(r) for r in scheduler.get_last_lr()])
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+        scheduler.step()
+    return used
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You switch on `requires_grad` of the batches. They are to be left "
+    "alone.",
+)
+def steps_tracking_the_batch(
+    model, optimizer, loader, num_epochs, step_size, gamma
+):
+    scheduler = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    used = []
+    for epoch in range(num_epochs):
+        used.append([float(r) for r in scheduler.get_last_lr()])
+        for X, y in loader:
+            optimizer.zero_grad()
+            X.requires_grad_()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+        scheduler.step()
+    return used
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You clip the gradient. Nobody asked for it: large gradients give "
+    "other steps.",
+)
+def steps_clipped(model, optimizer, loader, num_epochs, step_size, gamma):
+    scheduler = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    used = []
+    for epoch in range(num_epochs):
+        used.append([float(r) for r in scheduler.get_last_lr()])
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+            optimizer.step()
+        scheduler.step()
+    return used
+
+
+@wrong(
+    "train_in_steps",
+    breaks=hidden_tests.groups_keep_their_ratio,
+    tells="You divide by the rate of the first group. It may be 0.",
+)
+def steps_by_ratio_of_groups(
+    model, optimizer, loader, num_epochs, step_size, gamma
+):
+    first = [float(g["lr"]) for g in optimizer.param_groups]
+    used = []
+    for epoch in range(num_epochs):
+        now = [
+            first[0] * gamma ** (epoch // step_size) * (r / first[0])
+            for r in first
+        ]
+        for g, r in zip(optimizer.param_groups, now):
+            g["lr"] = r
+        used.append(now)
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+    return used
+
+
+@accepted("train_in_steps")
+def steps_telling_numpy_floats(
+    model, optimizer, loader, num_epochs, step_size, gamma
+):
+    import numpy as np
+
+    scheduler = lr_scheduler.StepLR(optimizer, step_size, gamma)
+    used = []
+    for epoch in range(num_epochs):
+        used.append([np.float64(r) for r in scheduler.get_last_lr()])
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+        scheduler.step()
+    return used
+
+
+@accepted("train_in_steps")
+def steps_through_the_state_dict(
+    model, optimizer, loader, num_epochs, step_size, gamma
+):
+    first = [float(g["lr"]) for g in optimizer.param_groups]
+    used = []
+    for epoch in range(num_epochs):
+        now = [r * gamma ** (epoch // step_size) for r in first]
+        sd = optimizer.state_dict()
+        for g, r in zip(sd["param_groups"], now):
+            g["lr"] = r
+        optimizer.load_state_dict(sd)
+        used.append(now)
+        for X, y in loader:
+            optimizer.zero_grad()
+            F.mse_loss(model(X), y).backward()
+            optimizer.step()
+    return used
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.unknown_paths,
+    tells="You take the empty path for the whole model. It fits no parameter "
+    "and is refused.",
+)
+def groups_of_the_empty_path(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            path == "" or (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.unknown_paths,
+    tells="You strip a dot at the end of a path. `head.` fits no parameter "
+    "and is refused.",
+)
+def groups_stripping_dots(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path.rstrip(".") + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [
+            q for q in rates if (name + ".").startswith(q.rstrip(".") + ".")
+        ]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.unknown_paths,
+    tells="You look for unknown paths with a regular expression, in which a "
+    "dot stands for any character.",
+)
+def groups_checked_by_expression(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    import re
+
+    for path in rates:
+        if not any(
+            re.match(path + r"(\.|$)", n) for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.unknown_paths,
+    tells="You accept the path of every module, also of one without "
+    "parameters. It fits no parameter.",
+)
+def groups_of_known_modules(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    known = {n for n, _ in model.named_modules()} | {
+        n for n, _ in model.named_parameters()
+    }
+    for path in rates:
+        if path not in known:
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.unknown_paths,
+    tells="You accept the second name of a shared parameter. It goes by the "
+    "name that `named_parameters()` gives it.",
+)
+def groups_by_second_names(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters(remove_duplicate=False)
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.rates_by_path,
+    tells="You look at paths of one or two parts and at full names. A path "
+    "may be of any length.",
+)
+def groups_two_parts_deep(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        parts = name.split(".")
+        fits = [q for q in rates if q in (name, parts[0], ".".join(parts[:2]))]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.it_trains,
+    tells="You set `foreach`. All settings that nobody mentions are SGD's "
+    "defaults.",
+)
+def groups_with_foreach(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum, foreach=True)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.rates_by_path,
+    tells="You round the rates. Pass them on as they are.",
+)
+def groups_of_rounded_rates(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": round(r, 5), "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.hands_off,
+    tells="You bring the dict of rates into another order. It belongs to the "
+    "caller: sort a copy.",
+)
+def groups_sorting_the_dict(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    for q in sorted(rates):
+        rates[q] = rates.pop(q)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.hands_off,
+    tells="You freeze what has a rate of 0. The model stays as it is.",
+)
+def groups_freezing_zero_rates(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        if rate == 0:
+            p.requires_grad_(False)
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.hands_off,
+    tells="You clear gradients of the model. Making an optimizer leaves them "
+    "alone.",
+)
+def groups_clearing_gradients(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+        p.grad = None
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.each_parameter_once,
+    tells="Without decay you hand over all parameters of the model, frozen "
+    "ones and paths included.",
+)
+def groups_short_without_decay(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    if weight_decay == 0:
+        return torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.each_parameter_once,
+    tells="Without paths you hand over all parameters of the model, frozen "
+    "ones included.",
+)
+def groups_short_without_paths(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    if not rates and decay_all:
+        return torch.optim.SGD(
+            model.parameters(),
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+        )
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = weight_decay if decay_all or p.dim() > 1 else 0.0
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "make_optimizer",
+    breaks=hidden_tests.decay_by_dimensions,
+    tells="You spare a matrix of one element. It has two dimensions, so it "
+    "decays.",
+)
+def groups_counting_elements(
+    model, rates, lr, weight_decay, momentum=0.0, decay_all=False
+):
+    for path in rates:
+        if not any(
+            (n + ".").startswith(path + ".")
+            for n, _ in model.named_parameters()
+        ):
+            raise KeyError(path)
+    kinds = {}
+    for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
+        fits = [q for q in rates if (name + ".").startswith(q + ".")]
+        rate = rates[max(fits, key=len)] if fits else lr
+        decay = (
+            weight_decay
+            if decay_all
+            or p.dim() > 1
+            and p.dtype.is_floating_point
+            and p.numel() > 1
+            else 0.0
+        )
+        kinds.setdefault((rate, decay), []).append(p)
+    groups = [
+        {"params": ps, "lr": r, "weight_decay": d}
+        for (r, d), ps in kinds.items()
+    ]
+    return torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.returned_loss,
+    tells="You sum over the columns of `y`. `F.mse_loss` takes the mean over "
+    "all elements.",
+)
+def decay_summing_columns(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = (model(X) - y).square().sum(-1).mean()
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.each_kind_of_optimizer,
+    tells="You set the option `weight_decay` of any optimizer. AdamW decays "
+    "differently by it, and Rprop does not know it.",
+)
+def decay_by_the_option_of_any(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    if decoupled:
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        p.mul_(1 - group["lr"] * weight_decay)
+        optimizer.step()
+    else:
+        old = [g.get("weight_decay", 0) for g in optimizer.param_groups]
+        for g in optimizer.param_groups:
+            g["weight_decay"] = weight_decay
+        optimizer.step()
+        for g, o in zip(optimizer.param_groups, old):
+            g["weight_decay"] = o
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.each_kind_of_parameter,
+    tells="A layer that stands in the model under two names is decayed twice."
+    " Go through the groups of the optimizer.",
+)
+def decay_of_shared_twice(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    rates = {p: g["lr"] for g in optimizer.param_groups for p in g["params"]}
+    with torch.no_grad():
+        for _, p in model.named_parameters(remove_duplicate=False):
+            if p.grad is None or p not in rates:
+                continue
+            if decoupled:
+                p.mul_(1 - rates[p] * weight_decay)
+            else:
+                p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.as_in_adamw,
+    tells="You keep 1 - lr·λ from becoming negative. AdamW does not.",
+)
+def decay_clamped(model, optimizer, X, y, weight_decay, decoupled=False):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(max(0.0, 1 - group["lr"] * weight_decay))
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.each_kind_of_parameter,
+    tells="You leave out parameters without dimensions. Every parameter "
+    "decays that the loss reaches.",
+)
+def decay_but_not_of_scalars(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None or p.dim() == 0:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.each_kind_of_parameter,
+    tells="You decay what is registered in the model. What counts is that it "
+    "is in the optimizer and that the loss reaches it.",
+)
+def decay_of_registered_ones(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None or not any(
+                    p is q for q in model.parameters()
+                ):
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.each_kind_of_parameter,
+    tells="You remember what the first step reached. Another step may reach "
+    "other parameters.",
+)
+def decay_of_those_reached_first(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    seen = vars(model).setdefault(
+        "reached", {p for p in model.parameters() if p.grad is not None}
+    )
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None or p not in seen:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.each_kind_of_parameter,
+    tells="You delete the state of parameters that this loss does not reach. "
+    "They lose their momentum.",
+)
+def decay_forgetting_the_unreached(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    for p in list(optimizer.state):
+        if p.grad is None:
+            del optimizer.state[p]
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.as_in_the_gradient,
+    tells="You leave early when the loss is 0. The weights decay all the "
+    "same, and momentum goes on.",
+)
+def decay_skipping_perfect_steps(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    if loss == 0:
+        return 0.0
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.leaves_the_others,
+    tells="You switch the whole model to training mode and back. Parts of it "
+    "may have been in eval on purpose: leave the mode alone.",
+)
+def decay_restoring_one_mode(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    was = model.training
+    model.train()
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    model.train(was)
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.leaves_the_others,
+    tells="You leave the decay in the optimizer's `defaults`: a group that is"
+    " added later would decay.",
+)
+def decay_left_in_the_defaults(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.defaults["weight_decay"] = weight_decay
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.leaves_the_others,
+    tells="You switch on `requires_grad` of `X`. It is to be left alone.",
+)
+def decay_tracking_the_batch(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X.requires_grad_()), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.unreached_keeps_every_bit,
+    tells="You clear the gradients of the model only. The optimizer may hold "
+    "a parameter that the model does not, with an old gradient.",
+)
+def decay_beside_stray_gradients(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    model.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    "decayed_step",
+    breaks=hidden_tests.each_kind_of_optimizer,
+    tells="Under AdamW you shrink the weights whatever `decoupled` says. It "
+    "is the argument that decides.",
+)
+def decay_by_the_name_of_adamw(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled or isinstance(optimizer, torch.optim.AdamW):
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad.add_(p, alpha=weight_decay)
+    optimizer.step()
+    return loss.item()
+
+
+@accepted("decayed_step")
+def decay_with_a_new_gradient(
+    model, optimizer, X, y, weight_decay, decoupled=False
+):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if decoupled:
+                    p.mul_(1 - group["lr"] * weight_decay)
+                else:
+                    p.grad = p.grad + weight_decay * p.detach()
+    optimizer.step()
+    return loss.item()
+
+
+@accepted("decayed_step")
+def decay_in_lists(model, optimizer, X, y, weight_decay, decoupled=False):
+    for g in optimizer.param_groups:
+        for p in g["params"]:
+            p.grad = None
+    loss = F.mse_loss(model(X), y)
+    loss.backward()
+    for g in optimizer.param_groups:
+        ps = [p.detach() for p in g["params"] if p.grad is not None]
+        gs = [p.grad for p in g["params"] if p.grad is not None]
+        if not ps:
+            continue
+        if decoupled:
+            torch._foreach_mul_(ps, 1 - float(g["lr"]) * weight_decay)
+        else:
+            torch._foreach_add_(gs, ps, alpha=weight_decay)
+    optimizer.step()
+    return loss.detach().double().item()

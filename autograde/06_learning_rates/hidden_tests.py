@@ -29,15 +29,18 @@ def data_of(seen: Result) -> dict[str, Any]:
 
 
 def schedule(
-    draw: Draw, sizes: tuple[int, ...] = (3, 2), **options: Any
+    draw: Draw,
+    sizes: tuple[int, ...] = (3, 2),
+    spread: float = 1.0,
+    **options: Any,
 ) -> Case:
-    """A run over batches of these sizes."""
+    """A run over batches of these sizes, with targets of this spread."""
     width = draw.integer(2, 4)
     return {
         "batches": [
             (
                 draw.normal(size, width, dtype=torch.float64),
-                draw.normal(size, 2, dtype=torch.float64),
+                draw.normal(size, 2, std=spread, dtype=torch.float64),
             )
             for size in sizes
         ],
@@ -48,6 +51,8 @@ def schedule(
         "step_size": 2,
         "num_epochs": 5,
         "train": True,
+        "train_between": options.get("train", True),
+        "frozen_bias": False,
         "as_list": True,
         "old_gradients": False,
         **options,
@@ -110,6 +115,7 @@ def short_plans(draw: Draw) -> list[Case]:
         schedule(draw, num_epochs=3, step_size=3),
         schedule(draw, num_epochs=4, step_size=draw.integer(6, 20)),
         schedule(draw, sizes=(4,), num_epochs=5, step_size=3),
+        schedule(draw, num_epochs=9, step_size=1, gamma=0.01),
     ]
 
 
@@ -132,6 +138,7 @@ def groups_keep_their_ratio(draw: Draw) -> list[Case]:
     return [
         schedule(draw, lrs=lrs),
         schedule(draw, lrs=lrs, step_size=1, optimizer="Adam"),
+        schedule(draw, lrs=[0.0, *lrs[1:]], gamma=1.5),
     ]
 
 
@@ -142,6 +149,16 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
         return "The optimizer you were given does not step once for each batch."
     if data.get("num_groups") != expected.data["num_groups"]:
         return "You changed the groups of the optimizer."
+    if data.get("calls") != expected.data["calls"]:
+        return "The model is not called exactly once for each pair."
+    if data.get("passes") != expected.data["passes"]:
+        return "Your code begins to go through the loader again and again."
+    if data.get("modes_kept") is not True:
+        return "You changed the mode (train or eval) of the model or a part."
+    if data.get("frozen_kept") is not True:
+        return "You changed `requires_grad` of a parameter."
+    if data.get("plain_batches") is not True:
+        return "You changed `requires_grad` of a batch."
     for name, wanted in expected.data["weights"].items():
         weight = data["weights"].get(name)
         if weight is None or not torch.allclose(weight, wanted, 1e-8, 1e-10):
@@ -166,6 +183,9 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
     return [
         schedule(draw, gamma=1.0, sizes=(3, 3, 1)),
         schedule(draw, gamma=1.0, old_gradients=True),
+        schedule(draw, gamma=1.0, train_between=False, as_list=False),
+        schedule(draw, gamma=1.0, frozen_bias=True),
+        schedule(draw, gamma=1.0, spread=1e4, lrs=[1e-3]),
         schedule(draw, gamma=1.0, lrs=lrs, optimizer="momentum", as_list=False),
         schedule(draw, gamma=1.0, lrs=lrs, optimizer="Adam", train=False),
         schedule(draw, gamma=1.0, num_epochs=0),
@@ -183,8 +203,8 @@ def tells_what_was_used(
         return "What you return does not have one entry for each epoch."
     if not all(isinstance(one, list) for one in returned):
         return "Each epoch's entry is a list, with one number for each group."
-    if not all(type(rate) is float for one in returned for rate in one):
-        return "What you return holds numbers that are not plain floats."
+    if not all(isinstance(rate, float) for one in returned for rate in one):
+        return "What you return holds something else than floats."
     steps = len(case["batches"])
     if not isinstance(used, list) or len(used) != steps * case["num_epochs"]:
         return "Your optimizer does not step once for each batch of each epoch."
@@ -256,8 +276,8 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
         "act.weight": (2,),
         "head.weight": (3, 2),
         "head.bias": (3,),
-        "conv.weight": (2, 1, 1, 1),
-        "conv.bias": (2,),
+        "conv.weight": (1, 1, 1, 1),
+        "conv.bias": (1,),
     },
     "nested": {
         "backbone.0.weight": (2, 2),
@@ -274,6 +294,8 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
         "backbone_0.bias": (2,),
         "head.backbone.weight": (2, 2),
         "head.backbone.bias": (2,),
+        "deep.0.0.0.weight": (1, 2),
+        "deep.0.0.0.bias": (1,),
     },
     "tied": {
         "encoder.weight": (3, 2),
@@ -290,10 +312,10 @@ def groups(draw: Draw, model: str, *paths: str, **options: Any) -> Case:
     return {
         "model": model,
         "rates": {
-            path: (numbers[i] + 10) / 1000 for i, path in enumerate(paths)
+            path: (numbers[i] + 10) / 983 for i, path in enumerate(paths)
         },
-        "lr": (numbers[50] + 10) / 1000,
-        "weight_decay": (numbers[51] + 10) / 1000,
+        "lr": (numbers[50] + 10) / 983,
+        "weight_decay": (numbers[51] + 10) / 983,
         "frozen": [],
         "train": True,
         "start": draw.normal(60, dtype=torch.float64),
@@ -354,6 +376,7 @@ def rates_by_path(draw: Draw) -> list[Case]:
         groups(draw, "scaled", "head.bias", "temperature", "embedding"),
         groups(draw, "scaled"),
         groups(draw, "nested", rates={"backbone": 0.0, "head": 0.25}),
+        groups(draw, "nested", "deep.0.0", "deep.0"),
     ]
 
 
@@ -410,6 +433,8 @@ def each_parameter_once(draw: Draw) -> list[Case]:
         groups(draw, "tied", "decoder"),
         groups(draw, "scaled", frozen=["embedding", "norm.bias"]),
         groups(draw, "layers", frozen=["1", "10"]),
+        groups(draw, "scaled", frozen=["norm", "head"], weight_decay=0.0),
+        groups(draw, "layers", frozen=["2"], decay_all=True),
     ]
 
 
@@ -450,7 +475,7 @@ def steps_of_sgd(case: Case, seen: Result, expected: Result) -> str | None:
     data = data_of(seen)
     if "others" not in data:
         return "What you return is not an optimizer."
-    if data["kind"] != expected.data["kind"]:
+    if data["is_sgd"] is not True:
         return "What you return is not a `torch.optim.SGD`."
     if data["others"] != expected.data["others"]:
         return "A setting that nobody asked you to change is not SGD's default."
@@ -497,6 +522,11 @@ def unknown_paths(draw: Draw) -> list[Case]:
         groups(draw, "nested", "back"),
         groups(draw, "nested", "backbone.0.weigh"),
         groups(draw, "nested", "backbone", "backbone.3"),
+        groups(draw, "nested", "drop"),
+        groups(draw, "nested", "my.backbone"),
+        groups(draw, "nested", "head", ""),
+        groups(draw, "nested", "head."),
+        groups(draw, "tied", "decoder.weight"),
         groups(draw, "scaled", "bias"),
         groups(draw, "scaled", "head.bias.0"),
         groups(draw, "nested", "backbone.1.running_mean"),
@@ -509,7 +539,10 @@ def unknown_paths(draw: Draw) -> list[Case]:
 def leaves_the_rest(case: Case, seen: Result, expected: Result) -> str | None:
     data = data_of(seen)
     if data.get("model_kept") is not True:
-        return "You changed the model: values, `requires_grad` or its mode."
+        return (
+            "You changed the model: values, gradients, `requires_grad` or its "
+            "mode."
+        )
     if data.get("rates_kept") is not True:
         return "You changed the dict of rates that you were given."
     return setting_of("lr", "learning rate")(case, seen, expected)
@@ -527,6 +560,8 @@ def hands_off(draw: Draw) -> list[Case]:
         groups(draw, "scaled", "head", train=False),
         groups(draw, "nested", "backbone2", frozen=["head"]),
         groups(draw, "tied", "between"),
+        groups(draw, "layers", "7", "3", "11", "0"),
+        groups(draw, "nested", rates={"backbone": 0.0}),
     ]
 
 
@@ -540,11 +575,11 @@ def decay(draw: Draw, num_steps: int = 4, **options: Any) -> Case:
         "batches": [
             (
                 draw.normal(5, width, dtype=torch.float64),
-                draw.normal(5, 1, dtype=torch.float64),
+                draw.normal(5, 2, dtype=torch.float64),
             )
             for _ in range(num_steps)
         ],
-        "start": draw.normal(60, dtype=torch.float64),
+        "start": draw.normal(80, dtype=torch.float64),
         "parts": [],
         "optimizer": "SGD",
         "lrs": [0.05, 0.05],
@@ -552,8 +587,17 @@ def decay(draw: Draw, num_steps: int = 4, **options: Any) -> Case:
         "side_used": [True] * num_steps,
         "old_gradients": False,
         "train": True,
+        "train_norm": options.get("train", True),
         **options,
     }
+
+
+def without_error(case: Case) -> Case:
+    """The same case, but the first loss is exactly zero."""
+    (X, y), *later = case["batches"]
+    body = 3 * X.shape[1] + 3
+    case["start"][body:] = 0
+    return {**case, "batches": [(X, torch.zeros_like(y)), *later]}
 
 
 def weights_unless(sentence: str, *parts: str) -> Rule:
@@ -588,6 +632,7 @@ def as_in_the_gradient(draw: Draw) -> list[Case]:
         decay(draw, optimizer="momentum", decoupled=False),
         decay(draw, optimizer="Adam", decoupled=False),
         decay(draw, optimizer="RMSprop", lrs=[0.01, 0.01]),
+        without_error(decay(draw)),
     ]
 
 
@@ -606,6 +651,51 @@ def as_in_adamw(draw: Draw) -> list[Case]:
         decay(draw, optimizer="Adam", decoupled=True),
         decay(draw, optimizer="momentum", decoupled=True),
         decay(draw, optimizer="AdamW", decoupled=True),
+        decay(draw, lrs=[0.4, 0.6], weight_decay=3.0, decoupled=True),
+        without_error(decay(draw, decoupled=True)),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    rule=weights_unless(
+        "Under another kind of optimizer (AdamW without its decay, Rprop) the "
+        "weights are not those of the decay that was asked for."
+    ),
+    says="any kind of optimizer: you bring the decay, not its options",
+)
+def each_kind_of_optimizer(draw: Draw) -> list[Case]:
+    slow = {"lrs": [0.01, 0.02]}
+    return [
+        decay(draw, optimizer="AdamW", **slow),
+        decay(draw, optimizer="Rprop", **slow),
+        decay(draw, optimizer="Rprop", **slow, decoupled=True),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    rule=weights_unless(
+        "A parameter is wrong that is a scalar, or shared, or not registered "
+        "in the model, or that the loss reaches in some steps only."
+    ),
+    says="whatever is in the optimizer and reached is decayed, and once",
+)
+def each_kind_of_parameter(draw: Draw) -> list[Case]:
+    now_and_then = {
+        "parts": ["side"],
+        "side_used": [False, True, False, True],
+        "optimizer": "momentum",
+    }
+    return [
+        decay(draw, parts=["tied", "scalar"]),
+        decay(draw, parts=["tied", "scalar"], decoupled=True),
+        decay(draw, parts=["unregistered"], optimizer="Adam"),
+        decay(draw, parts=["unregistered"], decoupled=True),
+        decay(draw, **now_and_then),
+        decay(draw, **now_and_then, decoupled=True),
     ]
 
 
@@ -656,6 +746,8 @@ def unreached_keeps_every_bit(draw: Draw) -> list[Case]:
     }
     return [
         decay(draw, **unused, old_gradients=True),
+        decay(draw, parts=["stray"], **small),
+        decay(draw, parts=["stray"], **small, decoupled=True),
         decay(draw, **unused, optimizer="Adam", decoupled=True),
         decay(draw, **once),
         decay(draw, **once, optimizer="momentum", decoupled=True),
@@ -691,6 +783,10 @@ def outside_and_buffers(
         return "A setting of the optimizer is not what it was before."
     if data.get("calls") != expected.data["calls"]:
         return "The model is not called exactly once for each step."
+    if data.get("modes_kept") is not True:
+        return "You changed the mode (train or eval) of the model or a part."
+    if data.get("plain_batches") is not True:
+        return "You changed `requires_grad` of `X` or `y`."
     if data.get("buffers_kept") is not True:
         return "A buffer of the model is not what its forward pass made of it."
     sentence = "A parameter that is not in the optimizer has moved."
@@ -710,6 +806,7 @@ def leaves_the_others(draw: Draw) -> list[Case]:
     return [
         decay(draw, **others),
         decay(draw, **others, decoupled=True),
+        decay(draw, **others, train_norm=False),
         decay(draw, **others, optimizer="Adam", decoupled=True, train=False),
     ]
 

@@ -44,12 +44,23 @@ def settings_of(optimizer, *without):
     ]
 
 
+def plain_batches(batches):
+    return not any(
+        tensor.requires_grad for batch in batches for tensor in batch
+    )
+
+
+def modes_of(module):
+    return [one.training for one in module.modules()]
+
+
 OPTIMIZERS = {
     "SGD": (torch.optim.SGD, {}),
     "momentum": (torch.optim.SGD, {"momentum": 0.9}),
     "Adam": (torch.optim.Adam, {}),
     "AdamW": (torch.optim.AdamW, {"weight_decay": 0.0}),
     "RMSprop": (torch.optim.RMSprop, {}),
+    "Rprop": (torch.optim.Rprop, {}),
 }
 
 
@@ -65,19 +76,33 @@ class Shuffled:
     def __iter__(self):
         first = self.num_passes % len(self.batches)
         self.num_passes += 1
-        yield from self.batches[first:]
-        yield from self.batches[:first]
+        return iter(self.batches[first:] + self.batches[:first])
+
+
+class Watched(nn.Sequential):
+    """Notes at each call which of its modules are in training mode."""
+
+    def __init__(self, *layers):
+        super().__init__(*layers)
+        self.modes = []
+
+    def forward(self, x):
+        self.modes.append(modes_of(self))
+        return super().forward(x)
 
 
 def trained(train_in_steps, case):
     """Trains a small network, and notes the rates at every step."""
     width = case["batches"][0][0].shape[1]
     model = made(
-        lambda: nn.Sequential(nn.Linear(width, 4), nn.Tanh(), nn.Linear(4, 2)),
+        lambda: Watched(nn.Linear(width, 4), nn.Tanh(), nn.Linear(4, 2)),
         case["start"],
     )
     model.train(case["train"])
-    first, _, last = model
+    first, between, last = model
+    between.train(case["train_between"])
+    modes = modes_of(model)
+    first.bias.requires_grad_(not case["frozen_bias"])
     kind, settings = OPTIMIZERS[case["optimizer"]]
     lrs = case["lrs"]
     members = [[first.weight, first.bias], [last.weight], [last.bias]]
@@ -115,6 +140,12 @@ def trained(train_in_steps, case):
         "weights": values_of(model),
         "same_settings": settings_of(optimizer, "lr") == before,
         "num_groups": len(optimizer.param_groups),
+        "calls": len(model.modes),
+        "modes_kept": all(one == modes for one in model.modes)
+        and modes_of(model) == modes,
+        "frozen_kept": first.bias.requires_grad is not case["frozen_bias"],
+        "passes": getattr(loader, "num_passes", 0),
+        "plain_batches": plain_batches(case["batches"]),
     }
 
 
@@ -131,7 +162,7 @@ class Scaled(nn.Module):
         self.norm = nn.LayerNorm(2)
         self.act = nn.PReLU(2)
         self.head = nn.Linear(2, 3)
-        self.conv = nn.Conv2d(1, 2, 1)
+        self.conv = nn.Conv2d(1, 1, 1)
 
 
 class Nested(nn.Module):
@@ -145,6 +176,9 @@ class Nested(nn.Module):
         self.my_backbone = nn.Linear(2, 2)
         self.backbone_0 = nn.Linear(2, 2)
         self.head = nn.ModuleDict({"backbone": nn.Linear(2, 2)})
+        self.drop = nn.Dropout()
+        self.deep = nn.Sequential(nn.Sequential(nn.Sequential()))
+        self.deep[0][0].append(nn.Linear(2, 1))
 
 
 class Tied(nn.Module):
@@ -177,7 +211,12 @@ def a_model(case):
 
 def state_of(model):
     return [
-        [name, parameter.requires_grad, parameter.detach().tolist()]
+        [
+            name,
+            parameter.requires_grad,
+            parameter.grad is None,
+            parameter.detach().tolist(),
+        ]
         for name, parameter in model.named_parameters()
     ] + [[name, one.training, []] for name, one in model.named_modules()]
 
@@ -189,11 +228,13 @@ def grouped(make_optimizer, case):
     options = {
         name: case[name] for name in ("momentum", "decay_all") if name in case
     }
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
     before = state_of(model)
     optimizer = make_optimizer(
         model, rates, case["lr"], case["weight_decay"], **options
     )
-    seen = {"kind": type(optimizer).__name__}
+    seen = {"is_sgd": isinstance(optimizer, torch.optim.SGD)}
     seen["model_kept"] = state_of(model) == before
     seen["rates_kept"] = list(rates.items()) == list(case["rates"].items())
     if not isinstance(optimizer, torch.optim.Optimizer):
@@ -217,11 +258,19 @@ def grouped(make_optimizer, case):
         {
             (key, str(group.get(key)))
             for group in optimizer.param_groups
-            for key in ("dampening", "nesterov", "maximize")
+            for key in (
+                "dampening",
+                "nesterov",
+                "maximize",
+                "foreach",
+                "fused",
+                "differentiable",
+            )
         }
     )
     for _ in range(2):
         for name, parameter in model.named_parameters():
+            parameter.grad = None
             if parameter.requires_grad:
                 parameter.grad = case["gradients"][name].clone()
         optimizer.step()
@@ -239,16 +288,22 @@ class Network(nn.Module):
         super().__init__()
         self.body = nn.Linear(width, 3)
         self.norm = nn.BatchNorm1d(3) if "norm" in parts else nn.Identity()
-        self.head = nn.Linear(3, 1)
+        self.head = nn.Linear(3, 2)
+        if "tied" in parts:
+            self.again = self.body
+        if "scalar" in parts:
+            self.scalar = nn.Parameter(torch.zeros(()))
         for name in ("side", "zeroed", "outside", "never", "frozen"):
             if name in parts:
-                setattr(self, name, nn.Linear(width, 1))
+                setattr(self, name, nn.Linear(width, 2))
         if "frozen" in parts:
             self.frozen.requires_grad_(False)
         self.side_is_used, self.num_calls, self.noted = True, 0, {}
+        self.modes, self.unregistered = [], []
 
     def forward(self, x):
         self.num_calls += 1
+        self.modes.append(modes_of(self))
         out = self.head(torch.tanh(self.norm(self.body(x))))
         for name in ("outside", "frozen"):
             if hasattr(self, name):
@@ -257,6 +312,10 @@ class Network(nn.Module):
             out = out + 0 * self.zeroed(x)
         if hasattr(self, "side") and self.side_is_used:
             out = out + self.side(x)
+        if hasattr(self, "scalar"):
+            out = out * self.scalar
+        for parameter in self.unregistered:
+            out = out + parameter
         self.noted = buffers_of(self)
         return out
 
@@ -270,19 +329,31 @@ def decayed(decayed_step, case):
     width = case["batches"][0][0].shape[1]
     model = made(lambda: Network(width, case["parts"]), case["start"])
     model.train(case["train"])
-    start = values_of(model)
+    model.norm.train(case["train_norm"])
+    modes, start = modes_of(model), values_of(model)
+    extra = {
+        name: nn.Parameter(case["start"][:2].clone())
+        for name in ("unregistered", "stray")
+        if name in case["parts"]
+    }
+    if "unregistered" in extra:
+        model.unregistered.append(extra["unregistered"])
+    if "stray" in extra:
+        extra["stray"].grad = torch.ones(2, dtype=torch.float64)
     kind, settings = OPTIMIZERS[case["optimizer"]]
     early = [*model.body.parameters(), *model.norm.parameters()]
     late = list(model.head.parameters())
     for name in ("side", "zeroed", "never", "frozen"):
         if hasattr(model, name):
             late += getattr(model, name).parameters()
+    late += [model.scalar] if hasattr(model, "scalar") else []
+    late += extra.values()
     groups = [
         {"params": params, "lr": lr}
         for params, lr in zip((early, late), case["lrs"], strict=True)
     ]
     optimizer = kind(groups, **settings)
-    before = settings_of(optimizer)
+    before, defaults = settings_of(optimizer), dict(optimizer.defaults)
     if case["old_gradients"]:
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
@@ -301,8 +372,11 @@ def decayed(decayed_step, case):
             part = name.partition(".")[0]
             if part in ("never", "frozen") or (part == "side" and not side):
                 stayed = stayed and torch.equal(value, still[name])
+    if "stray" in extra:
+        stayed = stayed and torch.equal(extra["stray"], case["start"][:2])
     return {
-        "weights": values_of(model),
+        "weights": values_of(model)
+        | {name: one.detach().clone() for name, one in extra.items()},
         "change_of_reached": torch.cat(
             [
                 (value - start[name]).flatten()
@@ -314,5 +388,9 @@ def decayed(decayed_step, case):
         "losses": losses,
         "stayed": stayed,
         "calls": model.num_calls,
-        "same_settings": settings_of(optimizer) == before,
+        "same_settings": settings_of(optimizer) == before
+        and optimizer.defaults == defaults,
+        "modes_kept": all(one == modes for one in model.modes)
+        and modes_of(model) == modes,
+        "plain_batches": plain_batches(case["batches"]),
     }

@@ -805,16 +805,18 @@ After every `step_size` epochs, each group's rate is multiplied by `gamma`.
 
 - Go through `loader` once for each epoch. It yields at least one pair `X`, `y`, and may yield other pairs
   each time. It need not have a length.
-- For each pair there is one step of *this* optimizer, on the gradient of `F.mse_loss(model(X), y)` alone.
-  Gradients that were there before do not count.
+- For each pair the model is called once, and there is one step of *this* optimizer, on the gradient of
+  `F.mse_loss(model(X), y)` alone. Gradients that were there before do not count. The optimizer holds parameters of
+  the model, and the loss reaches them all unless they are frozen.
 - It returns the rates that were used: a list with one entry per epoch, and each entry a list of floats, one
   for each group, in the order of `optimizer.param_groups`.
 - `num_epochs` may be 0 (then nothing is trained, and the list is empty), and `step_size` may be 1 or more
   than `num_epochs`.
-- Groups may begin with different rates. All their other settings stay as they are.
+- Groups may begin with different rates, also 0, and `gamma` may be more than 1. All their other settings stay as they are.
 - No warning is given. The optimizer is new: no schedule has run on it. What its rates are afterwards does not
   matter.
-- The batches, the mode of the model (train or eval) and the global random state are left alone.
+- The batches, the mode of the model and of its parts (train or eval), what is frozen and the global random state
+  are left alone.
 
 How the rates come about is up to you: any scheduler of PyTorch, or your own arithmetic.
 
@@ -891,10 +893,10 @@ every trainable parameter of the model (`requires_grad`) stands exactly once, an
   and not `backbone2.weight`. If several fit, the longest decides. If none does, the rate is `lr`.
 - The weight decay is `weight_decay`. With `decay_all=False` parameters with fewer than two dimensions get 0.
 - `momentum` is for all of them. All other settings are SGD's defaults.
-- A path that fits no parameter of the model (a buffer is none) raises a `ValueError` or a `KeyError`. One that
-  fits only frozen parameters is right, and has no effect. So is one all of whose parameters go to longer paths.
-- A parameter that two layers share is one parameter, with the name that `named_parameters()` gives it.
-- `rates`, the model and the global random state stay as they are. At least one parameter is trainable. No warning is given.
+- A path that fits no parameter of the model raises a `ValueError` or a `KeyError`: a buffer's, that of a module without
+  parameters, `""`, `"head."` with its dot. One that fits only frozen parameters is right, and has no effect. So is one all of whose parameters go to longer paths.
+- A parameter that two layers share is one parameter, with the one name that `named_parameters()` gives it.
+- `rates` (its order, too), the model (with its gradients) and the global random state stay as they are. At least one parameter is trainable. No warning is given.
 
 How many groups there are, and in which order, is up to you.
 
@@ -975,17 +977,17 @@ You get an optimizer that was made with `weight_decay=0`. Write `decayed_step(mo
 decoupled)`: one training step on `F.mse_loss(model(X), y)`, in which you bring the decay yourself.
 
 - With `decoupled=False`, $\lambda w$ is added to the gradient of each weight $w$, as by the option `weight_decay` of SGD
-  and Adam. ($\lambda$ is `weight_decay`.)
+  and Adam: under AdamW as well, whose own option does something else. ($\lambda$ is `weight_decay`.)
 - With `decoupled=True`, each weight is multiplied by $1 - \text{lr}\,\lambda$ and then takes the optimizer's step on the plain
   gradient, as in AdamW. lr is the rate of the weight's group. The gradient is that of the weights before they shrink.
-- What is decayed: every parameter that is in the optimizer *and* is reached by this step's loss, biases too, also if
-  its gradient is zero. A parameter that this loss does not reach keeps every bit, whatever happened to it in
+- What is decayed: every parameter that is in the optimizer *and* is reached by this step's loss, once: biases and
+  scalars too, also if it is not registered in the model, and also if its gradient is zero. A parameter that this loss does not reach keeps every bit, whatever happened to it in
   earlier steps. Buffers and parameters outside the optimizer are not decayed.
-- Gradients from before do not count. What is in `.grad` afterwards does not matter.
+- Gradients from before do not count, whoever left them. What is in `.grad` afterwards does not matter.
 - `optimizer` may be any kind of `torch.optim` that steps without a closure, with any groups. Afterwards its settings
   are as before.
 - The model is called once, as `model(X)`. Returns the loss before the step, without any penalty, as a Python float.
-- `X`, `y`, the model's mode, the grad mode and the global random state are left alone.
+- `X`, `y`, the mode of the model and its parts, the grad mode and the global random state are left alone.
 
 <details><summary>Hint 1: which parameters</summary>
 
