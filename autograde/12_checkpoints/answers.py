@@ -987,6 +987,629 @@ def the_optimizer_without_its_state():
         return torch.load(file, map_location=map_location)
 
 
+@accepted("save_checkpoint", body=True)
+def beside_an_open_folder():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        folder, name = os.path.split(os.path.abspath(file))
+        inside = os.open(folder, os.O_RDONLY)
+        try:
+            with open(
+                name + ".new",
+                "wb",
+                opener=lambda one, how: os.open(one, how, dir_fd=inside),
+            ) as stream:
+                torch.save(content, stream)
+            os.replace(
+                name + ".new", name, src_dir_fd=inside, dst_dir_fd=inside
+            )
+        finally:
+            os.close(inside)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@accepted("save_checkpoint", body=True)
+def in_the_format_of_old():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(
+            content, f"{file}.partial", _use_new_zipfile_serialization=False
+        )
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@accepted("save_checkpoint", body=True)
+def leftovers_removed_first():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        file = Path(file)
+        for old in file.parent.glob(f".{file.name}.*.unfinished"):
+            old.unlink()
+        handle, new = tempfile.mkstemp(
+            prefix=f".{file.name}.", suffix=".unfinished", dir=file.parent
+        )
+        with os.fdopen(handle, "wb") as stream:
+            torch.save(content, stream)
+        os.replace(new, file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.under_any_name,
+    tells="The other name is the checkpoint's own where that has the same "
+    "suffix or name: then you write straight into it. Take a name "
+    'that is made of the whole name, `f"{file}.partial"`.',
+    body=True,
+)
+def by_another_suffix():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        unfinished = Path(file).with_suffix(".partial")
+        torch.save(content, unfinished)
+        os.replace(unfinished, file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.under_any_name,
+    tells="The other name is the checkpoint's own where that has the same "
+    "suffix or name: then you write straight into it. Take a name "
+    'that is made of the whole name, `f"{file}.partial"`.',
+    body=True,
+)
+def by_one_name_for_all():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        unfinished = Path(file).with_name("checkpoint.tmp")
+        torch.save(content, unfinished)
+        os.replace(unfinished, file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.leaves_only_the_checkpoint,
+    tells="You write over what a killed save left behind without cutting "
+    "it off. If that was longer, its end stays behind your "
+    "checkpoint. Open with mode `wb`.",
+    body=True,
+)
+def over_a_longer_leftover():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        buffer = io.BytesIO()
+        torch.save(content, buffer)
+        flags = os.O_WRONLY | os.O_CREAT
+        handle = os.open(f"{file}.partial", flags, 0o644)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(buffer.getvalue())
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.interrupted_write,
+    tells="You write the first checkpoint straight to its path. If that is "
+    "cut off, half a checkpoint lies there, and the next start "
+    "fails. Write every one beside and rename it.",
+    body=True,
+)
+def the_first_save_directly():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        if not os.path.exists(file):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.leaves_only_the_checkpoint,
+    tells="You leave another file beside the checkpoint, an older one. The "
+    "folder was to hold the checkpoint and no other file of yours.",
+    body=True,
+)
+def the_last_one_kept_by_a_link():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        if os.path.exists(f"{file}.old"):
+            os.unlink(f"{file}.old")
+        if os.path.exists(file):
+            os.link(file, f"{file}.old")
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.leaves_only_the_checkpoint,
+    tells="You remove every file in the folder that looks temporary. Some "
+    "belong to others: remove your own only.",
+    body=True,
+)
+def the_folder_cleaned_up():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+        for one in Path(file).absolute().parent.iterdir():
+            if one.suffix in (".partial", ".tmp"):
+                one.unlink()
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="You change the current folder of the process. Every relative "
+    "path of the program then means another file. Write with the "
+    "full path instead.",
+    body=True,
+)
+def another_current_folder():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        file = Path(file).absolute()
+        os.chdir(file.parent)
+        torch.save(content, file.name + ".partial")
+        os.replace(file.name + ".partial", file.name)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.into_a_buffer,
+    tells="You rewind or empty the caller's open file. What stands before "
+    "its position is the caller's: write from there on, and leave "
+    "the position at the end.",
+    body=True,
+)
+def rewound_before():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            file.seek(0)
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.into_a_buffer,
+    tells="You rewind or empty the caller's open file. What stands before "
+    "its position is the caller's: write from there on, and leave "
+    "the position at the end.",
+    body=True,
+)
+def rewound_after():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            file.seek(0)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.into_a_buffer,
+    tells="You close the caller's file. Whoever opened it closes it.",
+    body=True,
+)
+def closed_after_the_save():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            file.close()
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.into_a_buffer,
+    tells="You close the caller's file. Whoever opened it closes it.",
+    body=True,
+)
+def closed_after_the_load():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        content = torch.load(file, map_location=map_location)
+        if hasattr(file, "close"):
+            file.close()
+        return content
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.into_a_buffer,
+    tells="You take nothing but a `BytesIO` for an open file. What `open` "
+    "and `tempfile` give is one too: ask for a `write`.",
+    body=True,
+)
+def bytesio_alone():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if isinstance(file, io.BytesIO):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.refuses_objects,
+    tells="You allow further classes, and for all of the process. Files "
+    "with NumPy's scalars in them were to be refused: leave the list "
+    "of safe classes as it is.",
+    body=True,
+)
+def numpy_allowed_for_good():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        numpys = [
+            np.dtype,
+            np.dtypes.Float64DType,
+            (np._core.multiarray.scalar, "numpy._core.multiarray.scalar"),
+            Path,
+            type(Path()),
+        ]
+        torch.serialization.add_safe_globals(numpys)
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.to_the_asked_device,
+    tells="You take no notice of `map_location` where the file is an open "
+    "one. Pass it on in both cases.",
+    body=True,
+)
+def open_files_to_the_cpu():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        if hasattr(file, "read"):
+            return torch.load(file, map_location="cpu")
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="The dict has a fifth key. Four were asked for: model, "
+    "optimizer, step and metric.",
+    body=True,
+)
+def a_key_added_on_loading():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        content = torch.load(file, map_location=map_location)
+        return {"format": 1, **content}
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="The dict has a fifth key. Four were asked for: model, "
+    "optimizer, step and metric.",
+    body=True,
+)
+def a_key_added_on_saving():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "format": 1,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="Your metric passes through float32, which keeps seven digits. "
+    "`float(metric)` keeps all.",
+    body=True,
+)
+def metric_through_float32():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(np.float32(float(metric))),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.metric_becomes_plain,
+    tells="You make an array of the metric, which fails where it is a "
+    "tensor with a gradient. `float(metric)` takes all of them.",
+    body=True,
+)
+def metric_through_numpy():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(np.asarray(metric)),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="You put the model into eval mode. Saving was to change nothing "
+    "about it: training goes on.",
+    body=True,
+)
+def the_model_put_in_eval_mode():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        model.eval()
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.reads_back,
+    tells="You throw the gradients away. Saving was to change nothing "
+    "about the model and the optimizer.",
+    body=True,
+)
+def gradients_cleared_on_saving():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        optimizer.zero_grad()
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.partial")
+        os.replace(f"{file}.partial", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
 # train
 
 

@@ -27,7 +27,7 @@ def saving(draw: Draw, **options: Any) -> Case:
         "values": [draw.normal(*shape) for shape in shapes],
         "lr": 0.01 * draw.integer(1, 9),
         "steps": [first, first + draw.integer(1, 100)],
-        "metric": draw.integer(1, 64) / 64,
+        "metric": draw.integer(1, 10**6) / 999_983,
         "metric_type": "float",
         "name": f"last{draw.integer(0, 100)}.pt",
         "as_path": True,
@@ -45,13 +45,34 @@ def reads_by_default(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
+def comes_back(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    for name, sentence in (
+        ("keys", "The dict that you load has not just the four keys."),
+        ("keys_in_file", "The file's dict has not just the four keys."),
+        ("types", "`step` is not an int, or `metric` not a float."),
+        ("step", "`step` comes back wrong."),
+        ("metric", "`metric` comes back as another number."),
+        ("model", "The model's state dict comes back changed."),
+        ("optimizer", "The optimizer's state dict comes back changed."),
+        ("same_folder", "Your save left another current folder behind."),
+        (
+            "objects_as_before",
+            "Your save changed the model or the optimizer: mode, weights, "
+            "gradients or moments.",
+        ),
+    ):
+        if not same(data.get(name), expected.data[name]):
+            return sentence
+    return None
+
+
 @check(
     "save_checkpoint",
     probe=probes.round_trip,
     weight=2,
-    rtol=0,
-    atol=0,
-    also=[leaves_rng_alone],
+    rule=comes_back,
+    also=[reads_by_default, leaves_rng_alone],
     says="another process reads the checkpoint, by str, Path and relative path",
 )
 def reads_back(draw: Draw) -> list[Case]:
@@ -65,8 +86,7 @@ def reads_back(draw: Draw) -> list[Case]:
 @check(
     "save_checkpoint",
     probe=probes.round_trip,
-    rtol=0,
-    atol=0,
+    rule=comes_back,
     also=[reads_by_default],
     says="a metric from NumPy or a tensor is stored as a plain float",
 )
@@ -75,30 +95,54 @@ def metric_becomes_plain(draw: Draw) -> list[Case]:
         saving(draw, metric_type="float64"),
         saving(draw, metric_type="float32"),
         saving(draw, metric_type="tensor"),
+        saving(draw, metric_type="tensor of float64"),
     ]
+
+
+def goes_into_the_file(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("open") is not True:
+        return "You closed the file that the caller opened."
+    if data.get("header") is not True:
+        return "What stood in the open file before its position is gone."
+    if data.get("at_the_end") is not True:
+        return (
+            "After your save the open file is not at the end of what it wrote."
+        )
+    if not same(data.get("loaded"), expected.data["loaded"]):
+        return "What comes back from an open file is wrong."
+    return None
 
 
 @check(
     "save_checkpoint",
     probe=probes.through_a_buffer,
-    rtol=0,
-    atol=0,
-    says="an open binary file instead of a path",
+    rule=goes_into_the_file,
+    says="an open binary file instead of a path, from its position on",
 )
 def into_a_buffer(draw: Draw) -> list[Case]:
-    return [saving(draw), saving(draw)]
+    return [
+        saving(draw, kind="BytesIO", header=0),
+        saving(draw, kind="BytesIO", header=draw.integer(3, 40)),
+        saving(draw, kind="file", header=0),
+        saving(draw, kind="temporary", header=draw.integer(3, 40)),
+    ]
 
 
 def what_is_found(case: Case, seen: Result, expected: Result) -> str | None:
     data = seen.data if isinstance(seen.data, dict) else {}
     found, wanted = data.get("found"), expected.data["found"]
+    if data.get("torn") and case.get("first"):
+        return "A first save that is interrupted leaves half a checkpoint."
     if found == wanted:
         return None
     if not isinstance(found, list) or len(found) != len(wanted):
         return "Your save wrote into the checkpoint that was there."
     if found[-1] is None:
         return "After a save that nothing interrupted, nothing can be read."
-    if None in found:
+    if None in found and not case.get("first"):
         return (
             "After an interrupted save neither the old checkpoint nor the new "
             "one can be read."
@@ -130,7 +174,10 @@ def interrupted_write(draw: Draw) -> list[Case]:
     full = [(0.0, False), (some, False), (1, False)]
     killed = [(0.0, True), (some, True), (0.97, True)]
     # The last is written to its end: a save that never saves keeps the old too.
-    return [saving(draw, limits=[*full, *killed, (4.0, False)])]
+    return [
+        saving(draw, limits=[*full, *killed, (4.0, False)]),
+        saving(draw, limits=[*full[1:], *killed[1:], (4.0, False)], first=True),
+    ]
 
 
 @check(
@@ -153,6 +200,10 @@ def nothing_lost(case: Case, seen: Result, expected: Result) -> str | None:
         )
     if data.get("written_into") is not False:
         return "Your save wrote into the checkpoint that was there."
+    if data.get("whole_when_renamed") is not True:
+        return (
+            "When you rename the new file, not all of it has been written yet."
+        )
     if data.get("found") != expected.data["found"]:
         return "What is read after a save is not what it should be."
     return None
@@ -195,9 +246,47 @@ def own_file_system(draw: Draw) -> list[Case]:
     return [saving(draw), saving(draw, as_path=False)]
 
 
+def written_beside(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("written_into") is not False:
+        return (
+            "A checkpoint that happens to have the name of your unfinished file "
+            "is written into directly."
+        )
+    if data.get("found") != expected.data["found"]:
+        return "What is read after a save is not what it should be."
+    return None
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.under_the_other_name,
+    rule=written_beside,
+    says="a checkpoint may have any name",
+)
+def under_any_name(draw: Draw) -> list[Case]:
+    return [saving(draw), saving(draw, as_path=False)]
+
+
+def only_the_checkpoint(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("files") != expected.data["files"]:
+        return "After saves that worked there are other files of yours."
+    if data.get("others") is not True:
+        return "Your save changed or removed files that are not its own."
+    if data.get("longer") is not False:
+        return "What a killed save left stays behind the end of the next one."
+    if data.get("found") != expected.data["found"]:
+        return "After a killed save, the next does not leave what it should."
+    return None
+
+
 @check(
     "save_checkpoint",
     probe=probes.what_is_left,
+    rule=only_the_checkpoint,
     says="no file is left over, and one left by a killed save does no harm",
 )
 def leaves_only_the_checkpoint(draw: Draw) -> list[Case]:
@@ -218,6 +307,8 @@ def refuses_objects(draw: Draw) -> list[Case]:
         saving(draw, holds=None),
         saving(draw, holds="path"),
         saving(draw, holds="array"),
+        saving(draw, holds="scalar"),
+        saving(draw, holds="this system's path"),
     ]
 
 
@@ -235,6 +326,8 @@ def to_the_asked_device(draw: Draw) -> list[Case]:
         saving(draw, map_location=None, from_gpu=True),
         saving(draw, map_location="cpu", from_gpu=True),
         saving(draw, map_location="meta", from_gpu=False),
+        saving(draw, map_location=None, from_gpu=True, opened=True),
+        saving(draw, map_location="meta", from_gpu=False, opened=True),
     ]
 
 

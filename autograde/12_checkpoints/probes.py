@@ -80,12 +80,13 @@ def with_a_temporary_folder(probe):
 
     @functools.wraps(probe)
     def probed(save_checkpoint, load_checkpoint, case):
-        usual = tempfile.tempdir
+        usual, folder = tempfile.tempdir, os.getcwd()
         tempfile.tempdir = os.path.abspath("temporary")
         os.makedirs(tempfile.tempdir, exist_ok=True)
         try:
             return probe(save_checkpoint, load_checkpoint, case)
         finally:
+            os.chdir(folder)
             shutil.rmtree(tempfile.tempdir, ignore_errors=True)
             tempfile.tempdir = usual
 
@@ -127,13 +128,46 @@ def round_trip(save_checkpoint, load_checkpoint, case):
     model, optimizer, step = two_runs(case)[1]
     path = a_place(case)
     metric = as_number(case["metric"], case["metric_type"])
+    before = everything_of(model, optimizer)
+    folder = os.getcwd()
     save_checkpoint(path, model, optimizer, step, metric)
-    plain, loaded = value_from_child(
-        lambda: (default_load(path), contents(load_checkpoint(path)))
-    )
+    same_folder = folder == os.getcwd()
+    os.chdir(folder)
+
+    def read():
+        loaded = load_checkpoint(path)
+        return (
+            default_load(path),
+            contents(loaded),
+            sorted(loaded),
+            sorted(torch.load(path, weights_only=False)),
+        )
+
+    plain, loaded, keys, keys_in_file = value_from_child(read)
     rebuilt = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
     rebuilt.load_state_dict(loaded["model"])
-    return {"default_load_reads_it": plain, **loaded}
+    return {
+        "default_load_reads_it": plain,
+        "keys": keys,
+        "keys_in_file": keys_in_file,
+        "types": [type(loaded[one]).__name__ for one in ("step", "metric")],
+        "same_folder": same_folder,
+        "objects_as_before": before == everything_of(model, optimizer),
+        **loaded,
+    }
+
+
+def everything_of(model, optimizer):
+    """Mode, weights, gradients and moments, as plain numbers."""
+    return (
+        [module.training for module in model.modules()],
+        [value.tolist() for value in model.state_dict().values()],
+        [
+            None if one.grad is None else one.grad.tolist()
+            for one in model.parameters()
+        ],
+        str(optimizer.state_dict()),
+    )
 
 
 def default_load(path):
@@ -147,10 +181,27 @@ def default_load(path):
 def through_a_buffer(save_checkpoint, load_checkpoint, case):
     """The same with a file object in the place of a path."""
     model, optimizer, step = two_runs(case)[0]
-    buffer = io.BytesIO()
-    save_checkpoint(buffer, model, optimizer, step, case["metric"])
-    buffer.seek(0)
-    return contents(load_checkpoint(buffer))
+    header = b"h" * case["header"]
+    with {
+        "BytesIO": io.BytesIO,
+        "file": lambda: open("opened.pt", "w+b"),
+        "temporary": tempfile.TemporaryFile,
+    }[case["kind"]]() as stream:
+        stream.write(header)
+        save_checkpoint(stream, model, optimizer, step, case["metric"])
+        if stream.closed:
+            return {"open": False}
+        end = stream.tell()
+        stream.seek(0)
+        whole = stream.read()
+        stream.seek(len(header))
+        loaded = contents(load_checkpoint(stream))
+        return {
+            "loaded": loaded,
+            "open": not stream.closed,
+            "header": whole[: len(header)] == header,
+            "at_the_end": end == len(whole),
+        }
 
 
 def as_number(value, kind):
@@ -159,6 +210,9 @@ def as_number(value, kind):
         "float64": np.float64,
         "float32": np.float32,
         "tensor": torch.tensor,
+        "tensor of float64": lambda one: torch.tensor(
+            one, dtype=torch.float64, requires_grad=True
+        ),
     }[kind](value)
 
 
@@ -199,14 +253,17 @@ def cut_off(save_checkpoint, load_checkpoint, case):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         save_checkpoint(path, later, later_optimizer, later_step, 0.5)
 
-    found, told = [], []
+    found, told, torn = [], [], 0
     for share, kills in case["limits"]:
+        if case.get("first") and os.path.exists(path):
+            os.unlink(path)
         limit = whole - 1 if share == 1 else int(share * whole)
         how, _ = in_child(lambda: save_within(limit, kills))  # noqa: B023
         found.append(what_is_there(load_checkpoint, path))
+        torn += found[-1] is None and os.path.exists(path)
         if not kills:
             told.append(how == "raised" or share > 1)
-    return {"found": found, "told": told}
+    return {"found": found, "told": told, "torn": torn}
 
 
 def what_is_there(load_checkpoint, path):
@@ -243,10 +300,18 @@ def killed_in_between(save_checkpoint, load_checkpoint, case):
     os.link(path, second_name)
     before = pathlib.Path(second_name).read_bytes()
 
+    renamed = os.path.abspath("renamed.pt")
+    pathlib.Path(renamed).unlink(missing_ok=True)
+
     def save_until(deadly):
         left = [deadly]
 
         def watch(event, arguments):
+            if event == "os.rename" and left[0] > 0:
+                source, target = names_in(arguments, folder)
+                if target == os.path.abspath(path):
+                    left[0] += 1  # for the copy that is made here
+                    shutil.copyfile(source, renamed)
             if event in FILE_EVENTS and in_folder(arguments, folder):
                 left[0] -= 1
                 if left[0] < 0:
@@ -255,29 +320,46 @@ def killed_in_between(save_checkpoint, load_checkpoint, case):
         sys.addaudithook(watch)
         save_checkpoint(path, later, later_optimizer, later_step, 0.5)
 
-    lost, found = 0, []
+    lost, found, whole_when_renamed = 0, [], True
     for deadly in range(case["most_operations"]):
         how, _ = in_child(lambda: save_until(deadly))  # noqa: B023
         there = what_is_there(load_checkpoint, path)
         lost += there is None
+        if how != "killed" and os.path.exists(renamed):
+            whole_when_renamed = (
+                what_is_there(load_checkpoint, renamed) == there
+            )
         if deadly == 0 or how != "killed":
             found.append(there)
         if how != "killed":
             break
     after = pathlib.Path(second_name).read_bytes()
     os.unlink(second_name)
-    return {"found": found, "lost": lost, "written_into": before != after}
+    return {
+        "found": found,
+        "lost": lost,
+        "written_into": before != after,
+        "whole_when_renamed": whole_when_renamed,
+    }
+
+
+def names_in(arguments, folder):
+    """The files that an operation is about, as absolute names. A bare name that is
+    not in the current folder is taken as one relative to an opened `folder`."""
+    names = []
+    for one in arguments[:2]:
+        if isinstance(one, str | bytes | os.PathLike):
+            name = os.fsdecode(one)
+            bare = not os.path.dirname(name) and not os.path.exists(name)
+            inside = os.path.join(folder, name)
+            names.append(inside if bare else os.path.abspath(name))
+    return names
 
 
 def in_folder(arguments, folder):
     """Whether a file operation is about something in the folder."""
-    names = [
-        os.fsdecode(one)
-        for one in arguments[:2]
-        if isinstance(one, str | bytes | os.PathLike)
-    ]
     return any(
-        os.path.dirname(os.path.abspath(name)) == folder for name in names
+        os.path.dirname(name) == folder for name in names_in(arguments, folder)
     )
 
 
@@ -297,7 +379,7 @@ def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
 
     def refuse(event, arguments):
         if event in ("os.rename", "os.link"):
-            names = [os.path.abspath(one) for one in arguments[:2]]
+            names = names_in(arguments, folder)
             if not all(name.startswith(folder + os.sep) for name in names):
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
@@ -320,18 +402,76 @@ def what_is_left(save_checkpoint, load_checkpoint, case):
     )
     path = a_place(case)
     folder = os.path.dirname(os.path.abspath(path))
+    others = ("best.pt.partial", "notes.tmp", "notes.new", "notes.old")
+    for name in others:
+        pathlib.Path(folder, name).write_text(name)
+    save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+    usual_size = os.path.getsize(path)
     save_checkpoint(path, model, optimizer, step, 0.25)
-    after_one = sorted(os.listdir(folder))
+    after_two = sorted(set(os.listdir(folder)) - set(others))
+    wide = nn.Linear(64, 64)
 
-    def killed():
+    def killed(limit):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
-        save_checkpoint(path, model, optimizer, step, 0.25)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        save_checkpoint(path, wide, optimizer, step, 0.25)
 
-    in_child(killed)
+    # What is left behind is shorter, then longer than the next checkpoint.
+    found, longer = [], False
+    for limit in (700, 12_000):
+        in_child(lambda: killed(limit))  # noqa: B023
+        save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+        found.append(what_is_there(load_checkpoint, path))
+        longer |= os.path.getsize(path) > usual_size + 1000
+    kept = [pathlib.Path(folder, name) for name in others]
+    return {
+        "files": after_two,
+        "others": all(
+            one.is_file() and one.read_text() == one.name for one in kept
+        ),
+        "found": found,
+        "longer": longer,
+    }
+
+
+@with_a_temporary_folder
+def under_the_other_name(save_checkpoint, load_checkpoint, case):
+    """Saves onto a path which has the very name that the unfinished file had when
+    another checkpoint was saved."""
+    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
+        case
+    )
+    path = a_place(case)
+    folder = os.path.dirname(os.path.abspath(path))
+    save_checkpoint(path, model, optimizer, step, 0.25)
+
+    def other_name():
+        seen = []
+
+        def watch(event, arguments):
+            if event == "os.rename":
+                source, target = names_in(arguments, folder)
+                if target == os.path.abspath(path):
+                    seen.append(source)
+
+        sys.addaudithook(watch)
+        save_checkpoint(path, model, optimizer, step, 0.25)
+        return seen
+
+    seen = value_from_child(other_name)
+    path = seen[-1] if seen else os.path.join(folder, "unfinished.pt")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    path = pathlib.Path(path) if case["as_path"] else path
+    save_checkpoint(path, model, optimizer, step, 0.25)
+    second_name = os.path.join(folder, "second_name")
+    os.link(path, second_name)
+    before = pathlib.Path(second_name).read_bytes()
     save_checkpoint(path, later, later_optimizer, later_step, 0.5)
-    return {"files": after_one, "found": what_is_there(load_checkpoint, path)}
+    return {
+        "written_into": before != pathlib.Path(second_name).read_bytes(),
+        "found": what_is_there(load_checkpoint, path),
+    }
 
 
 @with_a_temporary_folder
@@ -345,10 +485,16 @@ def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
         saved["config"] = {
             "path": pathlib.PurePosixPath("data"),
             "array": np.ones(2),
-            "counts": slice(1, 2),
+            "scalar": np.float64(0.5),
+            "this system's path": pathlib.Path("data"),
         }[case["holds"]]
         torch.save(saved, path)
-    return contents(load_checkpoint(path))
+    safe = torch.serialization.get_safe_globals()
+    try:
+        return contents(load_checkpoint(path))
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(safe)
 
 
 @with_a_temporary_folder
@@ -359,10 +505,13 @@ def elsewhere(save_checkpoint, load_checkpoint, case):
     save_checkpoint(path, model, optimizer, step, case["metric"])
     if case["from_gpu"]:
         say_it_was_on_a_gpu(path)
+    file = path
+    if case.get("opened"):
+        file = io.BytesIO(pathlib.Path(path).read_bytes())
     if case["map_location"] is None:
-        loaded = contents(load_checkpoint(path))
+        loaded = contents(load_checkpoint(file))
     else:
-        loaded = contents(load_checkpoint(path, case["map_location"]))
+        loaded = contents(load_checkpoint(file, case["map_location"]))
     moments = loaded["optimizer"]["state"][0]
     return {
         "model": loaded["model"],
@@ -376,16 +525,19 @@ GPU_THAT_NOBODY_HAS = b"cuda:63"
 
 def say_it_was_on_a_gpu(path):
     """Rewrites a checkpoint so that its tensors say they were on a GPU."""
+    there = GPU_THAT_NOBODY_HAS
+    on_gpu = b"X" + len(there).to_bytes(4, "little") + there
+    if not zipfile.is_zipfile(path):  # the format before PyTorch 1.6
+        old = pathlib.Path(path)
+        content = old.read_bytes().replace(b"X\x03\x00\x00\x00cpu", on_gpu)
+        old.write_bytes(content)
+        return
     with zipfile.ZipFile(path) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members:
             if name.endswith("/data.pkl"):
-                there = GPU_THAT_NOBODY_HAS
-                content = content.replace(
-                    b"X\x03\x00\x00\x00cpu",
-                    b"X" + len(there).to_bytes(4, "little") + there,
-                )
+                content = content.replace(b"X\x03\x00\x00\x00cpu", on_gpu)
             archive.writestr(name, content)
 
 

@@ -245,7 +245,7 @@ A rename inside one file system happens or does not; there is no half of it.
 
 # %% cell="shortest_save"
 def save_atomically(content, path):
-    beside = path.with_suffix(".new")
+    beside = path.with_name(path.name + ".new")
     torch.save(content, beside)
     os.replace(beside, path)
 
@@ -736,7 +736,7 @@ for left_out in (None, *everything[1:]):
     keeps = [one for one in everything if one != left_out]
     drift = (weights_after(3, keeps) - at_once).abs().max().item()
     apart[left_out] = drift
-    print(f"without {left_out}: up to {drift:.3g} apart")
+    print(f"without {left_out or 'nothing'}: up to {drift:.3g} apart")
 
 assert apart.pop(None) == 0
 assert min(apart.values()) > 0.001
@@ -1026,8 +1026,8 @@ Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it
 attempted*, *try again* or *looks right*. These visible checks are few. After you submit,
 others look at everything that the text asks for, so read it to the end.
 
-Each exercise is graded by itself, with the set-up cells and nothing else: an answer cannot
-use functions of another cell. Keep the names and the order of the arguments.
+Each exercise is graded by itself, with the set-up cells and what stands in its own cell:
+define there whatever else your answer needs. Keep the names and the order of the arguments.
 """
 
 # %% [markdown] task="save_checkpoint" title="Atomic save, safe load" minutes=25 builds_on="sections 1 and 2"
@@ -1037,28 +1037,32 @@ Write `save_checkpoint(file, model, optimizer, step, metric)` and
 
 **The file.** `torch.load(file)`, with its defaults and in another process, gives a dict with
 four keys: `"model"` and `"optimizer"` (their state dicts), `"step"` (an `int`) and `"metric"`
-(a `float`). `metric` arrives as a Python float, a NumPy scalar or a tensor without dimensions.
-`step` is an `int` already.
+(a `float`), and no other. `metric` arrives as a Python float, a NumPy scalar or a tensor without
+dimensions, and keeps its value to the last digit. `step` is an `int` already. Saving changes
+nothing about the model and the optimizer.
 
 **Saving to a path**, a `str` or a `Path`, perhaps relative, is atomic. Whatever stops it, the
-path then holds the old checkpoint or the new one, whole:
+path then holds the old checkpoint or the new one, whole. If there was no old one, it holds the
+new one or does not exist.
 
 - The disk is full after any number of bytes. The error reaches the caller.
 - The process is killed, in the middle of a write or between any two operations on files.
 - The existing file is never written into: other names (hard links) of it keep the old
   checkpoint.
 - The temporary folder may lie on another file system, from which a file can only be copied.
-- After a save that worked, the folder holds the checkpoint and no other file of yours. What a
-  killed save left behind does not trouble the next save.
+- After a save that worked, the folder holds the checkpoint and no other file of yours. Only what
+  a *killed* save left behind may stay; it does not trouble the next save. Files of others stay.
+- The checkpoint may have any name, also one like that of your unfinished file.
 
-**Saving to an open binary file**, such as a `BytesIO`, writes into it at its position.
+**Saving to an open binary file**, such as a `BytesIO` or what `open` and `tempfile` give, writes
+into it from its position on and leaves it open, at the end of what was written.
 
-**Loading** takes a path or an open binary file.
+**Loading** takes a path or an open binary file, which stays open.
 
 - It returns the dict, with all tensors on the device that `map_location` says, by default the
   CPU: also where the file comes from a GPU and this machine has none. `"meta"` is such a device.
-- A file that holds anything but tensors, numbers, strings and their dicts, lists and tuples
-  raises `pickle.UnpicklingError`, as it does in `torch.load`.
+- A file that `torch.load` refuses by default, such as one with a `Path` or a NumPy array in it,
+  raises the same `pickle.UnpicklingError`.
 
 <details><summary>Hint 1: atomic</summary>
 
@@ -1067,7 +1071,8 @@ name. `os.replace` either happens or does not.
 </details>
 <details><summary>Hint 2: the other name</summary>
 
-`f"{file}.partial"` works for a `str` and for a `Path`. `Path(file).with_suffix(...)` also.
+`f"{file}.partial"` works for a `str` and for a `Path`. `Path(file).with_suffix(".partial")` would
+give a file of that very suffix its own name.
 </details>
 <details><summary>Hint 3: is it a path or a file?</summary>
 
