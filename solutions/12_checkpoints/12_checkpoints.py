@@ -117,7 +117,8 @@ except (OSError, RuntimeError) as error:
 # %% [markdown]
 r"""
 The new checkpoint was not finished, and the old one was gone before the first byte of the
-new one was written. Days of work lay in that file.
+new one was written. Days of work lay in that file. The message names no cause: `torch.load` looks
+for the index of the file at its end, and the end is missing.
 """
 
 # %% [markdown]
