@@ -666,6 +666,249 @@ def results_as_a_tuple():
         return model, tuple(epoch(model) for _ in range(num_epochs))
 
 
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.first_and_last_seed,
+    tells="You refuse 0. It is a seed like others: the range is 0 to 2**32 - 1,"
+    " both included.",
+    body=True,
+)
+def zero_refused():
+    def set_seed(seed):
+        if not 0 < seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.seeds_every_gpu,
+    tells="You give PyTorch large seeds as negative numbers. Its generator on "
+    "the CPU takes the same 32 bits from both; that of a GPU does not. "
+    "Pass `seed` as it is.",
+    body=True,
+)
+def seeds_as_signed_numbers():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed if seed < 2**31 else seed - 2**32)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.changes_no_flag,
+    tells="You set PyTorch's switch to what it was, but not whether it only "
+    "warned: now it raises. Leave flags alone here.",
+    body=True,
+)
+def switch_set_anew():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        switch = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(switch)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.changes_no_flag,
+    tells="You set the number of threads as well. That changes the speed of a "
+    "program that only wanted a seed; leave it alone here.",
+    body=True,
+)
+def one_thread_as_well():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.changes_no_flag,
+    tells="You set `fill_uninitialized_memory` as well. That belongs to the "
+    "switch for deterministic algorithms; leave it alone here.",
+    body=True,
+)
+def memory_left_unfilled():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        torch.utils.deterministic.fill_uninitialized_memory = False
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.epochs_go_on,
+    tells="You call `epoch` under `no_grad`: nothing can learn in it. Call it "
+    "as it is.",
+    body=True,
+)
+def epochs_without_gradients():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        with torch.no_grad():
+            return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.epochs_go_on,
+    tells="You put the model into training mode. `make_model` decides on its "
+    "mode: leave it as it is.",
+    body=True,
+)
+def model_put_to_training():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model().train()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.epochs_go_on,
+    tells="You put the model into evaluation mode: dropout and batch norm then "
+    "do not train. Leave the mode as `make_model` gave it.",
+    body=True,
+)
+def model_put_to_evaluation():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model().eval()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.epochs_go_on,
+    tells="You leave out what is None or false. The list has one item for each "
+    "epoch, whatever that returned.",
+    body=True,
+)
+def results_without_none():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        results = (epoch(model) for _ in range(num_epochs))
+        return model, [result for result in results if result is not None]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.epochs_go_on,
+    tells="You return a list of two; the signature says a tuple: `return model,"
+    " results`.",
+    body=True,
+)
+def model_and_list_in_a_list():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        return [model, [epoch(model) for _ in range(num_epochs)]]
+
+
+@wrong(
+    "set_seed",
+    breaks=hidden_tests.epochs_go_on,
+    tells="You seed each epoch with a seed of its own. The run has one seed: "
+    "set it once, and the epochs draw on from there.",
+    body=True,
+)
+def first_epoch_goes_on_only():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        results = []
+        for number in range(num_epochs):
+            if number > 0:
+                set_seed((seed + number) % 2**32)
+            results.append(epoch(model))
+        return model, results
+
+
 # reproducible
 
 
@@ -1499,8 +1742,8 @@ def switch_outside_of_finally():
 @wrong(
     "reproducible",
     breaks=hidden_tests.all_is_put_back,
-    tells="Your blocks seed. That is not asked here, and it restarts the random "
-    "numbers of whoever uses them: set flags, nothing else.",
+    tells="Your blocks seed, or draw. That is not asked here, and it changes "
+    "the random numbers of whoever uses them: set flags, nothing else.",
     body=True,
 )
 def seeds_as_well():
@@ -1523,6 +1766,286 @@ def seeds_as_well():
 
     def tuned():
         return switched(False, False, True)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.put_back_after_an_exception,
+    tells="Your block swallows an interrupt: Ctrl-C then does not stop the "
+    "program. Restore in a `finally` and let it through.",
+    body=True,
+)
+def ctrl_c_swallowed():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+        try:
+            yield
+        except KeyboardInterrupt:
+            pass
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.put_back_after_an_exception,
+    tells="You put the settings back after an `Exception` and after Ctrl-C, but"
+    " `sys.exit()` raises a SystemExit, which is neither. A `finally` "
+    "runs after all of them.",
+    body=True,
+)
+def exit_forgotten():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+
+        def put_back():
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+        try:
+            yield
+        except (Exception, KeyboardInterrupt):
+            put_back()
+            raise
+        else:
+            put_back()
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.put_back_after_an_exception,
+    tells="You raise an exception of your own in place of the block's. Whoever "
+    "catches the one does not catch the other: let it through.",
+    body=True,
+)
+def another_exception_raised():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+        try:
+            yield
+        except Exception as error:
+            raise RuntimeError(str(error)) from error
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.warns_if_asked,
+    tells="Where the switch only warned before, it only warns in your block, "
+    "too. The argument `warn_only` decides, whatever was set.",
+    body=True,
+)
+def warns_where_it_warned():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(
+            switch, warn_only=warn_only or warned
+        )
+        try:
+            yield
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.other_flags_stay,
+    tells="You set the number of threads as well. The table names three "
+    "settings; all others stay as they were.",
+    body=True,
+)
+def one_thread_inside():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.other_flags_stay,
+    tells="You set `fill_uninitialized_memory` as well. The table names three "
+    "settings; all others stay as they were.",
+    body=True,
+)
+def no_filling_inside():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        try:
+            yield
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.other_flags_stay,
+    tells="You change the precision of matrix products as well. The table names"
+    " three settings; all others stay as they were.",
+    body=True,
+)
+def full_precision_inside():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+        torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.other_flags_stay,
+    tells="You set `benchmark_limit` as well. The table names three settings; "
+    "all others stay as they were.",
+    body=True,
+)
+def tuner_without_limit():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+        cudnn.benchmark_limit = 0
+        try:
+            yield
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
+
+
+@wrong(
+    "reproducible",
+    breaks=hidden_tests.all_is_put_back,
+    tells="Your blocks seed, or draw. That is not asked here, and it changes "
+    "the random numbers of whoever uses them: set flags, nothing else.",
+    body=True,
+)
+def draws_in_the_block():
+    @contextlib.contextmanager
+    def settings(benchmark, deterministic, switch, warn_only=False):
+        cudnn = torch.backends.cudnn
+        flags = cudnn.benchmark, cudnn.deterministic
+        was_on = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
+        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
+        torch.rand(1)
+        try:
+            yield
+        finally:
+            cudnn.benchmark, cudnn.deterministic = flags
+            torch.use_deterministic_algorithms(was_on, warn_only=warned)
+
+    def reproducible(warn_only=False):
+        return settings(False, True, True, warn_only)
+
+    def tuned():
+        return settings(True, False, False)
 
 
 # make_loader
@@ -3259,3 +3782,305 @@ def one_place_for_all_states():
             finally:
                 random.setstate(kept["python"])
                 np.random.set_state(kept["numpy"])
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.dataset_stays,
+    tells="In the workers you give `rng` to a dataset that had none. Code that "
+    "asks for it then behaves otherwise there than in the main process: "
+    "look for the attribute first.",
+    body=True,
+)
+def rng_for_the_workers_copy():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            info.dataset.rng = np.random.default_rng(info.seed)
+
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.noise_in_workers,
+    tells="In the workers you put a `RandomState` in place of the `Generator`. "
+    "It has other methods: a dataset that calls `integers` fails there. "
+    "Use `np.random.default_rng`.",
+    body=True,
+)
+def legacy_generator_in_workers():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.RandomState(info.seed % 2**32)
+
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.orders_repeat,
+    tells="You fold the seed into a smaller range: two seeds then give one "
+    "order. Use `seed` as it is.",
+    body=True,
+)
+def last_three_digits():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.default_rng(info.seed)
+
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed % 1000),
+        )
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.orders_repeat,
+    tells="You fold the seed into a smaller range: two seeds then give one "
+    "order. Use `seed` as it is.",
+    body=True,
+)
+def without_the_highest_bit():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.default_rng(info.seed)
+
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed & (2**31 - 1)),
+        )
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.whole_epochs,
+    tells="You return an iterator, which is used up after one epoch. Return the"
+    " DataLoader itself.",
+    body=True,
+)
+def an_iterator():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.default_rng(info.seed)
+
+        loader = DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed),
+        )
+        return iter(loader)
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.whole_epochs,
+    tells="You collate batches in your own way; the text does not ask for it. "
+    "Leave `collate_fn` to the DataLoader.",
+    body=True,
+)
+def batches_as_lists():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.default_rng(info.seed)
+
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            collate_fn=list,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.states_come_back_after_an_exception,
+    tells="Your block swallows an interrupt: Ctrl-C then does not stop the "
+    "program. Restore in a `finally` and let it through.",
+    body=True,
+)
+def ctrl_c_lost():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.default_rng(info.seed)
+
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            except KeyboardInterrupt:
+                pass
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+
+
+@wrong(
+    "make_loader",
+    breaks=hidden_tests.states_come_back,
+    tells="You put back the numbers of `random`, but not the normal number that"
+    " waits in it: `gauss` draws two at a time. Give `setstate` all that "
+    "`getstate` gave you.",
+    body=True,
+)
+def only_python_without_waiting_draw():
+    def make_loader(dataset, batch_size, seed, num_workers=0):
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.default_rng(info.seed)
+
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    @contextlib.contextmanager
+    def isolated(seed):
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate((*python[:2], None))
+                np.random.set_state(numpy)

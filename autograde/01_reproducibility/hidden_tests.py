@@ -112,8 +112,9 @@ def seeds_torch(draw: Draw) -> list[Case]:
 def first_and_last_seed(draw: Draw) -> list[Case]:
     between = a_seed(draw)
     return [
-        draws(draw, library, 0, between, LARGEST, 2**31)
+        draws(draw, library, *seeds)
         for library in ("random", "numpy", "torch")
+        for seeds in ((0, between), (LARGEST, between, 2**31))
     ]
 
 
@@ -147,6 +148,7 @@ def seeds_every_gpu(draw: Draw) -> list[Case]:
     return [
         gpus(a_seed(draw), count=1),
         gpus(a_seed(draw), a_seed(draw), count=2),
+        gpus(LARGEST - a_seed(draw), count=2),
         gpus(a_seed(draw), a_seed(draw), count=3),
     ]
 
@@ -216,7 +218,7 @@ def about_changed_flags(
 ) -> str | None:
     data = seen.data
     if data["changed"]:
-        return f"Seeding changed a flag: {data['changed'][0]}."
+        return f"Seeding changed a setting: {data['changed'][0]}."
     if data["drawn"] != expected.data["drawn"]:
         return "PyTorch was not seeded with `seed`."
     return None
@@ -227,21 +229,32 @@ def about_changed_flags(
     probe=probes.flags_after_seeding,
     rule=about_changed_flags,
     also=[leaves_state_alone],
-    says="seeding changes no flag of PyTorch",
+    says="seeding changes no flag and no other setting of PyTorch",
 )
 def changes_no_flag(draw: Draw) -> list[Case]:
-    first = some_flags(draw)
+    first = some_flags(draw, 1)
     return [
         {"flags": flags, "seed": a_seed(draw)}
-        for flags in (first, opposite(first))
+        for flags in (first, opposite(first), some_flags(draw, 2))
     ]
 
 
-def runs(draw: Draw, *libraries: str, num_epochs: int, seeds: int = 2) -> Case:
+def runs(
+    draw: Draw,
+    *libraries: str,
+    num_epochs: int,
+    seeds: int = 2,
+    training: bool = True,
+    nothing_from: int = 0,
+) -> Case:
+    """The model is made in training mode, if `training`; the epoch number
+    `nothing_from`, counted from 1, returns None."""
     drawn = [a_seed(draw) for _ in range(seeds)]
     return {
         "libraries": list(libraries),
         "num_epochs": num_epochs,
+        "training": training,
+        "nothing_from": nothing_from,
         "seeds": [*drawn, drawn[0]],
         "draws_before": [draw.integer(0, 4) for _ in range(seeds + 1)],
     }
@@ -264,10 +277,29 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
     data, wanted = seen.data, expected.data
     if data["calls"] != wanted["calls"]:
         return "`make_model` is called once, then `epoch` `num_epochs` times."
+    if data["returns"] != wanted["returns"]:
+        return (
+            f"`seeded_run` returns a {data['returns'][0]}; the signature says a "
+            "tuple of the model and the list."
+        )
     if any(type(results) is not list for results in data["results"]):
         return "The results of the epochs do not come in a list."
     if not all(data["trained"]):
         return "`epoch` is called with another model than the one made."
+    for now, should in zip(data["modes"], wanted["modes"], strict=True):
+        if [one[0] for one in now] != [one[0] for one in should]:
+            return (
+                "The model is not in the mode (training or evaluation) in "
+                "which `make_model` gave it."
+            )
+        if now != should:
+            return "`epoch` runs without gradients: nothing can learn in it."
+    numbers = [len(results) for results in data["results"]]
+    if numbers != [len(results) for results in wanted["results"]]:
+        return (
+            "The list does not hold one item for each epoch. What `epoch` "
+            "returned may be None, too."
+        )
     if data["results"] != wanted["results"]:
         return (
             "The epochs do not return what they return when the run is seeded "
@@ -300,8 +332,8 @@ def initial_weights_are_seeded(draw: Draw) -> list[Case]:
 )
 def epochs_go_on(draw: Draw) -> list[Case]:
     return [
-        runs(draw, "torch", num_epochs=2),
-        runs(draw, "torch", num_epochs=4),
+        runs(draw, "torch", num_epochs=2, training=False),
+        runs(draw, "torch", num_epochs=4, nothing_from=draw.integer(1, 5)),
         runs(draw, "torch", num_epochs=0),
     ]
 
@@ -438,6 +470,8 @@ def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
     ):
         if is_now != was:
             return f"Inside, `cudnn.{name}` is not what it was before."
+    for name in seen.data["further"]:
+        return f"Inside, {name} is not what it was before."
     return about_the_body(seen, expected)
 
 
@@ -445,7 +479,8 @@ def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
     "reproducible",
     probe=probes.inside_and_after,
     rule=about_the_others,
-    says="inside, cuDNN's `enabled` and `allow_tf32` stay as they were",
+    says="inside, cuDNN's `enabled` and `allow_tf32` stay as they were, and so "
+    "do all other settings of PyTorch",
 )
 def other_flags_stay(draw: Draw) -> list[Case]:
     return [
@@ -531,7 +566,7 @@ def put_back_after_an_exception(draw: Draw) -> list[Case]:
         {**case, "ending": ending}
         for manager in ("reproducible", "warning", "tuned")
         for case in both_ways(draw, manager)
-        for ending in ("an error", "an interrupt")
+        for ending in ("an error", "an interrupt", "an exit")
     ]
 
 
@@ -627,7 +662,7 @@ def whole_epochs(draw: Draw) -> list[Case]:
     return [
         loading(draw, 13, leave_out_workers=True),
         loading(draw, 12, batch_size=5, has_rng=False),
-        loading(draw, 9, batch_size=3, num_workers=2),
+        loading(draw, 7, num_workers=2),
         loading(draw, 10, batch_size=16),
     ]
 
@@ -671,6 +706,13 @@ def orders_repeat(draw: Draw) -> list[Case]:
         loading(draw, 16, num_epochs=3),
         loading(draw, 15, num_epochs=4, seed=0, other_seed=1),
         loading(draw, 20, num_epochs=2, seed=LARGEST, other_seed=LARGEST - 1),
+        *(
+            loading(draw, 18, num_epochs=2, seed=seed, other_seed=seed + apart)
+            for seed, apart in (
+                (a_seed(draw), 2**31),
+                (a_seed(draw), 10**9),
+            )
+        ),
     ]
 
 
@@ -699,10 +741,7 @@ def about_likeness(case: Case, seen: Result, expected: Result) -> str | None:
     says="the order is the same with 0 workers and with 2",
 )
 def order_is_that_of_any_workers(draw: Draw) -> list[Case]:
-    return [
-        loading(draw, 13, numbers_of_workers=[0, 2], num_epochs=2),
-        loading(draw, 11, numbers_of_workers=[1, 0], num_epochs=1),
-    ]
+    return [loading(draw, 8, numbers_of_workers=[0, 2], num_epochs=2)]
 
 
 @check(
@@ -751,7 +790,7 @@ def about_global_states(
 def loader_disturbs_nobody(draw: Draw) -> list[Case]:
     return [
         loading(draw, 13, num_epochs=2),
-        loading(draw, 13, num_epochs=1, num_workers=2),
+        loading(draw, 7, num_epochs=1, num_workers=1),
         loading(draw, 13, num_epochs=1, has_rng=False),
     ]
 
@@ -763,6 +802,8 @@ def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
         return "The samples are not those of the dataset."
     if data["workers"] != expected.data["workers"]:
         return "The samples do not come from `num_workers` workers."
+    if data["kinds"] != expected.data["kinds"]:
+        return "In the workers, `rng` is not a NumPy `Generator` any more."
     for fact, sentence in (
         ("workers_differ", "two workers of an epoch drew the same"),
         ("epochs_differ", "two epochs drew the same"),
@@ -784,7 +825,7 @@ def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def noise_in_workers(draw: Draw) -> list[Case]:
     return [
-        loading(draw, 13, num_workers=3, batch_size=draw.integer(2, 5)),
+        loading(draw, 10, num_workers=2, batch_size=draw.integer(3, 6)),
     ]
 
 
@@ -793,6 +834,8 @@ def about_the_dataset(case: Case, seen: Result, expected: Result) -> str | None:
     data, wanted = seen.data, expected.data
     if data["attributes"] != wanted["attributes"]:
         return "The dataset has gained or lost an attribute."
+    if data["kinds"] != wanted["kinds"] and not case["has_rng"]:
+        return "In the workers, a dataset without `rng` has got one."
     if not data["same_object"]:
         return "The dataset in the main process has got another `rng`."
     if not data["same_state"]:
@@ -814,9 +857,9 @@ def about_the_dataset(case: Case, seen: Result, expected: Result) -> str | None:
 def dataset_stays(draw: Draw) -> list[Case]:
     return [
         loading(draw, 13),
-        loading(draw, 13, num_workers=2),
+        loading(draw, 7, num_workers=1),
         loading(draw, 13, has_rng=False),
-        loading(draw, 13, has_rng=False, num_workers=2),
+        loading(draw, 7, has_rng=False, num_workers=1),
     ]
 
 
@@ -901,6 +944,7 @@ def states_come_back_after_an_exception(draw: Draw) -> list[Case]:
         leaving(draw, *ALL, ending="an error"),
         leaving(draw, ending="an error"),
         leaving(draw, "numpy", ending="an interrupt"),
+        leaving(draw, "random", ending="an exit"),
     ]
 
 

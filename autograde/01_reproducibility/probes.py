@@ -223,14 +223,34 @@ def set_flags(wanted):
     )
 
 
+def further_settings():
+    """What none of the exercises is about."""
+    return {
+        "cudnn.benchmark_limit": torch.backends.cudnn.benchmark_limit,
+        "fill_uninitialized_memory": (
+            torch.utils.deterministic.fill_uninitialized_memory
+        ),
+        "the float32 matmul precision": torch.get_float32_matmul_precision(),
+        "the number of threads": torch.get_num_threads(),
+    }
+
+
 @contextlib.contextmanager
 def flags_kept():
-    """Puts every flag back, and removes names that were invented."""
+    """Puts every flag back, and removes names that were invented. Inside, the
+    number of threads and the precision are not what a recipe sets them to."""
     kept = flags()
     known = names_of_settings()
+    threads = torch.get_num_threads()
+    precision = torch.get_float32_matmul_precision()
+    torch.set_num_threads(3)
+    torch.set_float32_matmul_precision("high")
     try:
         yield
     finally:
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(precision)
+        torch.utils.deterministic.fill_uninitialized_memory = True
         set_flags(kept)
         for place, names in zip(PLACES, known, strict=True):
             for name in set(vars(place)) - names:
@@ -247,9 +267,11 @@ def names_of_settings():
 def flags_after_seeding(set_seed, case):
     with flags_kept():
         set_flags(case["flags"])
+        further = further_settings()
         set_seed(case["seed"])
+        changed = differing(case["flags"], flags())
         return {
-            "changed": differing(case["flags"], flags()),
+            "changed": changed + differing(further, further_settings()),
             "drawn": torch.rand(2).tolist(),
         }
 
@@ -264,7 +286,7 @@ def run(seeded_run, case):
 
 
 def one_run(seeded_run, seed, case):
-    made, initial, calls, trained = [], [], [], []
+    made, initial, calls, trained, modes = [], [], [], [], []
 
     def draw():
         drawn = {"torch": torch.rand(()).item()}
@@ -279,6 +301,7 @@ def one_run(seeded_run, seed, case):
         model = nn.Linear(3, 2)
         with torch.no_grad():
             model.bias.add_(sum(draw().values()))
+        model.train(case["training"])
         made.append(model)
         initial.append([model.weight.tolist(), model.bias.tolist()])
         return model
@@ -286,12 +309,19 @@ def one_run(seeded_run, seed, case):
     def epoch(model):
         calls.append("epoch")
         trained.append(bool(made) and model is made[-1])
+        modes.append([model.training, torch.is_grad_enabled()])
         with torch.no_grad():
             model.weight.add_(torch.rand(2, 3))
-        return draw()
+        drawn = draw()
+        nothing = case["nothing_from"] == calls.count("epoch")
+        return None if nothing else drawn
 
-    model, results = seeded_run(seed, make_model, epoch, case["num_epochs"])
+    returned = seeded_run(seed, make_model, epoch, case["num_epochs"])
+    model, results = returned
+    modes.append([model.training, torch.is_grad_enabled()])
     return {
+        "returns": type(returned).__name__,
+        "modes": modes,
         "calls": calls,
         "initial": initial,
         "trained": all(trained),
@@ -307,11 +337,15 @@ class Failed(Exception):
     """Ends a block of the probes."""
 
 
-class Stopped(BaseException):
+class Stopped(KeyboardInterrupt):
     """Ends a block as somebody's Ctrl-C does: no `except Exception` sees it."""
 
 
-ENDINGS = {"an error": Failed, "an interrupt": Stopped}
+class Exited(SystemExit):
+    """Ends a block as `sys.exit()` does."""
+
+
+ENDINGS = {"an error": Failed, "an interrupt": Stopped, "an exit": Exited}
 
 
 def refuses_put():
@@ -340,8 +374,10 @@ def inside_and_after(reproducible, tuned, case):
     known = names_of_settings()
     with flags_kept():
         set_flags(case["flags"])
+        further = further_settings()
         with manager_of(reproducible, tuned, case["manager"]):
             inside = flags()
+            further_inside = differing(further, further_settings())
             put = refuses_put()
             doubled = (2 * case["x"]).tolist()
             if case["block_sets"] is not None:
@@ -350,7 +386,7 @@ def inside_and_after(reproducible, tuned, case):
         invented = [
             name
             for place, names in zip(PLACES, known, strict=True)
-            for name in set(vars(place)) - names
+            for name in set(vars(place)) - names - {"benchmark_limit"}
         ]
     return {
         "benchmark": inside["cudnn.benchmark"],
@@ -358,6 +394,7 @@ def inside_and_after(reproducible, tuned, case):
         "switch": inside["the switch"],
         "put": put,
         "others": [inside["cudnn.enabled"], inside["cudnn.allow_tf32"]],
+        "further": further_inside,
         "set": differing(case["flags"], inside),
         "changed": changed,
         "invented": len(invented),
@@ -376,7 +413,7 @@ def after_an_exception(reproducible, tuned, case):
                 inside = flags()
                 doubled = (2 * case["x"]).tolist()
                 raise error
-        except (Failed, Stopped) as same:
+        except (Failed, Stopped, Exited) as same:
             caught = "the exception" if same is error else "another one"
         return {
             "changed": differing(case["flags"], flags()),
@@ -433,8 +470,11 @@ def forked_workers():
 
 
 class Samples(Dataset):
-    """Values, noise from `rng` if there is one, and the worker's number, which is
-    -1 in the main process."""
+    """Rows of a value, the worker's number (-1 in the main process), what `rng`
+    is (0: there is none, 1: a Generator, 2: something else), and noise from it.
+
+    One row of float64, so that a worker sends one tensor per batch.
+    """
 
     def __init__(self, case):
         self.values = case["values"]
@@ -445,16 +485,12 @@ class Samples(Dataset):
         return len(self.values)
 
     def __getitem__(self, index):
-        noise = []
-        if hasattr(self, "rng"):
-            noise += self.rng.random(2).tolist()
         info = get_worker_info()
-        worker = -1 if info is None else info.id
-        return {
-            "value": self.values[index],
-            "noise": torch.tensor([*noise, 0.0], dtype=torch.float64),
-            "worker": worker,
-        }
+        row = [self.values[index].item(), -1 if info is None else info.id, 0]
+        if hasattr(self, "rng"):
+            row[2] = 1 if isinstance(self.rng, np.random.Generator) else 2
+            row += self.rng.random(2).tolist()
+        return torch.tensor(row, dtype=torch.float64)
 
 
 def batches_of(loader):
@@ -471,20 +507,28 @@ def batches_of(loader):
 
 def epochs_of(loader, num_epochs, disturb=False):
     """Per epoch: the values in their order, the sizes of the batches, the noise
-    by worker."""
+    by worker, what `rng` was. Batches of another form hold no samples."""
     epochs = []
     for _ in range(num_epochs):
-        values, sizes, noise = [], [], {}
+        values, sizes, noise, kinds = [], [], {}, set()
         for batch in batches_of(loader):
             if disturb:
                 draw_from_all(3)
-            values += batch["value"].tolist()
-            sizes.append(len(batch["value"]))
-            for worker, row in zip(
-                batch["worker"].tolist(), batch["noise"].tolist(), strict=True
-            ):
-                noise.setdefault(worker, []).extend(row[:-1])
-        epochs.append({"values": values, "sizes": sizes, "noise": noise})
+            if not isinstance(batch, torch.Tensor):
+                continue
+            sizes.append(len(batch))
+            for value, worker, kind, *drawn in batch.tolist():
+                values.append(value)
+                kinds.add(kind)
+                noise.setdefault(worker, []).extend(drawn)
+        epochs.append(
+            {
+                "values": values,
+                "sizes": sizes,
+                "noise": noise,
+                "kinds": sorted(kinds),
+            }
+        )
     return epochs
 
 
@@ -511,9 +555,9 @@ def one_epoch(make_loader, case):
         "is a DataLoader": isinstance(loader, DataLoader),
         "samples": sorted(epoch["values"]),
         "sizes": epoch["sizes"],
-        "number of batches": len(loader),
+        "number of batches": len(loader) if hasattr(loader, "__len__") else -1,
         "workers": sorted(epoch["noise"]),
-        "dataset": loader.dataset is dataset,
+        "dataset": getattr(loader, "dataset", None) is dataset,
     }
 
 
@@ -549,6 +593,7 @@ def order_by_workers(make_loader, case):
     return {
         "samples": sorted(seen[0][0]),
         "alike": all(one == seen[0] for one in seen),
+        "first_alike": all(one[0] == seen[0][0] for one in seen),
     }
 
 
@@ -608,18 +653,23 @@ def dataset_kept(make_loader, case):
         "same_state": rng is None
         or rng.bit_generator.state == expected.bit_generator.state,
         "attributes": names,
+        "kinds": epochs[0]["kinds"],
         "samples": sorted(epochs[0]["values"]),
     }
 
 
 def noise_of_workers(make_loader, case):
-    """Facts about what the workers drew."""
+    """Facts about what the workers drew. Starting workers takes its time: one
+    epoch is enough for the second and the third loader."""
     with forked_workers():
         runs = []
-        for seed in (case["seed"], case["seed"], case["other_seed"]):
+        for seed, num_epochs in (
+            (case["seed"], 2),
+            (case["seed"], 1),
+            (case["other_seed"], 1),
+        ):
             seed_all_three(case["global_seed"] + len(runs))
             loader, _ = loader_of(make_loader, case, seed, case["num_workers"])
-            num_epochs = 2 if seed == case["seed"] else 1
             runs.append(epochs_of(loader, num_epochs))
     noise = [[one["noise"] for one in epochs] for epochs in runs]
     streams = [tuple(drawn) for one in noise[0] for drawn in one.values()]
@@ -627,13 +677,14 @@ def noise_of_workers(make_loader, case):
     return {
         "samples": sorted(runs[0][0]["values"]),
         "workers": sorted(noise[0][0]),
+        "kinds": runs[0][0]["kinds"],
         "workers_differ": all(
             not shared(*two) for one in by_worker for two in pairs(one)
         ),
         "epochs_differ": all(
             not shared(flat(one), flat(two)) for one, two in pairs(by_worker)
         ),
-        "repeats": noise[0] == noise[1],
+        "repeats": noise[0][0] == noise[1][0],
         "seeds_differ": not shared(flat(streams), flat(noise_rows(noise[2]))),
     }
 
@@ -691,7 +742,7 @@ def after_isolated(isolated, case):
             if ending is not None:
                 error = ENDINGS[ending]()
                 raise error
-    except (Failed, Stopped) as same:
+    except (Failed, Stopped, Exited) as same:
         caught = "the exception" if same is error else "another one"
     changed = differing(before, states())
     return {

@@ -738,11 +738,11 @@ draws the same numbers after every call with this seed, whatever was drawn befor
   then *none* of the generators has been seeded.
 - After the call the generator of every GPU, where there are any, has been seeded with `seed` as
   well. Without a GPU nothing fails.
-- No flag of PyTorch changes: flags are the matter of exercise 2.
+- No flag and no other setting of PyTorch changes: flags are the matter of exercise 2.
 
 **`seeded_run`** seeds everything with `seed`, makes the model by `make_model()`, then calls
-`epoch(model)` `num_epochs` times (0 or more). It returns the model and the list of what `epoch`
-returned.
+`epoch(model)` `num_epochs` times (0 or more). It returns a tuple: the model and the list of what
+`epoch` returned, `None` included. Gradients and the model's mode are left as they are.
 
 - `make_model` and `epoch` draw from any of the three generators. The whole run depends on `seed`
   alone: the initial weights too.
@@ -831,12 +831,14 @@ Write two context managers. The settings count inside the `with` block.
 
 - With `warn_only=True` operations that are not deterministic warn; with `warn_only=False`, the
   default, they raise. This holds whatever the setting was before.
-- cuDNN's other flags, `enabled` and `allow_tf32`, stay as they were, inside too.
-- When the block is left, **all** settings are what they were when it was entered. That includes
-  whether the switch was on, and whether it only warned. It also holds if the block changed them.
-- It holds as well if the block ends in an exception, an interrupt (Ctrl-C) included, which reaches
-  the caller.
-- The blocks may be nested in any way. They seed nothing.
+- cuDNN's other flags, `enabled` and `allow_tf32`, and all other settings of PyTorch stay as they
+  were, inside too.
+- When the block is left, the settings of the table are what they were when it was entered. That
+  includes whether the switch was on, and whether it only warned. It also holds if the block changed
+  them.
+- It holds as well if the block ends in an exception, which reaches the caller. An interrupt
+  (Ctrl-C) and `sys.exit()` are exceptions, too.
+- The blocks may be nested in any way. They seed nothing and draw nothing.
 
 All of this can be seen on a CPU: the flags are plain settings.
 
@@ -951,7 +953,8 @@ r"""
 Write `make_loader(dataset, batch_size, seed, num_workers=0)` and `isolated(seed)`.
 
 **`make_loader`** returns a `DataLoader` that shuffles, with `num_workers` worker processes. An epoch
-holds every sample once; its last batch may be smaller.
+holds every sample once, in batches as the `DataLoader` collates them by itself; the last one may be
+smaller.
 
 - **Order.** Every epoch has another one. Two loaders with the same seed give the same orders, epoch
   for epoch, also if one has 0 workers and the other 2. Other seeds give other orders.
@@ -959,19 +962,20 @@ holds every sample once; its last batch may be smaller.
   after it, does not change the order. Making the loader and running through it leaves the
   global generators of `random`, NumPy and PyTorch as they are.
 - **Noise in workers.** If the dataset has an attribute `rng`, it is a NumPy `Generator` from which
-  the samples draw, as in `Jittered`. With 2 workers or more, the workers of an epoch draw different
-  numbers from it, and every epoch draws others. The same seed gives the same noise again, other
-  seeds give other noise.
-- A dataset without `rng` stays without one. The dataset in the main process keeps its `rng`, object and
-  state: with `num_workers=0` the samples draw from it, and that is all that happens to it.
+  the samples draw, as in `Jittered`; in the workers too. With 2 workers or more, the workers of an
+  epoch draw different numbers from it, and every epoch draws others. The same seed gives the same
+  noise again, other seeds give other noise.
+- A dataset without `rng` stays without one, in the workers too. The dataset in the main process
+  keeps its `rng`, object and state: with `num_workers=0` the samples draw from it, and that is all
+  that happens to it.
 
 **`isolated(seed)`** is a context manager for whatever draws on the side.
 
 - Inside, `random`, NumPy's global generator and PyTorch (every GPU included) have just been seeded with `seed`.
 - When the block is left, the global generators of all three, every GPU's included, are in the state in
   which it was *entered*. The next draws are those that would have come without the block.
-- It holds as well if the block ends in an exception, an interrupt (Ctrl-C) included, which reaches
-  the caller. Blocks may be nested.
+- It holds as well if the block ends in an exception, Ctrl-C and `sys.exit()` included, which reaches the
+  caller. Blocks may be nested.
 - `seed` is an `int` from 0 to 2**32 - 1, here as for `make_loader`.
 
 <details><summary>Hint 1: order</summary>
