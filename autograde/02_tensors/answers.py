@@ -2881,7 +2881,7 @@ def by_ellipsis():
             raise ValueError("over")
         for place in range(x.ndim - 1, -1, -1):
             if axes[place] in over:
-                x = sum(x.unbind(place))
+                x = x.moveaxis(place, -1).sum(-1)
         return x
 
 
@@ -2958,3 +2958,850 @@ def sums_in_float32():
             raise ValueError("over")
         dims = [axes.index(one) for one in over]
         return x.float().sum(dims) if dims else x
+
+
+# Attacks of a newcomer
+
+
+@wrong(
+    "image_to_batch",
+    breaks=hidden_tests.float32_from_0_to_1,
+    tells="You divide by 255 only where you see a byte above 1. An image of 0s and 1s is made "
+    "of bytes too: always divide.",
+)
+def divided_if_above_one(image):
+    if image is None or image.dtype != np.uint8:
+        raise ValueError("no image of bytes")
+    if image.ndim != 2 and (image.ndim != 3 or image.shape[2] != 3):
+        raise ValueError("no image")
+    x = torch.tensor(np.atleast_3d(image)[..., ::-1].copy()).permute(2, 0, 1)
+    x = x[None].float()
+    x = x / 255 if x.max() > 1 else x
+    return x
+
+
+@wrong(
+    "image_to_batch",
+    breaks=hidden_tests.float32_by_any_default,
+    tells="A quotient of bytes has the default dtype, which need not be float32. Call `float()`"
+    " before you divide.",
+)
+def divided_as_bytes_by_default(image):
+    if image is None or image.dtype != np.uint8:
+        raise ValueError("no image of bytes")
+    if image.ndim != 2 and (image.ndim != 3 or image.shape[2] != 3):
+        raise ValueError("no image")
+    x = torch.tensor(np.atleast_3d(image)[..., ::-1].copy()).permute(2, 0, 1)
+    x = x[None] / 255
+    return x
+
+
+@wrong(
+    "image_to_batch",
+    breaks=hidden_tests.batch_of_its_own,
+    tells="Where all bytes are the same you return an expanded view of one number. It cannot be"
+    " written to: `clone()` it.",
+)
+def expands_one_byte(image):
+    if image is None or image.dtype != np.uint8:
+        raise ValueError("no image of bytes")
+    if image.ndim != 2 and (image.ndim != 3 or image.shape[2] != 3):
+        raise ValueError("no image")
+    x = torch.tensor(np.atleast_3d(image)[..., ::-1].copy()).permute(2, 0, 1)
+    x = x[None].float() / 255
+    if bool((x == x[:, :, :1, :1]).all()):
+        x = x[:, :, :1, :1].expand(x.shape)
+    return x
+
+
+@wrong(
+    "image_to_batch",
+    breaks=hidden_tests.batch_of_its_own,
+    tells="You keep the batches that you have made and hand out the same tensor for the same "
+    "image. What one caller writes to it the next one reads. Return a new tensor, or a "
+    "clone.",
+)
+def remembers_the_last_array(image, _last={}):  # noqa: B006
+    if image is None or image.dtype != np.uint8:
+        raise ValueError("no image of bytes")
+    if image.ndim != 2 and (image.ndim != 3 or image.shape[2] != 3):
+        raise ValueError("no image")
+    x = torch.tensor(np.atleast_3d(image)[..., ::-1].copy()).permute(2, 0, 1)
+    x = x[None].float() / 255
+    last = _last.get("made", (None, None))
+    _last["made"] = image, last[1] if last[0] is image else x
+    return _last["made"][1]
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.dropped_out_of_range,
+    body=True,
+    tells="A tensor without axes has no axis 0 to drop, and `squeeze` takes 0 and -1 there "
+    "without a word. Raise an IndexError.",
+)
+def squeezes_where_there_is_no_axis():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        if any(not -ndim <= dim < ndim for dim in dims):
+            raise IndexError("out of range")
+        places = sorted(dim % ndim for dim in dims)
+        if len(set(places)) < len(dims):
+            raise ValueError("twice")
+        out = x
+        for place in places:
+            out = out.unsqueeze(place)
+        return out
+
+    def drop_axes(x, dims):
+        if x.dim() == 0:
+            return x.squeeze(dims)
+        if any(not -x.dim() <= dim < x.dim() for dim in dims):
+            raise IndexError("out of range")
+        places = tuple({dim % x.dim() for dim in dims})
+        if len(places) < len(dims):
+            raise ValueError("twice")
+        if any(x.shape[place] != 1 for place in places):
+            raise ValueError("not of size 1")
+        return x.squeeze(places)
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.views_of_x,
+    body=True,
+    tells="`as_strided` with an offset of 0 looks at the start of the memory. A slice of a "
+    "tensor begins later: leave the offset out.",
+)
+def forgets_the_offset():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        if any(not -ndim <= dim < ndim for dim in dims):
+            raise IndexError("out of range")
+        places = sorted(dim % ndim for dim in dims)
+        if len(set(places)) < len(dims):
+            raise ValueError("twice")
+        out = x
+        for place in places:
+            out = out.unsqueeze(place)
+        return out.as_strided(out.shape, out.stride(), 0)
+
+    def drop_axes(x, dims):
+        if any(not -x.dim() <= dim < x.dim() for dim in dims):
+            raise IndexError("out of range")
+        places = tuple({dim % x.dim() for dim in dims})
+        if len(places) < len(dims):
+            raise ValueError("twice")
+        if any(x.shape[place] != 1 for place in places):
+            raise ValueError("not of size 1")
+        return x.squeeze(places)
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.only_the_named_axes,
+    body=True,
+    tells="You drop two axes at most. `dims` may name any number.",
+)
+def drops_two_at_most():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        if any(not -ndim <= dim < ndim for dim in dims):
+            raise IndexError("out of range")
+        places = sorted(dim % ndim for dim in dims)
+        if len(set(places)) < len(dims):
+            raise ValueError("twice")
+        out = x
+        for place in places:
+            out = out.unsqueeze(place)
+        return out
+
+    def drop_axes(x, dims):
+        if any(not -x.dim() <= dim < x.dim() for dim in dims):
+            raise IndexError("out of range")
+        places = tuple({dim % x.dim() for dim in dims})
+        if len(places) < len(dims):
+            raise ValueError("twice")
+        if any(x.shape[place] != 1 for place in places):
+            raise ValueError("not of size 1")
+        return x.squeeze(places[:2])
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.several_axes_added,
+    body=True,
+    tells="You add three axes at most. `dims` may name any number.",
+)
+def adds_three_at_most():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        if any(not -ndim <= dim < ndim for dim in dims):
+            raise IndexError("out of range")
+        places = sorted(dim % ndim for dim in dims)
+        if len(set(places)) < len(dims):
+            raise ValueError("twice")
+        out = x
+        for place in places[:3]:
+            out = out.unsqueeze(place)
+        return out
+
+    def drop_axes(x, dims):
+        if any(not -x.dim() <= dim < x.dim() for dim in dims):
+            raise IndexError("out of range")
+        places = tuple({dim % x.dim() for dim in dims})
+        if len(places) < len(dims):
+            raise ValueError("twice")
+        if any(x.shape[place] != 1 for place in places):
+            raise ValueError("not of size 1")
+        return x.squeeze(places)
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.views_of_x,
+    body=True,
+    tells="You copy an expanded tensor first. The result must share its memory, whatever "
+    "strides x has.",
+)
+def copies_the_expanded():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        if any(not -ndim <= dim < ndim for dim in dims):
+            raise IndexError("out of range")
+        places = sorted(dim % ndim for dim in dims)
+        if len(set(places)) < len(dims):
+            raise ValueError("twice")
+        out = x
+        for place in places:
+            out = out.unsqueeze(place)
+        return out
+
+    def drop_axes(x, dims):
+        x = x.clone() if 0 in x.stride() else x
+        if any(not -x.dim() <= dim < x.dim() for dim in dims):
+            raise IndexError("out of range")
+        places = tuple({dim % x.dim() for dim in dims})
+        if len(places) < len(dims):
+            raise ValueError("twice")
+        if any(x.shape[place] != 1 for place in places):
+            raise ValueError("not of size 1")
+        return x.squeeze(places)
+
+
+@wrong(
+    "axes_of_one",
+    breaks=hidden_tests.views_of_x,
+    body=True,
+    tells="`resolve_conj` copies where a conjugation is pending. `unsqueeze` needs no such "
+    "step: leave it out.",
+)
+def resolves_the_conjugate():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        if any(not -ndim <= dim < ndim for dim in dims):
+            raise IndexError("out of range")
+        places = sorted(dim % ndim for dim in dims)
+        if len(set(places)) < len(dims):
+            raise ValueError("twice")
+        out = x.resolve_conj()
+        for place in places:
+            out = out.unsqueeze(place)
+        return out
+
+    def drop_axes(x, dims):
+        if any(not -x.dim() <= dim < x.dim() for dim in dims):
+            raise IndexError("out of range")
+        places = tuple({dim % x.dim() for dim in dims})
+        if len(places) < len(dims):
+            raise ValueError("twice")
+        if any(x.shape[place] != 1 for place in places):
+            raise ValueError("not of size 1")
+        return x.squeeze(places)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.default_set_within,
+    body=True,
+    tells="You put the default back only where it still is the one you set. What the block sets"
+    " must not outlive it: put it back in any case.",
+)
+def put_back_if_still_there():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            if torch.get_default_dtype() == dtype:
+                torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if not x.is_floating_point():
+            return x.long().clamp(low, high).to(dtype)
+        y = x.double().nan_to_num(0.0, math.inf, -math.inf)
+        return y.round().clamp(low, high).to(dtype)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.default_set_within,
+    body=True,
+    tells="Where the default is the dtype asked for, you put nothing back. The block may set "
+    "another: put it back in any case.",
+)
+def nothing_to_put_back():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        if before == dtype:
+            yield
+            return
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if not x.is_floating_point():
+            return x.long().clamp(low, high).to(dtype)
+        y = x.double().nan_to_num(0.0, math.inf, -math.inf)
+        return y.round().clamp(low, high).to(dtype)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.integer_defaults_raise,
+    body=True,
+    tells="`torch.bool` is no floating-point dtype either: raise a TypeError.",
+)
+def bool_passes():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        if dtype == torch.bool:
+            yield
+            return
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if not x.is_floating_point():
+            return x.long().clamp(low, high).to(dtype)
+        y = x.double().nan_to_num(0.0, math.inf, -math.inf)
+        return y.round().clamp(low, high).to(dtype)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.nearest_integers,
+    body=True,
+    tells="You round small integers in float32. A float64 number just above 0.5 is 0.5 there, "
+    "and goes to 0. Round in float64.",
+)
+def float32_for_small_integers():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if not x.is_floating_point():
+            return x.long().clamp(low, high).to(dtype)
+        y = (x.double() if dtype == torch.int32 else x.float()).nan_to_num(
+            0.0, math.inf, -math.inf
+        )
+        return y.round().clamp(low, high).to(dtype)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.integers_of_their_own,
+    body=True,
+    tells="You keep the results and fill them again at the next call with the same shape. "
+    "Return a new tensor.",
+)
+def into_a_kept_result():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        made = to_integers.__dict__.setdefault("made", {})
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if not x.is_floating_point():
+            return x.long().clamp(low, high).to(dtype)
+        y = x.double().nan_to_num(0.0, math.inf, -math.inf)
+        y = y.round().clamp(low, high).to(dtype)
+        kept = made.setdefault((dtype, y.shape), torch.empty_like(y))
+        return kept.copy_(y)
+
+
+@wrong(
+    "casts",
+    breaks=hidden_tests.nearest_integers,
+    body=True,
+    tells="You round float16 with `floor(x + 0.5)`: from the middle, that goes up and not to "
+    "the even integer. `torch.round` takes float16 too.",
+)
+def half_plus_a_half():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        if x.dtype == torch.float16:
+            x = (x + 0.5).floor()
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if not x.is_floating_point():
+            return x.long().clamp(low, high).to(dtype)
+        y = x.double().nan_to_num(0.0, math.inf, -math.inf)
+        return y.round().clamp(low, high).to(dtype)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.arrays_of_their_own,
+    body=True,
+    tells="With three axes and more your `copy=True` shares its memory with the tensor. Copy "
+    "whatever the shape is.",
+)
+def copies_two_axes_at_most():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        return array.copy() if copy and array.ndim < 3 else array
+
+    def to_tensor(a, copy=True):
+        if copy:
+            return torch.from_numpy(np.array(a))
+        if not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.from_numpy(a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.arrays_that_share,
+    body=True,
+    tells="You copy an expanded tensor. NumPy can read a stride of 0 as it is: share the "
+    "memory.",
+)
+def copies_the_expanded():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        copy = copy or 0 in t.stride()
+        return array.copy() if copy else array
+
+    def to_tensor(a, copy=True):
+        if copy:
+            return torch.from_numpy(np.array(a))
+        if not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.from_numpy(a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.arrays_of_their_own,
+    body=True,
+    tells="You keep the arrays and fill them again at the next call with the same shape. The "
+    "array of an earlier call then changes: make a new one.",
+)
+def into_a_kept_array():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        if not copy:
+            return array
+        made = to_numpy.__dict__.setdefault("made", {})
+        kept = made.setdefault((array.shape, str(array.dtype)), array.copy())
+        kept[...] = array
+        return kept
+
+    def to_tensor(a, copy=True):
+        if copy:
+            return torch.from_numpy(np.array(a))
+        if not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.from_numpy(a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.tensors_of_any_array,
+    body=True,
+    tells="You copy negative strides only. The strides of one field of an array of records are "
+    "no multiples of its numbers, and `from_numpy` refuses them too. Copy every array "
+    "with `np.array`.",
+)
+def fields_of_records_refused():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        return array.copy() if copy else array
+
+    def to_tensor(a, copy=True):
+        if copy and min(a.strides, default=0) < 0:
+            a = a.copy()
+        if copy:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return torch.from_numpy(a).clone()
+        if not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.from_numpy(a)
+
+
+@wrong(
+    "bridge",
+    breaks=hidden_tests.tensors_that_share,
+    body=True,
+    tells="A read-only array without elements is read-only all the same: raise a ValueError.",
+)
+def shares_empty_read_only():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        return array.copy() if copy else array
+
+    def to_tensor(a, copy=True):
+        if copy:
+            return torch.from_numpy(np.array(a))
+        if a.size and not a.flags.writeable:
+            raise ValueError("read-only")
+        return torch.from_numpy(a)
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.any_letters,
+    body=True,
+    tells="`einsum` takes the letters from a to z only, and `axes` may have any. Give it "
+    "numbers, or use `permute`.",
+)
+def einsum_of_letters_a_to_z():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return torch.einsum(f"{axes}->{target}", x)
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims) if dims else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.sums_over_names,
+    body=True,
+    tells="`einsum` takes the letters from a to z only, and `axes` may have any. Give `sum` the"
+    " places of the letters.",
+)
+def sum_by_einsum_of_letters():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        kept = "".join(one for one in axes if one not in over)
+        return torch.einsum(f"{axes}->{kept}", x)
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.sums_over_names,
+    body=True,
+    tells="You add in float32 and cast back. The digits of float64 are lost on the way: let "
+    "`sum` keep the dtype.",
+)
+def float64_added_in_float32():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims, dtype=torch.float32).to(x.dtype) if dims else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.sums_over_names,
+    body=True,
+    tells="You add slice by slice in the dtype of x. In bfloat16 that stops at 256, in float16 "
+    "at 2048, as the count of section 1 did. `x.sum` adds in float32.",
+)
+def adds_row_by_row():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        for dim in sorted(dims, reverse=True):
+            total = (
+                torch.zeros_like(x.select(dim, 0))
+                if x.shape[dim]
+                else x.sum(dim)
+            )
+            for row in x.unbind(dim):
+                total = total + row
+            x = total
+        return x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.sums_over_names,
+    body=True,
+    tells="`nansum` leaves NaN out. The sum of NaN and a number is NaN: use `sum`.",
+)
+def leaves_nan_out():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.nansum(dims) if dims else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.nothing_to_sum,
+    body=True,
+    tells='Zero times infinity is NaN: your result for `over=""` has not the numbers of x. '
+    "Return x.",
+)
+def adds_zero_times_x():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims) if dims else x + 0 * x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.gradients_through_names,
+    body=True,
+    tells="Your reorder detaches what is not float32. Gradients pass in every floating-point "
+    "dtype.",
+)
+def gradient_in_float32_only():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        x = x if x.dtype == torch.float32 else x.detach()
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims) if dims else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.any_letters,
+    body=True,
+    tells="You refuse more than eight axes. Any number of letters will do.",
+)
+def eight_axes_at_most():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(axes) > 8 or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(axes) > 8 or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims) if dims else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.bad_orders_raise,
+    body=True,
+    tells="A letter that is missing in the target must raise a ValueError, also where its axis "
+    "has size 1.",
+)
+def drops_ones_not_named():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        ones = [one for one in axes if x.shape[axes.index(one)] == 1]
+        gone = [one for one in ones if one not in target]
+        for one in gone:
+            x, axes = x.squeeze(axes.index(one)), axes.replace(one, "")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims) if dims else x
+
+
+@wrong(
+    "named_axes",
+    breaks=hidden_tests.sums_over_names,
+    body=True,
+    tells="You refuse a tensor without elements. Its sum is 0.",
+)
+def refuses_empty_tensors():
+    def reorder(x, axes, target):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if sorted(axes) != sorted(target):
+            raise ValueError("target")
+        return x.permute([axes.index(one) for one in target])
+
+    def sum_over(x, axes, over):
+        if len(axes) != x.dim() or len(set(axes)) < len(axes):
+            raise ValueError("axes")
+        if len(set(over)) < len(over) or not set(over) <= set(axes):
+            raise ValueError("over")
+        if not x.numel():
+            raise ValueError("nothing to sum")
+        dims = [axes.index(one) for one in over]
+        return x.sum(dims) if dims else x
+
+
+@accepted("axes_of_one", body=True)
+def by_indexing_with_none():
+    def add_axes(x, dims):
+        ndim = x.dim() + len(dims)
+        taken = [False] * ndim
+        for dim in dims:
+            if taken[dim]:
+                raise ValueError("twice")
+            taken[dim] = True
+        return x[tuple(None if new else slice(None) for new in taken)]
+
+    def drop_axes(x, dims):
+        sizes = list(x.shape)
+        for dim in dims:
+            if sizes[dim] != 1:
+                raise ValueError("twice, or not of size 1")
+            sizes[dim] = None
+        return x[tuple(0 if one is None else slice(None) for one in sizes)]
+
+
+@accepted("casts", body=True)
+def all_by_float64():
+    @contextlib.contextmanager
+    def default_dtype(dtype):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    def to_integers(x, dtype):
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        y = x.double().nan_to_num(0.0, math.inf, -math.inf)
+        return y.round().clamp(low, high).to(dtype)
+
+
+@accepted("bridge", body=True)
+def copied_into_empty():
+    def to_numpy(t, copy=False):
+        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+        t = t.detach().to("cpu", torch.float32 if t.dtype in low else t.dtype)
+        t = t.clone() if copy else t
+        return t.resolve_conj().resolve_neg().numpy()
+
+    def to_tensor(a, copy=True):
+        if not copy and not a.flags.writeable:
+            raise ValueError("read-only")
+        if not copy:
+            return torch.from_numpy(a)
+        dtype = torch.from_numpy(np.empty(0, a.dtype)).dtype
+        out = torch.empty(a.shape, dtype=dtype)
+        out.numpy()[...] = a
+        return out

@@ -164,7 +164,11 @@ def bytes_over_255(case: Case, seen: Result, expected: Result) -> str | None:
         return "What you return is no tensor."
     if got.dtype != wanted.dtype:
         name = str(got.dtype).removeprefix("torch.")
-        return f"The batch has the dtype {name}, but it should be float32."
+        default = str(case.get("default", "")).removeprefix("torch.")
+        where = f" where the default dtype is {default}" if default else ""
+        return (
+            f"The batch has the dtype {name}{where}, but it should be float32."
+        )
     if got.numel() != wanted.numel():
         return f"The batch has the wrong shape, with {case['form']}."
     sorted_got = got.flatten().sort().values
@@ -192,7 +196,26 @@ def float32_from_0_to_1(draw: Draw) -> list[Case]:
         image(bright, "read-only"),
         image(dark[..., 1].clone(), "read-only"),
     )
-    return [*colours, *grays_too, image(dark[:1, :1]), *locked]
+    # Masks of 0 and 1 are bytes as well.
+    mask = draw.integers(0, 2, 4, 5, 3, dtype=torch.uint8)
+    masks = image(mask), image(mask[..., 0].clone()), image(0 * mask)
+    return [*colours, *grays_too, image(dark[:1, :1]), *locked, *masks]
+
+
+@check(
+    "image_to_batch",
+    probe=probes.image,
+    rule=bytes_over_255,
+    says="float32 whatever the default dtype is",
+)
+def float32_by_any_default(draw: Draw) -> list[Case]:
+    pixels = pixels_of(draw, 4, 5, 3)
+    low = draw.choice([torch.float16, torch.bfloat16])
+    return [
+        {**image(one), "default": default}
+        for one in (pixels, pixels[..., 0].clone())
+        for default in (torch.float64, low)
+    ]
 
 
 @check(
@@ -234,6 +257,13 @@ def images_in_any_layout(draw: Draw) -> list[Case]:
 
 def of_its_own(case: Case, seen: Result, expected: Result) -> str | None:
     facts, form = seen.data, case["form"]
+    if not isinstance(facts["batch"], Tensor):
+        return "What you return is no tensor."
+    if not facts.get("can be written to", True):
+        return (
+            "The batch cannot be written to in place: it requires a gradient, or "
+            f"several of its elements are one place in memory, with {form}."
+        )
     if not facts["the array is as it was"]:
         return f"The array has changed, with {form}."
     if facts["changed by a later call"]:
@@ -242,8 +272,6 @@ def of_its_own(case: Case, seen: Result, expected: Result) -> str | None:
         return "Writing to a batch changes what a later call returns."
     if facts["changed with the array"]:
         return f"Writing to the array changes the batch, with {form}."
-    if not isinstance(facts["batch"], Tensor):
-        return "What you return is no tensor."
     if facts["batch"].numel() != expected.data["batch"].numel():
         return f"The batch has the wrong shape, with {form}."
     return None
@@ -260,6 +288,13 @@ def batch_of_its_own(draw: Draw) -> list[Case]:
         first = pixels_of(draw, *shape)
         return {**image(first, layout), "other": 255 - first}
 
+    def one_colour(*shape: int) -> Case:
+        level = draw.integers(1, 255, 1, dtype=torch.uint8)
+        level = level.expand(shape).contiguous()
+        words = image(level)["form"]
+        found = image(level, form=f"{words}, all of one byte")
+        return {**found, "other": 255 - level}
+
     return [
         two(4, 5, 3),
         two(4, 5),
@@ -268,6 +303,8 @@ def batch_of_its_own(draw: Draw) -> list[Case]:
         two(3, 3, 3, layout="flipped"),
         two(4, 5, layout="flipped"),
         two(4, 3, layout="in Fortran order"),
+        one_colour(4, 5, 3),
+        one_colour(4, 5),
     ]
 
 
@@ -349,6 +386,9 @@ def several_axes_added(draw: Draw) -> list[Case]:
         *(axes(line, *dims) for dims in ((0, 1), (1, 2), (-1, 0), (3, 0, 2))),
         axes(draw.normal(1)[0], 1, 0, 2),
         axes(draw.normal(0, 3), 1, -1),
+        axes(draw.normal(2, 3, 2), 6, 0, 2, 4),
+        axes(line, -1, 1, -3, 4, 2),
+        axes(draw.normal(3, 4)[1:], 0, 2),
     ]
 
 
@@ -373,6 +413,8 @@ def only_the_named_axes(draw: Draw) -> list[Case]:
         axes(draw.normal(1, 1, 4, 5), -3),
         axes(draw.normal(1, 1, 4, 5), 0, 1),
         axes(draw.normal(1, 2, 1, 3, 1), 4, 0),
+        axes(draw.normal(1, 2, 1, 3, 1), 4, 0, 2),
+        axes(draw.normal(1, 1, 2, 1, 1, 3, 1), -1, 0, 3, -6),
         axes(draw.normal(1), 0),
         axes(draw.normal(1, 1), -1, 0),
         axes(draw.normal(1, 4, 1)),
@@ -428,7 +470,14 @@ def added_out_of_range(draw: Draw) -> list[Case]:
 def dropped_out_of_range(draw: Draw) -> list[Case]:
     x = draw.normal(1, 3, 1)
     dims = ((2,), (-3,), (3,), (-4,), (0, 3), (-4, 2), (8,))
-    return [axes(x, *some, errors=("IndexError",)) for some in dims]
+    told = {"errors": ("IndexError",)}
+    # `squeeze` takes 0 and -1 where there is no axis at all: whoever sees it
+    # by the count of axes may call it a wrong size.
+    number = draw.normal(1)[0]
+    seen_by_count = {"errors": ("IndexError", "ValueError")}
+    none = [axes(number, *some, **seen_by_count) for some in ((0,), (-1,))]
+    none += [axes(number, *some, **told) for some in ((), (1,))]
+    return [*(axes(x, *some, **told) for some in dims), *none]
 
 
 TWICE = ("ValueError", "RuntimeError")
@@ -474,6 +523,8 @@ def gradients_pass(case: Case, seen: Result, expected: Result) -> str | None:
 
 def looks_into_x(case: Case, seen: Result, expected: Result) -> str | None:
     form = f"with x {case['layout']}"
+    if "x keeps its shape" in seen.data:
+        return f"x has another shape afterwards, {form}."
     for name, function in (("added", "add_axes"), ("dropped", "drop_axes")):
         if not isinstance(seen.data[name], Tensor):
             return f"{function} returns no tensor."
@@ -503,6 +554,7 @@ def views_of_x(draw: Draw) -> list[Case]:
             "value": 10.0 + draw.integer(0, 50),
         }
 
+    pairs = torch.complex(draw.normal(1, 3), draw.normal(1, 3))
     return [
         viewed(draw.normal(1, 3, 4), "plain", [0], [0]),
         viewed(draw.normal(1, 3, 4), "turned", [1, -1], [0]),
@@ -510,6 +562,10 @@ def views_of_x(draw: Draw) -> list[Case]:
         viewed(draw.normal(3, 1, 6), "every second", [3], [1]),
         viewed(draw.normal(3, 4), "turned", [], []),
         viewed(draw.normal(3, 1), "plain", [1], [-1]),
+        viewed(draw.normal(4, 1, 3), "a later part", [0, 3], [1]),
+        viewed(draw.normal(3, 1, 4), "expanded", [2], [1]),
+        viewed(draw.normal(1, 4), "expanded", [], []),
+        viewed(pairs, "a conjugate view", [1], [0]),
     ]
 
 
@@ -619,6 +675,34 @@ def at_the_with_line(case: Case, seen: Result, expected: Result) -> str | None:
     return difference(seen.data, expected.data, Tolerance())
 
 
+def put_back(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["after"] != expected.data["after"]:
+        return (
+            "Where the block sets a default of its own, the one of the `with` "
+            "line does not come back afterwards."
+        )
+    return None
+
+
+@check(
+    "casts",
+    probe=probes.default_made_early,
+    rule=put_back,
+    also=[leaves_state_alone],
+    says="also where the block sets a default of its own",
+)
+def default_set_within(draw: Draw) -> list[Case]:
+    low = draw.choice(HALVES)
+    return [
+        {"outside": one, "between": one, "dtype": other, "set within": within}
+        for one, other, within in (
+            (torch.float32, torch.float64, low),
+            (torch.float64, torch.float32, low),
+            (torch.float32, torch.float32, torch.float64),
+        )
+    ]
+
+
 @check(
     "casts",
     probe=probes.default_made_early,
@@ -650,10 +734,11 @@ def default_from_the_with_line(draw: Draw) -> list[Case]:
     "casts",
     probe=probes.default_refused,
     rule=taken_or_refused,
-    says="an integer dtype raises a TypeError, and the default stays",
+    says="a dtype of no floating point raises a TypeError, and the default stays",
 )
 def integer_defaults_raise(draw: Draw) -> list[Case]:
-    dtypes = (torch.float64, torch.int64, torch.int32, torch.uint8)
+    whole = (torch.int64, torch.int32, torch.uint8)
+    dtypes = (torch.float64, *whole, torch.bool, torch.complex64)
     outside = draw.choice([torch.float32, torch.float64])
     return [
         {
@@ -692,6 +777,15 @@ def nearest_integers(draw: Draw) -> list[Case]:
         cases.append(cast(shuffled(draw, halves).to(dtype), torch.uint8))
         for target in (torch.int8, torch.int16, torch.int32):
             cases.append(cast(shuffled(draw, signed).to(dtype), target))
+    for dtype in HALVES:
+        cases.append(cast(shuffled(draw, halves).to(dtype), torch.uint8))
+        for target in (torch.int8, torch.int16, torch.int32):
+            cases.append(cast(shuffled(draw, signed).to(dtype), target))
+    # Beside the middle, by less than a float32 can tell.
+    middle = draw.integers(1, 100, 8).double() + 0.5
+    beside = torch.cat([middle + 1e-9, middle - 1e-9])
+    what = "numbers close to the middle"
+    cases += [cast(shuffled(draw, beside), one, what) for one in TARGETS]
     low = draw.normal(3, 4, std=20.0, dtype=torch.float16)
     return [
         *cases,
@@ -795,6 +889,13 @@ def exact_integers(draw: Draw) -> list[Case]:
 
 
 def new_and_x_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["by a call"]:
+        return "A later call changes the result of an earlier one."
+    if not seen.data.get("can be written to", True):
+        return (
+            "The result cannot be written to: several of its elements are one "
+            f"place in memory, with {case['form']}."
+        )
     if seen.data["shared"]:
         return f"Writing to the result changes x, with {case['form']}."
     return same(case, seen, expected)
@@ -815,6 +916,9 @@ def integers_of_their_own(draw: Draw) -> list[Case]:
         cases.append(cast(x.T, target, "a turned tensor"))
         cases.append(cast(x[:, ::2].double(), target))
         cases.append(cast(x.long(), target))
+        for one in (x, x.double()):
+            wide = cast(one[:1].clone(), target, "an expanded tensor")
+            cases.append({**wide, "shape": (3, 4)})
     bad = draw.normal(4, 6, std=400.0).round()
     bad[0, 0], bad[1, 1] = math.nan, math.inf
     cases.append(cast(bad, torch.uint8, "NaNs and large numbers"))
@@ -959,6 +1063,9 @@ def in_every_layout(draw: Draw, **options) -> list[Case]:
             "a strided vector",
             **options,
         ),
+        crossing(draw.normal(6), words="a vector", **options),
+        crossing(draw.normal(2, 3, 2), words="three axes", **options),
+        crossing(draw.normal(3, 4), "expanded", "an expanded one", **options),
     ]
 
 
@@ -1020,6 +1127,8 @@ def shared_or_not(case: Case, seen: Result, expected: Result) -> str | None:
         return f"You return {seen.data['kind']}, with {form}."
     if seen.data["shared"] and not expected.data["shared"]:
         return f"The array shares memory with t, with {form}."
+    if seen.data.get("by a call"):
+        return f"A later call changes the array of an earlier one, with {form}."
     if expected.data["shared"] and not seen.data["shared"]:
         return f"The array has memory of its own, with {form}."
     if not seen.data["as it was"]:
@@ -1093,6 +1202,10 @@ def tensors_equal(case: Case, seen: Result, expected: Result) -> str | None:
         return taken_or_refused(case, seen, expected)
     if not isinstance(seen.data["tensor"], Tensor):
         return f"What you return is no tensor, with {form}."
+    if seen.data.get("by a call") and not expected.data.get("by a call"):
+        return (
+            f"A later call changes the tensor of an earlier one, with {form}."
+        )
     for fact in ("follows the array", "writes to the array"):
         if seen.data.get(fact) and not expected.data.get(fact):
             return f"The tensor shares memory with the array, with {form}."
@@ -1142,6 +1255,7 @@ def tensors_of_any_array(draw: Draw) -> list[Case]:
     layouts = (
         *("flipped", "flipped along the last axis", "turned"),
         *("every second", "in Fortran order", "read-only"),
+        "a field of records",
     )
     none, one = draw.normal(0, 3), draw.normal(1)[0]
     whole = draw.integers(0, 99, 5)
@@ -1175,6 +1289,8 @@ def tensors_that_share(draw: Draw) -> list[Case]:
         cases.append(array(table, layout, copy=False))
     line = draw.integers(0, 99, 5)
     cases += [array(line, one, copy=False) for one in ("flipped", "read-only")]
+    nothing = array(draw.normal(0, 3), "read-only", copy=False)
+    cases.append({**nothing, "form": "a read-only array without elements"})
     one = {**array(draw.normal(1)[0], copy=False), "form": "no dimensions"}
     return [{**case, "errors": ["ValueError"]} for case in [*cases, one]]
 
@@ -1191,6 +1307,9 @@ def summing(x: Tensor, axes: str, over: str, form: str = "") -> Case:
     kinds = {0: "none of them", 1: "one of them", x.dim(): "all of them"}
     form = form or f"{_count(x)}, {kinds.get(len(over), 'several')} summed"
     return {"x": x, "axes": axes, "over": over, "form": form}
+
+
+NINE = (1, 2, 1, 3, 1, 2, 2, 1, 2)
 
 
 def _count(x: Tensor) -> str:
@@ -1235,6 +1354,8 @@ def any_letters(draw: Draw) -> list[Case]:
         named(draw.normal(5), "L", "L"),
         named(draw.normal(1)[0], "", ""),
         named(draw.normal(2, 3, 4, 2, 1, 3), "zyxwvu", "uzvywx"),
+        named(draw.normal(2, 3, 4), "αßΓ", "Γαß", "letters such as α"),
+        named(draw.normal(*NINE), "abcdefghi", "ihgabcdef"),
     ]
 
 
@@ -1284,8 +1405,22 @@ def sums_over_names(draw: Draw) -> list[Case]:
         summing(x, "NCHW", over)
         for over in ("C", "N", "W", "HW", "WH", "CN", "NC", "CH", "NWH")
     ]
+    large = draw.integers(2**30, 2**31, 4, 1).double()
+    cancels = torch.cat([large, numbers_of(4, 1) - large], 1)
+    gaps = numbers_of(3, 4)
+    gaps[0, 1], gaps[1, 2] = math.nan, math.inf
     return [
         *cases,
+        summing(cancels, "ab", "b", "float64 numbers that cancel"),
+        summing(gaps, "ab", "b", "NaN and infinity"),
+        summing(torch.ones(64, 64).half(), "ab", "ab", "4096 ones of float16"),
+        summing(
+            torch.ones(2, 4000).bfloat16(), "ab", "b", "4000 ones of bfloat16"
+        ),
+        summing(numbers_of(0, 3), "ab", "a", "no numbers"),
+        summing(numbers_of(2, 0), "ab", "a", "no numbers"),
+        summing(numbers_of(2, 3, 4), "αßΓ", "ßΓ", "letters such as α"),
+        summing(numbers_of(*NINE), "abcdefghi", "hdbi"),
         summing(x, "NCHW", "NCHW"),
         summing(x, "NCHW", "WHCN"),
         summing(numbers_of(4, 4, 4), "CHW", "H"),
@@ -1307,6 +1442,8 @@ def nothing_to_sum(draw: Draw) -> list[Case]:
         summing(draw.normal(2, 3), "ab", ""),
         summing(draw.normal(2, 1, 4, 3), "NCHW", ""),
         summing(draw.normal(1)[0], "", ""),
+        summing(draw.normal(0, 2), "ab", "", "no numbers"),
+        summing(torch.tensor([math.inf, math.nan]), "a", "", "infinity, NaN"),
     ]
 
 
@@ -1336,6 +1473,8 @@ def bad_orders_raise(draw: Draw) -> list[Case]:
         ("", "", "axes without letters"),
     ]
     cases = [named(x, *words) for words in forms]
+    missing = "a target without the letter of an axis of size 1"
+    cases.append(named(draw.normal(3, 1, 3), "abc", "ca", missing))
     return [{**case, "errors": ["ValueError"]} for case in cases]
 
 
@@ -1382,11 +1521,12 @@ def gradients_through_names(draw: Draw) -> list[Case]:
     ]
     return [
         {
-            "x": draw.normal(2, 3, 2, 4),
-            "weights": draw.normal(48),
+            "x": draw.normal(2, 3, 2, 4, dtype=dtype),
+            "weights": draw.normal(48, dtype=dtype),
             "axes": axes,
             "target": target,
             "over": over,
         }
         for axes, target, over in cases
+        for dtype in (torch.float32, torch.float64)
     ]

@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_map
 
 def image(image_to_batch, case):
     given = _array_of(case)
-    return _told(case, lambda: {"batch": image_to_batch(given)})
+    with _default(case.get("default", torch.float32)):
+        return _told(case, lambda: {"batch": image_to_batch(given)})
 
 
 def image_twice(image_to_batch, case):
@@ -27,17 +28,28 @@ def image_twice(image_to_batch, case):
     )
     kept = first.copy(), second.copy()
     one = image_to_batch(first)
+    if not isinstance(one, torch.Tensor):
+        return {"batch": None}
     as_made = one.clone()
     two = image_to_batch(second)
+    if not first.flags.writeable:
+        return {"batch": as_made, "the array is as it was": False}
     by_a_call = torch.equal(one, as_made)
     first[...] = 255 - first
     by_the_array = torch.equal(one, as_made)
     first[...] = kept[0]
-    one.sub_(2)
-    two.sub_(2)
-    again = image_to_batch(first)
+    try:
+        one.sub_(2)
+        two.sub_(2)
+        again = image_to_batch(first)
+        same_again = torch.equal(again, as_made)
+        again.sub_(2)
+    except RuntimeError:
+        return {"batch": as_made, "can be written to": False}
+    # Twice in a row, for those who remember the last array only.
+    at_once = torch.equal(image_to_batch(first), as_made)
     return {
-        "the same again": torch.equal(again, as_made),
+        "the same again": same_again and at_once,
         "batch": as_made,
         "changed by a later call": not by_a_call,
         "changed with the array": not by_the_array,
@@ -80,18 +92,24 @@ def dropped(drop_axes, case):
 
 def views_of_axes(add_axes, drop_axes, case):
     """What a write through the results changes in x, and the shape x has."""
-    x = case["x"].clone(memory_format=torch.preserve_format)
-    x = _with_strides(x, case["layout"])
-    shape, numbers = tuple(x.shape), x.clone()
+    base = case["x"].clone(memory_format=torch.preserve_format)
+    x = _with_strides(base, case["layout"])
+    shape, numbers, before = tuple(x.shape), x.clone(), base.clone()
     wide = add_axes(x, case["dims"])
     narrow = drop_axes(x, case["ones"])
-    same = bool(torch.equal(x, numbers)) and tuple(x.shape) == shape
-    found = {"x is as it was": same, "x": numbers}
+    if tuple(x.shape) != shape:
+        return {"x keeps its shape": False}
+    found = {"x is as it was": bool(torch.equal(x, numbers)), "x": numbers}
     for name, out in (("added", wide), ("dropped", narrow)):
-        out.fill_(case["value"])
-        found[f"written through ({name})"] = bool((x == case["value"]).all())
-        x.copy_(numbers)
         found[name] = out
+        if not isinstance(out, torch.Tensor):
+            continue
+        # Elements that share one place cannot be filled: there, the other way.
+        written, read = (out, x) if 0 not in x.stride() else (base, out)
+        written.fill_(case["value"])
+        there = bool((read == case["value"]).all())
+        found[f"written through ({name})"] = there
+        base.copy_(before)
     return found
 
 
@@ -113,6 +131,12 @@ def _with_strides(x, layout):
         return x.mT
     if layout == "every second":
         return x[..., ::2]
+    if layout == "a later part":
+        return x[1:]
+    if layout == "expanded":
+        return x[..., :1].expand(x.shape)
+    if layout == "a conjugate view":
+        return x.conj()
     return x
 
 
@@ -159,6 +183,7 @@ def default_made_early(default_dtype, case):
         torch.set_default_dtype(case["between"])
         with block:
             within = str(torch.ones(1).dtype)
+            torch.set_default_dtype(case.get("set within", case["dtype"]))
         after = str(torch.ones(1).dtype)
     return {"made": made, "within": within, "after": after}
 
@@ -194,12 +219,17 @@ def integers(to_integers, case):
 
 def integers_of_its_own(to_integers, case):
     """The result, and whether a write to it shows in x."""
-    x = case["x"]
+    x = case["x"].expand(case.get("shape", case["x"].shape))
     out = to_integers(x, case["dtype"])
     kept, numbers = out.clone(), x.clone()
-    out.fill_(case["value"])
+    to_integers(torch.zeros_like(x), case["dtype"])
+    found = {"out": kept, "by a call": not torch.equal(out, kept)}
+    try:
+        out.fill_(case["value"])
+    except RuntimeError:
+        return {**found, "shared": False, "can be written to": False}
     same = torch.equal(x.nan_to_num(), numbers.nan_to_num())
-    return {"out": kept, "shared": not same}
+    return {**found, "shared": not same}
 
 
 # bridge
@@ -220,6 +250,10 @@ def array_and_tensor(to_numpy, case):
         array = to_numpy(given, **case["options"])
         found = _described(array)
         found["as it was"] = before == _facts(given)
+        if case["options"].get("copy"):
+            kept = np.array(array)
+            to_numpy(torch.zeros_like(given).detach(), copy=True)
+            found["by a call"] = not np.array_equal(array, kept)
         numbers = given.detach().clone()
         if isinstance(array, np.ndarray) and array.flags.writeable:
             array[...] = _other(array)
@@ -245,6 +279,8 @@ def tensor_of_array(to_tensor, case):
             return {"tensor": out}
         found = {"tensor": out.clone(), "form": str(out.layout)}
         found["as it was"] = _state(given) == before
+        to_tensor(np.zeros_like(kept), **case.get("options", {}))
+        found["by a call"] = not torch.equal(out, found["tensor"])
         if given.flags.writeable:
             given[...] = _other(given)
             found["follows the array"] = not torch.equal(out, found["tensor"])
@@ -279,6 +315,8 @@ def _tensor_of(case):
         return numbers.mT
     if form == "every second":
         return numbers[..., ::2]
+    if form == "expanded":
+        return numbers[:1].expand(numbers.shape)
     return numbers
 
 
@@ -300,6 +338,10 @@ def _numpy_of(case):
         return array[..., ::2]
     if layout == "in Fortran order":
         return np.asfortranarray(array)
+    if layout == "a field of records":
+        records = np.zeros(array.shape, [("flag", "u1"), ("x", array.dtype)])
+        records["x"] = array
+        return records["x"]
     if layout == "read-only":
         array.flags.writeable = False
     return array

@@ -698,7 +698,8 @@ Write `image_to_batch(image)`. It makes a batch of one of what `cv2.imread` retu
 
 - `image` is a NumPy array of dtype uint8 and shape (H, W, 3), channels in the order **blue, green,
   red**; or of shape (H, W), gray. H and W may be any size from 1, also 3.
-- The result is a float32 tensor of shape (1, 3, H, W) or (1, 1, H, W). Channels are in the order
+- The result is a tensor of shape (1, 3, H, W) or (1, 1, H, W), float32 whatever the default dtype is (a quotient of
+  bytes has the default dtype). Channels are in the order
   **red, green, blue**. Byte 0 is 0.0, byte 255 is 1.0.
 - The array may be a crop, flipped (negative strides), in Fortran order or read-only.
 - The result has memory of its own: writing to it changes no array, writing to the array does
@@ -856,10 +857,10 @@ r"""
 `default_dtype(dtype)` is a context manager. Inside `with default_dtype(torch.float64):` new float tensors
 are float64.
 
-- Afterwards the default is what it was at the `with` line, whatever that was. Also if the block raises; the
-  exception then reaches the caller. Blocks can be nested.
+- Afterwards the default is what it was at the `with` line, whatever that was and whatever the block has set. Also if
+  the block raises; the exception then reaches the caller. Blocks can be nested.
 - The default changes at the `with` line, not before.
-- An integer dtype raises a `TypeError` at the `with` line or before it, and the default stays.
+- A dtype that is not floating-point (an integer, bool, complex) raises a `TypeError` at the `with` line or before it, and the default stays.
 - Nothing warns.
 
 `to_integers(x, dtype)` casts without surprises.
@@ -896,7 +897,7 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
     """Within the block, `dtype` is the default of float tensors.
 
     Raises:
-        TypeError: `dtype` is an integer dtype.
+        TypeError: `dtype` is no floating-point dtype.
     """
     ### BEGIN SOLUTION
     outside = torch.get_default_dtype()
@@ -950,7 +951,7 @@ stays float64.
 
 - `a` has a dtype that PyTorch has too, in native byte order.
 - `copy=True`: the tensor has memory of its own. This works for every array, also with negative strides, without
-  dimensions or read-only, and gives no warning.
+  dimensions, read-only or one field of an array of records, and gives no warning.
 - `copy=False`: it shares its memory with the array. Where it cannot (a negative stride) or must not (a read-only
   array) it raises a `ValueError`.
 - `a` stays as it was.
@@ -1021,14 +1022,15 @@ One letter per axis, as in `"NCHW"`, is all that remains of names. Write two fun
 - The result is a view of x: it shares its memory.
 
 `sum_over(x, axes, over)`: the sum over the axes whose letters are in `over`, in any order. The others stay, in their
-order. `sum_over(x, "NCHW", "HW")` has the shape (N, C). x has a floating-point dtype, and so has the
-result.
+order. `sum_over(x, "NCHW", "HW")` has the shape (N, C). x has a floating-point dtype, which the
+result keeps.
 
 - For `over=""` nothing is summed: the result has the shape and the numbers of x.
+- It is the sum that `x.sum` gives: in float16 and bfloat16 it does not stop as the count of section 1 did.
 
 Both:
 
-- Any letters, for any number of axes; "c" and "C" are two.
+- Any letters, Greek ones too, for any number of axes; "c" and "C" are two.
 - A `ValueError` is raised if `axes` has not one letter for each axis of x, if it has a letter twice, and if
   `target` or `over` has a letter twice or one that is not in `axes`. `target` must have them all.
 - Gradients pass through both.
