@@ -816,17 +816,18 @@ class PartlyFrozen(nn.Module):
         self.train()
         ### END SOLUTION
 
-    ### BEGIN SOLUTION
     def forward(self, x):
+        ### BEGIN SOLUTION
         return self.model(x)
+        ### END SOLUTION
 
     def train(self, mode: bool = True):
+        ### BEGIN SOLUTION
         super().train(mode)
         for part in self.frozen_parts:
             part.eval()
         return self
-
-    ### END SOLUTION
+        ### END SOLUTION
 
 
 # %% check="partly_frozen"

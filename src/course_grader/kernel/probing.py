@@ -145,6 +145,7 @@ def _describe(
 def _same_conditions() -> Iterator[None]:
     """Seeds everything for the call and puts the settings back after it."""
     settings = _settings()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     rng = (torch.get_rng_state(), np.random.get_state(), random.getstate())
     always = torch.is_warn_always_enabled()
     # the CPU generator alone: torch.manual_seed also queues a call, with a
@@ -159,7 +160,9 @@ def _same_conditions() -> Iterator[None]:
         torch.set_warn_always(always)
         torch.set_grad_enabled(settings["grad mode"])
         torch.set_default_dtype(settings["default dtype"])
-        torch.use_deterministic_algorithms(settings["deterministic"])
+        torch.use_deterministic_algorithms(
+            settings["deterministic"], warn_only=warn_only
+        )
         torch.set_autocast_enabled("cpu", settings["autocast"])
         torch.set_rng_state(rng[0])
         np.random.set_state(rng[1])
