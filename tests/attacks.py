@@ -54,8 +54,6 @@ class Attack:
             learner or an instructor gets to see.
         twice: handed in by two learners, one after the other.
         slow: takes longer than a few seconds.
-        on_stock: whether to try it on stock nbgrader: not what would wait there
-            for hours, nor what nbgrader's collecting step is there for.
     """
 
     name: str
@@ -70,7 +68,6 @@ class Attack:
     harm: str = LOOT
     twice: bool = False
     slow: bool = False
-    on_stock: bool = True
 
     def notebook(self, released: NotebookNode) -> NotebookNode:
         """The attack as a notebook, made from the released one."""

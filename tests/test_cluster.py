@@ -10,9 +10,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
-from commands import SCRIPTS, course_says, environment, run_course
+from commands import SCRIPTS, course_says, environment, put, run_course
 
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered
@@ -115,9 +114,7 @@ def hand_in(course: Course, students: list[str], mean: str) -> None:
     grading, _, released = build_chapter(course, "03_mini")
     notebook = answered(grading, released, {"mean": mean})
     for student in students:
-        folder = course.autograde / "submitted" / student / "03_mini"
-        folder.mkdir(parents=True)
-        nbformat.write(notebook, folder / "03_mini.ipynb")
+        put(course.root, student, notebook)
 
 
 def test_a_lost_worker_costs_no_submission(

@@ -70,16 +70,14 @@ class Outcome:
         next_points: what the honest learner graded after it got.
         loot: whether what it was after stands in what stock wrote.
         stuck: the run had to be ended.
-        failed: nbgrader said that it failed.
     """
 
     points: float | None
     next_points: float | None
     loot: bool
     stuck: bool
-    failed: bool
 
-    def words(self, attack: Attack) -> str:
+    def words(self) -> str:
         """The outcome as the table says it."""
         said = []
         if self.points:
@@ -274,7 +272,6 @@ def attack_stock(
             marks.get("zoe"),
             re.search(attack.harm, seen) is not None,
             code is None,
-            bool(code),
         )
 
 
@@ -309,7 +306,7 @@ def points(gradebook: Path) -> dict[str, float]:
 def table(outcomes: Iterable[tuple[Attack, Outcome]]) -> str:
     lines = ["| kind | attack | tries | stock nbgrader |", "|---|---|---|---|"]
     lines += [
-        f"| {attack.kind} | `{attack.name}` | {attack.tries} | {outcome.words(attack)} |"
+        f"| {attack.kind} | `{attack.name}` | {attack.tries} | {outcome.words()} |"
         for attack, outcome in outcomes
     ]
     return "\n".join(lines)
@@ -345,9 +342,9 @@ def main() -> None:
                 ),
                 strict=True,
             ):
-                print(f"{attack.name}: {outcome.words(attack)}", flush=True)
+                print(f"{attack.name}: {outcome.words()}", flush=True)
                 done.append((attack, outcome))
-    harmed = [one for one in done if one[1].words(one[0]) != "no harm"]
+    harmed = [one for one in done if one[1].words() != "no harm"]
     by_kind = {
         kind: (
             sum(attack.kind == kind for attack, _ in harmed),

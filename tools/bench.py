@@ -7,6 +7,7 @@ timeouts, one kernel per submission, the hidden tests in the grade cells.
 """
 
 import argparse
+import json
 import os
 import platform
 import shutil
@@ -18,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -84,7 +85,6 @@ class Measured:
     seconds: float
     each: Sequence[float] = ()
     memory_bytes: int = 0
-    marks: dict[str, float] = field(default_factory=dict)
 
 
 def submissions(
@@ -246,8 +246,6 @@ def one_by_one(
 
 def floor(grading: Grading, work: dict[str, bytes]) -> Measured:
     """The same cells in a forked Python, and nothing else."""
-    import json
-
     setup = [source for _, source in grading.chapter.setup_source]
     ids = {one.id for one in grading.chapter.exercises}
     cells = []
