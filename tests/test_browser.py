@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from commands import SCRIPTS, course_says, environment, points
+from commands import SCRIPTS, course_says, environment, points, put
 
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered
@@ -220,9 +220,7 @@ def hand_in(course: Course, student: str, **chosen: str) -> None:
     notebook.cells.append(
         nbformat.v4.new_markdown_cell("<script>window.stolen = 1</script>")
     )
-    path = course.autograde / "submitted" / student / "03_mini"
-    path.mkdir(parents=True)
-    nbformat.write(notebook, path / "03_mini.ipynb")
+    put(course.root, student, notebook)
 
 
 def test_an_instructor_grades_in_formgrader(

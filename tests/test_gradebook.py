@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
-from commands import course_says, exported, points
+from commands import course_says, exported, points, put
+from conftest import write_mini
 from nbgrader.api import Gradebook
 
 from course_grader.chapter.build import build_chapter
@@ -98,11 +98,7 @@ def hand_in(course: Course) -> None:
     right = {one.id: one.source for one in grading.chapter.exercises}
     for number, student in enumerate(STUDENTS):
         chosen = right if number % 2 else {"mean": right["mean"]}
-        folder = course.autograde / "submitted" / student / CHAPTER
-        folder.mkdir(parents=True)
-        nbformat.write(
-            answered(grading, released, chosen), folder / f"{CHAPTER}.ipynb"
-        )
+        put(course.root, student, answered(grading, released, chosen))
 
 
 def expected() -> dict[str, float]:
@@ -150,8 +146,10 @@ def test_many_graders_and_manual_marks_at_once_lose_nothing(
     # and a class moves from PostgreSQL to SQLite by its backup
     file = tmp_path / "class.tar.gz"
     assert "holds 12 submissions" in course_says(root, "backup", file)
-    with Gradebook(server, "pytorch_training_tricks") as gradebook:
-        assert len(gradebook.students) == len(STUDENTS)
+    other = write_mini(tmp_path / "other").root
+    assert "12 submissions" in course_says(other, "restore", file)
+    assert (other / "autograde" / "gradebook.db").exists()
+    assert points(other, "03") == points(root, "03")
 
 
 def test_a_backup_brings_a_class_back(mini: Course, tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ import signal
 import subprocess
 from pathlib import Path
 
-import nbformat
 import psutil
 import pytest
-from commands import SCRIPTS, course_says, environment, exported
+from commands import SCRIPTS, course_says, environment, exported, put
 from conftest import write_mini
 
 from course_grader.chapter.build import build_chapter
@@ -35,10 +34,10 @@ def large_class(folder: Path) -> Course:
             )
             for exercise in grading.chapter.exercises
         }
-        path = course.autograde / "submitted" / f"student{number:03}" / CHAPTER
-        path.mkdir(parents=True)
-        nbformat.write(
-            answered(grading, released, chosen), path / f"{CHAPTER}.ipynb"
+        put(
+            course.root,
+            f"student{number:03}",
+            answered(grading, released, chosen),
         )
     return course
 
