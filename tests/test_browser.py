@@ -19,7 +19,7 @@ import pytest
 from commands import SCRIPTS, course_says, environment, points, put
 
 from course_grader.chapter.build import build_chapter
-from course_grader.classroom.demo import answered
+from course_grader.classroom.demo import answered, copy_course
 from course_grader.course import Course
 from course_grader.needs import free_port
 
@@ -27,7 +27,8 @@ sync_api = pytest.importorskip("playwright.sync_api")
 Page, expect = sync_api.Page, sync_api.expect
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PICTURES = Path(__file__).resolve().parent.parent / "build" / "browser"
+COURSE = Course(Path(__file__).resolve().parent.parent)
+PICTURES = COURSE.root / "build" / "browser"
 PATIENCE_MS = 90_000
 """A loaded machine starts a kernel slowly; an idle one is done in seconds."""
 
@@ -201,6 +202,36 @@ def test_a_learner_reads_solves_validates_and_submits(
     expect(page.locator("body")).to_contain_text("4.25")
     expect(page.locator("body")).to_contain_text("You never refuse.")
     picture(page, "learner-feedback")
+
+
+def test_a_widget_is_moved_by_keyboard_and_its_figure_changes(
+    page: Page, tmp_path: Path
+) -> None:
+    ours = copy_course(COURSE, tmp_path / "course")
+    shutil.copytree(COURSE.notebooks, ours.notebooks)
+    chapter = ours.chapter("03")
+    with server(ours, "course") as address:
+        page.goto(f"{address}/lab/tree/{chapter}/{chapter}.ipynb?token=letmein")
+        expect(page.locator("[data-status='idle']").first).to_be_visible()
+        menu(page, "Run", "Run All Cells")
+        running = page.locator(".jp-InputPrompt", has_text="[*]")
+        expect(running.first).to_be_visible()
+        expect(running).to_have_count(0)
+        slider = page.locator(".widget-slider [role='slider']").first
+        slider.scroll_into_view_if_needed()
+        figure = page.locator(
+            "//*[contains(@class, 'widget-slider')]"
+            "/following::*[contains(@class, 'jp-RenderedImage')]//img"
+        ).first
+        before = figure.get_attribute("src")
+        picture(page, "learner-widget")
+
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+
+        expect(page.locator(".widget-readout").first).to_have_text("0.150")
+        expect(figure).not_to_have_attribute("src", before or "")
+        picture(page, "learner-widget-moved")
 
 
 HOSTILE = """\

@@ -172,6 +172,23 @@ class TestExplore:
         png = base64.b64decode(picture.data["image/png"])
         assert png.startswith(b"\x89PNG")
 
+    def test_figures_say_their_titles_to_those_who_cannot_see_them(self):
+        _, steered, chart = executed(
+            DECAY,
+            EXPLORE,
+            "from course_utils import bar_chart\n"
+            "bar_chart({'a': 1}, title='one bar', xlabel='x')",
+        )
+        alternatives = [
+            (one.data["text/plain"], one.metadata["image/png"]["alt"])
+            for one in (*steered, *chart)
+            if "image/png" in one.data
+        ]
+        assert alternatives == [
+            ("Figure: linear from 0.1 in 3",) * 2,
+            ("Figure: one bar",) * 2,
+        ]
+
     def test_a_moved_control_redraws_the_saved_picture(self):
         _, outputs, _, failed, mended = executed(
             DECAY,

@@ -70,13 +70,18 @@ def test_each_submission_is_graded_once_whoever_is_killed(
         seen = 0
         for line in running.stdout:
             seen += " of 5 points" in line
-            if seen == 60:
-                grader = next(
+            if seen in (60, 120):
+                # the first was started by exec, the others are its forks
+                first, *forks = (
                     one
-                    for one in psutil.Process(running.pid).children()
+                    for one in psutil.Process(running.pid).children(
+                        recursive=True
+                    )
                     if "course_grader.grading.process" in one.cmdline()
                 )
-                grader.send_signal(signal.SIGKILL)
+                assert len(forks) == 2
+                killed = forks[0] if seen == 60 else first
+                killed.send_signal(signal.SIGKILL)
                 seen += 1
             elif seen == 250:
                 running.send_signal(signal.SIGKILL)

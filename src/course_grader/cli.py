@@ -27,7 +27,6 @@ from rich.table import Table
 from course_grader.course import Course, CourseError, find_course
 
 if TYPE_CHECKING:
-    from course_grader.classroom.gradebook import Submission
     from course_grader.classroom.nbgrader_api import Classroom
     from course_grader.grading.pool import Outcome
 
@@ -288,8 +287,13 @@ def _grade_class(
     before = gradebook.automatic_points(classroom, name)
     held_back: list[Outcome] = []
     failed = 0
-    with progress_bar() as bar:
+    with gradebook.open_gradebook(classroom) as book, progress_bar() as bar:
         task = bar.add_task("grading", total=len(todo))
+
+        def save(outcome: Outcome) -> None:
+            job = outcome.job
+            book.save(name, found[job.student], job.submitted, outcome.notebook)
+
         outcomes = (
             grade_on_cluster(
                 args.scheduler,
@@ -317,29 +321,13 @@ def _grade_class(
                 if found[outcome.job.student].graded:
                     held_back.append(outcome)
                 else:
-                    _save(classroom, name, found, outcome)
+                    save(outcome)
             bar.advance(task)
-    if held_back and _wanted(held_back, before, args.yes):
-        for outcome in held_back:
-            _save(classroom, name, found, outcome)
+        bar.stop()
+        if held_back and _wanted(held_back, before, args.yes):
+            for outcome in held_back:
+                save(outcome)
     return 1 if failed else 0
-
-
-def _save(
-    classroom: Classroom,
-    name: str,
-    found: dict[str, Submission],
-    outcome: Outcome,
-) -> None:
-    from course_grader.classroom import gradebook
-
-    gradebook.save(
-        classroom,
-        name,
-        found[outcome.job.student],
-        outcome.job.submitted,
-        outcome.notebook,
-    )
 
 
 def _wanted(

@@ -6,6 +6,8 @@ value of a cell it is shown once, not a second time by the inline backend.
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,6 +55,39 @@ def use_course_style() -> None:
     plt.style.use(_STYLE)
 
 
+class CourseFigure(Figure):
+    """A figure that a notebook shows with its titles as the text alternative."""
+
+    def _repr_mimebundle_(
+        self, **_: Any
+    ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+        return as_output(*drawn(self))
+
+
+def drawn(figure: Figure) -> tuple[bytes, str]:
+    """The figure as PNG, and its titles in words."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", bbox_inches="tight", pad_inches=0.1)
+    titles = [
+        axes.get_title(loc=place)
+        for axes in figure.axes
+        for place in ("left", "center", "right")
+    ]
+    return png.getvalue(), "; ".join(filter(None, titles)) or "without a title"
+
+
+def as_output(
+    png: bytes, titles: str
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """A picture as an output's data and metadata. nbconvert and screen readers
+    take the text from the metadata, what shows no pictures takes the plain one."""
+    words = f"Figure: {titles}"
+    return (
+        {"image/png": base64.b64encode(png).decode(), "text/plain": words},
+        {"image/png": {"alt": words}},
+    )
+
+
 def new_figure(
     rows: int = 1,
     columns: int = 1,
@@ -73,7 +108,9 @@ def new_figure(
     """
     use_course_style()
     size = figsize or (5.0 if columns == 1 else 7.0, 3.0 * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=size, FigureClass=CourseFigure
+    )
     plt.close(figure)
     return figure, axes
 

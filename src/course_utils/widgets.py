@@ -7,9 +7,7 @@ above it and replace the picture in place.
 
 from __future__ import annotations
 
-import base64
 import inspect
-import io
 import sys
 import uuid
 from collections.abc import Callable
@@ -17,6 +15,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+
+from course_utils.plots import as_output, drawn
 
 _WITHOUT_A_KERNEL = "Controls of this figure: run the cell to use them."
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -56,7 +56,7 @@ def explore(figure_function: Callable[..., Figure], **controls: Any) -> None:
     try:
         import ipywidgets
     except ImportError:
-        _display(_as_output(picture, title))
+        _display(*as_output(picture, title))
         return
 
     made = {
@@ -146,18 +146,11 @@ def _control(ipywidgets: Any, name: str, allowed: Any, start: Any) -> Any:
 def _draw(
     figure_function: Callable[..., Figure], values: dict[str, Any]
 ) -> tuple[bytes, str]:
-    """The figure as PNG, and the title of its first axes."""
+    """The figure as PNG, and its titles."""
     figure = figure_function(**values)
     # Else the inline backend shows it a second time at the end of the cell.
     plt.close(figure)
-    png = io.BytesIO()
-    figure.savefig(png, format="png", bbox_inches="tight", pad_inches=0.1)
-    titles = [
-        axes.get_title(loc=place)
-        for axes in figure.axes
-        for place in ("left", "center", "right")
-    ]
-    return png.getvalue(), next(filter(None, titles), "without a title")
+    return drawn(figure)
 
 
 def _in_kernel() -> bool:
@@ -166,15 +159,12 @@ def _in_kernel() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _as_output(png: bytes, title: str) -> dict[str, str]:
-    encoded = base64.b64encode(png).decode()
-    return {"image/png": encoded, "text/plain": f"Figure: {title}"}
-
-
-def _display(output: dict[str, Any], **how: Any) -> None:
+def _display(
+    data: dict[str, Any], metadata: dict[str, Any], **how: Any
+) -> None:
     from IPython.display import display
 
-    display(output, raw=True, **how)
+    display(data, metadata=metadata, raw=True, **how)
 
 
 def _view(ipywidgets: Any, rows: list[Any]) -> dict[str, Any]:
@@ -188,13 +178,13 @@ def _show_as_two_outputs(
     """Controls, and below them the picture as an output of its own: a notebook
     opened without its kernel loses the controls and keeps the picture."""
     view = _view(ipywidgets, rows)
-    _display({_WIDGET: view, "text/plain": _WITHOUT_A_KERNEL})
+    _display({_WIDGET: view, "text/plain": _WITHOUT_A_KERNEL}, {})
     display_id = uuid.uuid4().hex
-    _display(_as_output(png, title), display_id=display_id)
+    _display(*as_output(png, title), display_id=display_id)
 
     def update(png: bytes, title: str) -> None:
-        output = _as_output(png, title)
-        _display(output, display_id=display_id, update=True)
+        output = as_output(png, title)
+        _display(*output, display_id=display_id, update=True)
 
     return update
 
@@ -207,7 +197,8 @@ def _show_as_one_output(
     show widgets shows the picture that the same output carries."""
     picture = ipywidgets.Image(value=png, format="png")
     view = _view(ipywidgets, [*rows, picture])
-    _display({_WIDGET: view, **_as_output(png, title)})
+    data, metadata = as_output(png, title)
+    _display({_WIDGET: view, **data}, metadata)
 
     def update(png: bytes, title: str) -> None:
         picture.value = png

@@ -4,15 +4,18 @@ marks out of it. One coordinator writes; nobody else needs the database.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
-from nbgrader.api import Gradebook, MissingEntry
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 from sqlalchemy.exc import SAWarning
 
@@ -68,30 +71,104 @@ def _graded(
     return bool(timestamp(str(folder)) == timestamp(str(path.parent)))
 
 
-def save(
-    classroom: Classroom,
-    chapter: str,
-    submission: Submission,
-    submitted: bytes,
-    graded_notebook: str,
-) -> None:
-    """Stores one graded submission as `nbgrader autograde` would: the notebook in
-    the autograded folder, automatic marks in the gradebook. Manual marks and
-    comments stay.
-
-    Args:
-        classroom: the class.
-        chapter: the chapter.
-        submission: whose it is.
-        submitted: the file's bytes, as they were graded.
-        graded_notebook: the text of the graded notebook.
-
-    Raises:
-        CourseError: the chapter was never released.
-    """
+@contextlib.contextmanager
+def open_gradebook(classroom: Classroom) -> Iterator[OpenGradebook]:
+    """The gradebook, open for a whole run: opening it reads its schema and forgets
+    every query that was worked out before."""
     coursedir = classroom.coursedir
-    timestamp = coursedir.get_existing_timestamp(str(submission.path.parent))
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        gradebook.db.remove()  # each submission gets a session of its own
+        yield OpenGradebook(classroom, gradebook)
+
+
+@dataclass(frozen=True)
+class OpenGradebook:
+    """Where graded submissions are stored."""
+
+    classroom: Classroom
+    gradebook: Gradebook
+
+    def save(
+        self,
+        chapter: str,
+        submission: Submission,
+        submitted: bytes,
+        graded_notebook: str,
+    ) -> None:
+        """Stores one graded submission as `nbgrader autograde` would: the notebook
+        in the autograded folder, automatic marks in the gradebook. Manual marks
+        and comments stay.
+
+        Args:
+            chapter: the chapter.
+            submission: whose it is.
+            submitted: the file's bytes, as they were graded.
+            graded_notebook: the text of the graded notebook.
+
+        Raises:
+            CourseError: the chapter was never released.
+        """
+        notebook = sanitise(nbformat.reads(graded_notebook, as_version=4))
+        student = submission.student
+        try:
+            late = self._store_marks(chapter, submission, notebook)
+        except InvalidEntry:
+            # somebody else has just entered the same student or submission
+            late = self._store_marks(chapter, submission, notebook)
+        if late:
+            resources = _resources(self.classroom, chapter, student)
+            step = AssignLatePenalties(parent=self.classroom.api)
+            step.preprocess(notebook, resources)
+        folder = self.classroom.folder("autograded", student, chapter)
+        folder.mkdir(parents=True, exist_ok=True)
+        # replaced, not written over: `nbgrader autograde` leaves it read-only
+        made = folder / f"{chapter}.ipynb.part"
+        made.write_text(nbformat.writes(notebook, version=4), encoding="utf-8")
+        made.replace(folder / f"{chapter}.ipynb")
+        # nbgrader needs both to release feedback to the learner alone
+        for name in ("timestamp.txt", "submission_secret.txt"):
+            file = submission.path.parent / name
+            if file.is_file() and not file.is_symlink():
+                (folder / name).unlink(missing_ok=True)
+                shutil.copyfile(file, folder / name)
+        # last of all: a run that stopped half-way grades this one again
+        digest = hashlib.sha256(submitted).hexdigest()
+        (folder / DIGEST).write_text(digest + "\n")
+
+    def _store_marks(
+        self, chapter: str, submission: Submission, notebook: NotebookNode
+    ) -> bool:
+        """Writes a submission's marks, all of them or none.
+
+        Returns:
+            Whether there is a late penalty to set, or one to take back.
+        """
+        db, student = self.gradebook.db, submission.student
+        with self.gradebook.engine.begin() as connection, _quiet_sqlalchemy():
+            # nbgrader commits after every cell; what is one submission becomes
+            # one transaction, and one write to the disk
+            db.configure(
+                bind=connection,
+                join_transaction_mode="rollback_only",
+                expire_on_commit=False,
+            )
+            try:
+                self._enter(chapter, submission)
+                step = _SaveInto(parent=self.classroom.api)
+                step.gradebook = self.gradebook
+                step.preprocess(
+                    notebook, _resources(self.classroom, chapter, student)
+                )
+                entered = self.gradebook.find_submission(chapter, student)
+                return bool(
+                    entered.total_seconds_late > 0
+                    or entered.late_submission_penalty
+                )
+            finally:
+                db.remove()
+
+    def _enter(self, chapter: str, submission: Submission) -> None:
+        gradebook, student = self.gradebook, submission.student
         try:
             gradebook.find_assignment(chapter)
         except MissingEntry:
@@ -99,43 +176,47 @@ def save(
                 f"The gradebook does not know {chapter}: run `course release "
                 f"{chapter}` first."
             ) from None
-        gradebook.update_or_create_student(submission.student)
+        gradebook.update_or_create_student(student)
+        read = self.classroom.coursedir.get_existing_timestamp
+        timestamp = read(str(submission.path.parent))
         more = {"timestamp": timestamp} if timestamp else {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SAWarning)
-            gradebook.update_or_create_submission(
-                chapter, submission.student, **more
-            )
-    notebook = sanitise(nbformat.reads(graded_notebook, as_version=4))
-    resources = {
+        gradebook.update_or_create_submission(chapter, student, **more)
+
+
+class _SaveInto(SaveAutoGrades):  # type: ignore[misc]
+    """nbgrader's step, into a gradebook that is open already."""
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        known = resources["nbgrader"]
+        self.notebook_id = known["notebook"]
+        self.assignment_id = known["assignment"]
+        self.student_id = known["student"]
+        for index, cell in enumerate(nb.cells):
+            self.preprocess_cell(cell, resources, index)
+        return nb, resources
+
+
+def _resources(
+    classroom: Classroom, chapter: str, student: str
+) -> dict[str, Any]:
+    return {
         "nbgrader": {
             "notebook": chapter,
             "assignment": chapter,
-            "student": submission.student,
-            "db_url": coursedir.db_url,
+            "student": student,
+            "db_url": classroom.coursedir.db_url,
         }
     }
+
+
+@contextlib.contextmanager
+def _quiet_sqlalchemy() -> Iterator[None]:
+    """nbgrader 0.9.6 builds its rows in an order SQLAlchemy 2.1 frowns on."""
     with warnings.catch_warnings():
-        # nbgrader 0.9.6 builds its rows in an order SQLAlchemy 2.1 frowns on
         warnings.simplefilter("ignore", SAWarning)
-        for step in (SaveAutoGrades, AssignLatePenalties):
-            notebook, resources = step(parent=classroom.api).preprocess(
-                notebook, resources
-            )
-    folder = classroom.folder("autograded", submission.student, chapter)
-    folder.mkdir(parents=True, exist_ok=True)
-    # replaced, not written over: `nbgrader autograde` leaves it read-only
-    made = folder / f"{chapter}.ipynb.part"
-    made.write_text(nbformat.writes(notebook, version=4), encoding="utf-8")
-    made.replace(folder / f"{chapter}.ipynb")
-    # nbgrader needs both to release feedback to the learner alone
-    for name in ("timestamp.txt", "submission_secret.txt"):
-        file = submission.path.parent / name
-        if file.is_file() and not file.is_symlink():
-            (folder / name).unlink(missing_ok=True)
-            shutil.copyfile(file, folder / name)
-    # last of all: a run that stopped half-way grades this one again
-    (folder / DIGEST).write_text(hashlib.sha256(submitted).hexdigest() + "\n")
+        yield
 
 
 def handed_in(classroom: Classroom) -> dict[str, int]:

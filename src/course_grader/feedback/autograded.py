@@ -13,6 +13,7 @@ from seeing one, and the text reads as before.
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 import re
@@ -145,7 +146,7 @@ def _cell(cell: Mapping[str, Any], budget: _Budget) -> dict[str, Any]:
         made: dict[str, Any] = {
             "cell_type": "markdown",
             "metadata": metadata,
-            "source": harmless_markdown(source, pictures)
+            "source": harmless_markdown(source, frozenset(pictures))
             if budget.allows(source)
             else UNSHOWN,
         }
@@ -282,7 +283,7 @@ def _bundle(data: Mapping[str, Any], budget: _Budget) -> dict[str, str]:
             kept["text/html"] = _MACRO.sub(_join, markup)
     if "text/markdown" in data and budget.allows(data["text/markdown"]):
         text = content.text_of(data["text/markdown"])
-        kept["text/markdown"] = harmless_markdown(text, ())
+        kept["text/markdown"] = harmless_markdown(text, frozenset())
     if "text/latex" in data:
         text = content.plain(data["text/latex"], LONGEST_MARKDOWN)
         kept["text/latex"] = _MACRO.sub(_join, text)
@@ -319,7 +320,8 @@ def _sizes(metadata: Any) -> dict[str, dict[str, int]]:
 # Markdown.
 
 
-def harmless_markdown(source: str, pictures: Collection[str]) -> str:
+@functools.lru_cache(maxsize=256)  # most cells of a class are the course's own
+def harmless_markdown(source: str, pictures: frozenset[str]) -> str:
     """Markdown that no renderer turns into anything but text, formatting, links to
     pages and the given pictures. Mathematics is left alone.
 

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from course_grader.course import Course, CourseError
-from course_grader.grading.process import GradingFailed, GradingProcess
+from course_grader.grading.process import (
+    GradingClient,
+    GradingFailed,
+    GradingProcess,
+)
 from course_grader.judge.report import SubmissionReport
 
 TRIES = 3
@@ -92,23 +96,23 @@ def grade_many(
             return None if job is None else (job, 1)
 
     def work() -> None:
-        process: GradingProcess | None = None
+        worker: GradingClient | None = None
         try:
             while not stop.is_set():
                 taken = next_job()
                 if taken is None:
                     return
                 job, tries = taken
-                if process is None:
-                    process = GradingProcess(course, sandboxed)
                 try:
-                    report, notebook = process.grade(
+                    worker = worker or nursery.worker()
+                    report, notebook = worker.grade(
                         chapter, seed, job.submitted, all_cells
                     )
                     done.put(Outcome(job, report, notebook))
                 except GradingFailed as error:
-                    process.close()
-                    process = None
+                    if worker is not None:
+                        worker.close()
+                        worker = None
                     if tries < TRIES:
                         again.append((job, tries + 1))
                     else:
@@ -116,10 +120,11 @@ def grade_many(
         except BaseException as error:
             done.put(error)
         finally:
-            if process is not None:
-                process.close()
+            if worker is not None:
+                worker.close()
             done.put(None)
 
+    nursery = _Nursery(course, chapter, seed, sandboxed)
     threads = [
         threading.Thread(target=work, name=f"grading-{n}", daemon=True)
         for n in range(workers or os.cpu_count() or 1)
@@ -142,3 +147,39 @@ def grade_many(
         stop.set()
         for thread in threads:
             thread.join()
+        nursery.close()
+
+
+class _Nursery:
+    """Where workers come from: a grading process that has the chapter ready and
+    grades nothing itself. A new one is started if it has died."""
+
+    def __init__(
+        self, course: Course, chapter: str, seed: int, sandboxed: bool
+    ) -> None:
+        self.course, self.sandboxed = course, sandboxed
+        self.chapter, self.seed = chapter, seed
+        self.asking = threading.Lock()
+        self.process: GradingProcess | None = None
+
+    def worker(self) -> GradingClient:
+        """A fresh worker.
+
+        Raises:
+            CourseError: the chapter cannot be graded.
+            GradingFailed: the machinery failed.
+        """
+        with self.asking:
+            if self.process is not None:
+                try:
+                    return self.process.fork()
+                except GradingFailed:
+                    self.close()
+            self.process = GradingProcess(self.course, self.sandboxed)
+            self.process.prepare(self.chapter, self.seed)
+            return self.process.fork()
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.close()
+            self.process = None

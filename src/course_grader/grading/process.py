@@ -1,26 +1,33 @@
-"""The grading process and its client.
+"""Grading processes and their clients.
 
-It is started by exec, so it inherits nothing of a Jupyter server or a gradebook
+One is started by exec, so it inherits nothing of a Jupyter server or a gradebook
 connection; it holds the hidden tests and talks frames over one socket. One
-request, one answer.
+request, one answer. When it has made a chapter ready, forks of it grade side by
+side: imports, reference and bank are paid for once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
 from course_grader.course import Course, CourseError
 from course_grader.judge.report import SubmissionReport
 from course_grader.kernel.channel import Channel, ChannelClosed
+
+if TYPE_CHECKING:
+    # imported late, so that the warm process starts beside these imports
+    from course_grader.grading.submission import Prepared
+    from course_grader.judge.warming import WarmProcess
 
 PREPARED_KEPT = 4
 """Chapters kept ready: preparing one costs seconds, keeping one megabytes."""
@@ -30,32 +37,11 @@ class GradingFailed(RuntimeError):
     """The machinery failed on one submission; nobody's work is to blame."""
 
 
-class GradingProcess:
-    """A client of one grading process, started on construction.
+class GradingClient:
+    """Talks to one grading process, over a socket."""
 
-    Args:
-        course: the course.
-        sandboxed: learner code runs in the sandbox; outside it only for code
-            that is trusted.
-    """
-
-    def __init__(self, course: Course, sandboxed: bool = True) -> None:
-        mine, theirs = socket.socketpair()
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "course_grader.grading.process",
-                str(theirs.fileno()),
-                str(course.root),
-                "sandboxed" if sandboxed else "unsandboxed",
-            ],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the coordinator's to handle
-        )
-        theirs.close()
-        self.channel = Channel(mine)
+    def __init__(self, sock: socket.socket) -> None:
+        self.channel = Channel(sock)
 
     def grade(
         self, chapter: str, seed: int, submitted: bytes, all_cells: bool = False
@@ -80,8 +66,63 @@ class GradingProcess:
         )
         return SubmissionReport.from_json(answer["report"]), blob.decode()
 
+    def _ask(
+        self, request: dict[str, Any], blob: bytes
+    ) -> tuple[dict[str, Any], bytes]:
+        try:
+            self.channel.send(request, blob)
+            return self._answer()
+        except ChannelClosed as error:
+            raise GradingFailed(
+                f"The grading process ended unexpectedly{self._status()}."
+            ) from error
+
+    def _answer(self) -> tuple[dict[str, Any], bytes]:
+        answer, blob = self.channel.receive()
+        if "course_error" in answer:
+            raise CourseError(answer["course_error"])
+        if "failed" in answer:
+            raise GradingFailed(answer["failed"])
+        return answer, blob
+
+    def _status(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        """Hangs up; the process ends when it has done what it is doing."""
+        self.channel.close()
+
+
+class GradingProcess(GradingClient):
+    """A client of one grading process, started on construction.
+
+    Args:
+        course: the course.
+        sandboxed: learner code runs in the sandbox; outside it only for code
+            that is trusted.
+    """
+
+    def __init__(self, course: Course, sandboxed: bool = True) -> None:
+        mine, theirs = socket.socketpair()
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "course_grader.grading.process",
+                str(theirs.fileno()),
+                str(course.root),
+                "sandboxed" if sandboxed else "unsandboxed",
+            ],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is the coordinator's to handle
+        )
+        theirs.close()
+        super().__init__(mine)
+
     def prepare(self, chapter: str, seed: int) -> None:
-        """Makes a chapter ready, so that the first submission does not wait.
+        """Makes a chapter ready, the behaviour of its wrong answers included, so
+        that no submission waits for that.
 
         Raises:
             CourseError: the chapter cannot be graded.
@@ -89,28 +130,38 @@ class GradingProcess:
         """
         self._ask({"op": "prepare", "chapter": chapter, "seed": seed}, b"")
 
-    def _ask(
-        self, request: dict[str, Any], blob: bytes
-    ) -> tuple[dict[str, Any], bytes]:
+    def fork(self) -> GradingClient:
+        """A fork of the process, which has what this one has made ready.
+
+        Raises:
+            GradingFailed: the process died.
+        """
+        mine, theirs = socket.socketpair()
+        client = GradingClient(mine)
         try:
-            self.channel.send(request, blob)
-            answer, blob = self.channel.receive()
-        except ChannelClosed as error:
+            with theirs:
+                self.channel.send({"op": "fork"})
+                socket.send_fds(self.channel.socket, [b"!"], [theirs.fileno()])
+            self._answer()
+        except (OSError, GradingFailed) as error:
+            client.close()
             raise GradingFailed(
-                "The grading process ended unexpectedly "
-                f"(exit status {self.process.poll()})."
+                f"The grading process ended unexpectedly{self._status()}."
             ) from error
-        if "course_error" in answer:
-            raise CourseError(answer["course_error"])
-        if "failed" in answer:
-            raise GradingFailed(answer["failed"])
-        return answer, blob
+        return client
+
+    def _status(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return f" (exit status {self.process.wait(timeout=5)})"
+        return ""
 
     def close(self) -> None:
-        self.channel.close()
+        """Ends it, and its forks."""
+        super().close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=15)
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def __enter__(self) -> GradingProcess:
@@ -125,23 +176,44 @@ def main() -> None:
     the course in the folder argv[2]; argv[3] says whether sandboxed."""
     from course_grader.judge.warming import WarmProcess
 
-    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    sock = socket.socket(fileno=int(sys.argv[1]))
     course = Course(Path(sys.argv[2]))
     with WarmProcess(course.limits, sys.argv[3] == "sandboxed") as warm:
-        _serve(channel, _handler(course, warm))
+        import torch
+
+        # a fork has none of the threads that its parent's torch has started
+        torch.set_num_threads(1)
+        _serve(sock, course, warm, OrderedDict())
 
 
 def _serve(
-    channel: Channel,
-    handle: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]],
+    sock: socket.socket,
+    course: Course,
+    warm: WarmProcess,
+    ready: OrderedDict[tuple[str, int], Prepared],
 ) -> None:
+    """Answers one client until it hangs up.
+
+    Args:
+        sock: the connection to it.
+        course: the course.
+        warm: where learner processes are forked from.
+        ready: what has been made ready, by chapter and seed; grows.
+    """
+    channel = Channel(sock)
+    forks: list[int] = []
     while True:
         try:
             request, blob = channel.receive()
+            if request["op"] == "fork":
+                forks = [one for one in forks if not _ended(one)]
+                forks.append(_fork(sock, course, warm, ready))
+                channel.send({})
+                continue
         except ChannelClosed:
             return
         try:
-            answer, text = handle(request, blob)
+            answer, text = _answer(request, blob, course, warm, ready)
         except CourseError as error:
             answer, text = {"course_error": str(error)}, b""
         except Exception as error:
@@ -149,32 +221,52 @@ def _serve(
         channel.send(answer, text)
 
 
-def _handler(
-    course: Course, warm: Any
-) -> Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]:
-    from course_grader.grading.submission import (
-        Prepared,
-        grade_submission,
-        prepare,
-    )
+def _fork(
+    sock: socket.socket,
+    course: Course,
+    warm: WarmProcess,
+    ready: OrderedDict[tuple[str, int], Prepared],
+) -> int:
+    """Forks this process, to serve the client whose socket comes next."""
+    _, (descriptor, *_), _, _ = socket.recv_fds(sock, 1, 1)
+    connection = warm.share()
+    pid = os.fork()
+    if pid == 0:
+        sock.close()
+        warm.channel.close()
+        warm.channel = connection
+        with contextlib.suppress(BaseException):
+            _serve(socket.socket(fileno=descriptor), course, warm, ready)
+        os._exit(0)  # what is left to clean up is the first process' own
+    os.close(descriptor)
+    connection.close()
+    return pid
 
-    ready: OrderedDict[tuple[str, int], Prepared] = OrderedDict()
 
-    def handle(
-        request: dict[str, Any], blob: bytes
-    ) -> tuple[dict[str, Any], bytes]:
-        key = request["chapter"], request["seed"]
-        if key not in ready:
-            ready[key] = prepare(course, warm, *key)
-            while len(ready) > PREPARED_KEPT:
-                ready.popitem(last=False)
-        if request["op"] == "prepare":
-            return {}, b""
-        graded = grade_submission(warm, ready[key], blob, request["all_cells"])
-        text: str = nbformat.writes(graded.notebook, version=4)
-        return {"report": graded.report.to_json()}, text.encode()
+def _ended(pid: int) -> bool:
+    return os.waitpid(pid, os.WNOHANG)[0] == pid
 
-    return handle
+
+def _answer(
+    request: dict[str, Any],
+    blob: bytes,
+    course: Course,
+    warm: WarmProcess,
+    ready: OrderedDict[tuple[str, int], Prepared],
+) -> tuple[dict[str, Any], bytes]:
+    from course_grader.grading.submission import grade_submission, prepare
+
+    key = request["chapter"], request["seed"]
+    if key not in ready:
+        ready[key] = prepare(course, warm, *key)
+        while len(ready) > PREPARED_KEPT:
+            ready.popitem(last=False)
+    if request["op"] == "prepare":
+        ready[key].learn_bank()
+        return {}, b""
+    graded = grade_submission(warm, ready[key], blob, request["all_cells"])
+    text: str = nbformat.writes(graded.notebook, version=4)
+    return {"report": graded.report.to_json()}, text.encode()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from course_grader.judge.judging import (
 from course_grader.judge.kernels import Died, Kernel
 from course_grader.judge.reference import (
     bank_misconceptions,
+    learn_all,
     prepared_kernel,
     reference_expectations,
 )
@@ -54,6 +55,11 @@ class Prepared:
     released: NotebookNode
     expected: Expectations
     misconceptions: Misconceptions
+
+    def learn_bank(self) -> None:
+        """Works out how all wrong answers behave; else that is done when the
+        first submission needs it."""
+        learn_all(self.misconceptions, self.grading.answers)
 
 
 @dataclass(frozen=True)

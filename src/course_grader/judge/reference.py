@@ -7,7 +7,9 @@ the first learner process is probed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
 from course_grader.bank import Answer
@@ -85,6 +87,15 @@ def bank_misconceptions(
                     yield behaviour(probing, grading, answer.exercise, expected)
 
     return Misconceptions(behave)
+
+
+def learn_all(
+    misconceptions: Misconceptions, answers: Iterable[Answer]
+) -> None:
+    """Runs the wrong ones among the answers once, on all processors."""
+    wrong = [answer for answer in answers if not answer.right]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(misconceptions.learn, batches(wrong)))
 
 
 def batches(answers: Sequence[Answer]) -> Iterator[Sequence[Answer]]:

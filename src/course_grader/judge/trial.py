@@ -24,8 +24,8 @@ from course_grader.judge.judging import (
 from course_grader.judge.reference import (
     PreparedKernels,
     bank_misconceptions,
-    batches,
     judge_answer,
+    learn_all,
     reference_expectations,
 )
 from course_grader.judge.report import ExerciseReport, Verdict
@@ -96,9 +96,8 @@ def try_bank(
                     kernels, grading, answer, expected, misconceptions
                 )
 
-            wrong = [answer for answer in answers if not answer.right]
             # each once, before reports ask for all of them
-            list(threads.map(misconceptions.learn, batches(wrong)))
+            learn_all(misconceptions, answers)
             reports = list(threads.map(report, answers))
         # in-process judging changes this process' settings: no threads by now
         local = local_misconceptions(grading, expected)

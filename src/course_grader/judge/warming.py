@@ -144,6 +144,21 @@ class WarmProcess:
             )
         return Kernel(self, mine, answer["pid"])
 
+    def share(self) -> Channel:
+        """Connects one more judge, a fork of this process, to it; there, the
+        connection takes the place of `channel`."""
+        mine, theirs = socket.socketpair()
+        try:
+            with theirs, self.asking:
+                self._wait_until_ready()
+                send_with_fd(
+                    self.channel.socket, {"op": "share"}, theirs.fileno()
+                )
+                self.channel.receive(ANSWER_TIMEOUT_S)
+        except (ChannelClosed, DeadlinePassed, OSError) as error:
+            raise GraderBroken(_WARM_PROCESS_ENDED) from error
+        return Channel(mine)
+
     def stop(self, pid: int) -> str:
         """Ends a learner process and all that it has started.
 

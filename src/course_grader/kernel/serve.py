@@ -34,7 +34,7 @@ def serve(sock: socket.socket, shell: CellShell) -> None:
     ending: list[int] = []
     while True:
         try:
-            request, fd = _receive_with_fd(sock)
+            request, fd = receive_with_fd(sock)
         except (ChannelClosed, OSError):
             return
         match request["op"]:
@@ -60,7 +60,7 @@ def serve(sock: socket.socket, shell: CellShell) -> None:
                 ending.append(request["pid"])
 
 
-def _receive_with_fd(sock: socket.socket) -> tuple[dict[str, Any], int | None]:
+def receive_with_fd(sock: socket.socket) -> tuple[dict[str, Any], int | None]:
     """One small JSON request; a file descriptor may travel with its first byte."""
     rights = socket.CMSG_SPACE(array.array("i").itemsize)
     first, ancillary, _, _ = sock.recvmsg(16, rights)

@@ -2,12 +2,16 @@
 
 It is started by exec with a clean environment, never forked from a process
 that has seen anything of the course. It runs no torch operator and no learner
-code itself. One request, one answer, over the socket it was given:
+code itself. One request, one answer, over its connection to each judge, of which
+the first is the socket it was given:
 
     {"op": "start"} with a socket attached -> {"pid": ...}: a learner's process,
         in a room of its own where there is a sandbox; or {"error": ...}
     {"op": "stop", "pid": ...} -> {"why": ...}: it and all that it started end;
         the limit for which the sandbox had ended it before, if so
+    {"op": "share"} with a socket attached -> {}: one more judge's connection
+
+What a judge has started ends with its connection, and this with the last one.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ import functools
 import gc
 import json
 import os
+import selectors
 import shutil
 import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 from course_grader.kernel.channel import Channel, ChannelClosed
 from course_grader.kernel.isolation import (
@@ -104,46 +110,57 @@ def use_huge_pages() -> None:
 
 
 def main() -> None:
-    """Serves the judge on the inherited socket whose number is argv[1], with
-    the limits in argv[2]; argv[3] tells whether this is in the sandbox."""
+    """Serves judges, the first on the inherited socket whose number is argv[1],
+    with the limits in argv[2]; argv[3] tells whether this is in the sandbox."""
     control = socket.socket(fileno=int(sys.argv[1]))
     limits = Limits(**json.loads(sys.argv[2]))
     keeper = Keeper(limits, control) if sys.argv[3] == "sandboxed" else None
     import_everything()
-    from course_grader.kernel.serve import _receive_with_fd, serve
+    from course_grader.kernel.serve import receive_with_fd, serve
     from course_grader.kernel.shell import make_shell
 
     shell = make_shell(limits)
     use_huge_pages()
-    channel = Channel(control)
-    channel.send({"ready": os.getpid()})
-    places: dict[int, Room | _Folder] = {}
-    while True:
-        try:
-            request, fd = _receive_with_fd(control)
-        except (ChannelClosed, OSError):
-            break
-        if request["op"] == "start":
-            assert fd is not None
-            sock = socket.socket(fileno=fd)
+    judges = selectors.DefaultSelector()
 
-            try:
-                place = _Folder() if keeper is None else keeper.room()
-                pid = place.fork(
-                    limits, fd, functools.partial(serve, sock, shell)
-                )
-            except OSError as error:
-                channel.send({"error": error.strerror or str(error)})
-            else:
-                places[pid] = place
-                channel.send({"pid": pid})
-            sock.close()
-        else:
+    def start(sock: socket.socket, places: dict[int, Room | _Folder]) -> int:
+        place = _Folder() if keeper is None else keeper.room()
+        body = functools.partial(serve, sock, shell)
+        pid = place.fork(limits, sock.fileno(), body)
+        places[pid] = place
+        return pid
+
+    def answer(
+        judge: socket.socket, places: dict[int, Room | _Folder]
+    ) -> dict[str, Any]:
+        request, fd = receive_with_fd(judge)
+        if request["op"] == "stop":
             pid = request["pid"]
-            why = places.pop(pid).end(pid) if pid in places else ""
-            channel.send({"why": why})
-    for pid, place in places.items():
-        place.end(pid)
+            return {"why": places.pop(pid).end(pid) if pid in places else ""}
+        assert fd is not None
+        sock = socket.socket(fileno=fd)
+        if request["op"] == "share":
+            judges.register(sock, selectors.EVENT_READ, {})
+            return {}
+        with sock:
+            try:
+                return {"pid": start(sock, places)}
+            except OSError as error:
+                return {"error": error.strerror or str(error)}
+
+    judges.register(control, selectors.EVENT_READ, {})
+    Channel(control).send({"ready": os.getpid()})
+    while judges.get_map():
+        for key, _ in judges.select():
+            judge, places = key.fileobj, key.data
+            assert isinstance(judge, socket.socket)
+            try:
+                Channel(judge).send(answer(judge, places))
+            except (ChannelClosed, OSError):
+                judges.unregister(judge)
+                judge.close()
+                for pid, place in places.items():
+                    place.end(pid)
     os._exit(0)  # unloading torch takes a second, and there is nothing to save
 
 
