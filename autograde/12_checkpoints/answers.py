@@ -1,5 +1,6 @@
 """The answer bank of chapter 12: checkpoints."""
 
+import contextlib
 import copy
 import io
 import math
@@ -758,6 +759,32 @@ def errors_swallowed():
 
 @wrong(
     "save_checkpoint",
+    breaks=hidden_tests.failure_is_told,
+    tells="You let an error of writing through, and swallow one of renaming. "
+    "Then the new checkpoint is not there either, and nobody hears of it.",
+    body=True,
+)
+def failed_rename_swallowed():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        torch.save(content, f"{file}.new")
+        with contextlib.suppress(OSError):
+            os.replace(f"{file}.new", file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
     breaks=hidden_tests.into_a_buffer,
     tells="You treat every file as a path. An open file, such as a "
     "`BytesIO`, has a `write` method: give it to `torch.save` as it "
@@ -1114,6 +1141,35 @@ def by_one_name_for_all():
         unfinished = Path(file).with_name("checkpoint.tmp")
         torch.save(content, unfinished)
         os.replace(unfinished, file)
+
+    def load_checkpoint(file, map_location="cpu"):
+        return torch.load(file, map_location=map_location)
+
+
+@wrong(
+    "save_checkpoint",
+    breaks=hidden_tests.interrupted_write,
+    tells="You rename the new file while it is still open. Its last bytes "
+    "may lie in a buffer, and a kill then loses them: close it "
+    "first.",
+    body=True,
+)
+def renamed_before_it_is_closed():
+    def save_checkpoint(file, model, optimizer, step, metric):
+        content = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "metric": float(metric),
+        }
+        if hasattr(file, "write"):
+            torch.save(content, file)
+            return
+        whole = io.BytesIO()
+        torch.save(content, whole)
+        with open(f"{file}.partial", "wb") as stream:
+            stream.write(whole.getvalue())
+            os.replace(f"{file}.partial", file)
 
     def load_checkpoint(file, map_location="cpu"):
         return torch.load(file, map_location=map_location)

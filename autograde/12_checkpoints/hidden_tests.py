@@ -155,7 +155,10 @@ def says_that_it_failed(
 ) -> str | None:
     data = seen.data if isinstance(seen.data, dict) else {}
     if data.get("told") != expected.data["told"]:
-        return "A save that failed on a full disk returned as if it had worked."
+        return (
+            "A save that failed, while writing or while renaming, returned as "
+            "if it had worked."
+        )
     found = data.get("found")
     if not isinstance(found, list) or found[-1:] != expected.data["found"][-1:]:
         return "A save that nothing interrupted cannot be read, or wrongly."

@@ -267,7 +267,29 @@ def cut_off(save_checkpoint, load_checkpoint, case):
         torn += found[-1] is None and os.path.exists(path)
         if not kills:
             told.append(how == "raised" or share > 1)
+    save_checkpoint(path, model, optimizer, step, 0.25)
+
+    def save_unnamed():
+        sys.addaudithook(refuses_to_name(path))
+        save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+
+    how, _ = in_child(save_unnamed)
+    kept = what_is_there(load_checkpoint, path)
+    told.append(how == "raised" or (kept is not None and kept[1] == 0.5))
     return {"found": found, "told": told, "torn": torn}
+
+
+def refuses_to_name(path):
+    """An audit hook under which everything can be written, and renaming a file to
+    `path` fails as on a broken disk."""
+
+    def hook(event, arguments):
+        if event == "os.rename":
+            name = os.path.basename(os.fsdecode(arguments[1]))
+            if name == os.path.basename(path):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    return hook
 
 
 def what_is_there(load_checkpoint, path):

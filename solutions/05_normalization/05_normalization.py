@@ -812,10 +812,10 @@ Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it
 attempted*, *try again* or *looks right*. These visible checks are few. After you submit,
 others look at everything that the text asks for, so read it to the end.
 
-Each exercise is graded by itself, with the imports of the set-up cell and nothing else:
-an answer cannot use functions of another cell. Keep the names and the order of the
-arguments. Where you know a layer or function of PyTorch that does it all, you may call it
-for full marks; you learn more by hand.
+Each exercise is judged by itself, with the imports of the set-up cell; an answer that calls
+your answer to another exercise falls with it. Keep the names and the order of the arguments.
+Where you know a layer or function of PyTorch that does it all, you may call it for full marks;
+you learn more by hand.
 """
 
 # %% [markdown] task="batch_norm" title="Batch norm, forward" minutes=15 builds_on="sections 1 to 3, broadcasting (chapter 02)"

@@ -1046,7 +1046,8 @@ nothing about the model and the optimizer.
 path then holds the old checkpoint or the new one, whole. If there was no old one, it holds the
 new one or does not exist.
 
-- The disk is full after any number of bytes. The error reaches the caller.
+- The disk is full after any number of bytes, or fails when a file is renamed. The error reaches
+  the caller.
 - The process is killed, in the middle of a write or between any two operations on files.
 - The existing file is never written into: other names (hard links) of it keep the old
   checkpoint.
