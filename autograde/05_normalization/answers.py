@@ -4634,6 +4634,24 @@ def with_batch_norm_on(model, x):
 @wrong(
     "predict_one",
     breaks=hidden_tests.leaves_the_state,
+    tells="You switch off `x.requires_grad`, and whoever gave you `x` asked for its "
+    "gradient. `torch.no_grad()` keeps the graph away and leaves `x` as it is.",
+)
+def with_x_asking_for_nothing(model, x):
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        x.requires_grad_(False)
+        with torch.no_grad():
+            return model(x[None])[0]
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@wrong(
+    "predict_one",
+    breaks=hidden_tests.leaves_the_state,
     tells="You wash the running statistics with a pass in training mode before you "
     "ask in eval. They are then other numbers than training left. One pass "
     "in eval is all it takes.",

@@ -1377,18 +1377,21 @@ def leaves_the_grad_mode(draw: Draw) -> list[Case]:
     "predict_one",
     probe=probes.predict,
     weight=2,
-    rule=told(1e-12, "out", "state", "options", "learns", "gradients", "draws"),
+    rule=told(
+        1e-12, "out", "state", "options", "learns", "gradients", "draws", "x"
+    ),
     rtol=0.0,
     atol=1e-12,
     also=[leaves_inputs_alone],
-    says="parameters, their gradients, buffers, options of the layers and the "
-    "random state are as before",
+    says="parameters, their gradients, buffers, options of the layers, `x` and "
+    "the random state are as before",
 )
 def leaves_the_state(draw: Draw) -> list[Case]:
     return [
         trained(draw, "mlp"),
         trained(draw, "convnet", frozen=("1",)),
         trained(draw, "deep", fixed=["0.0.weight", "0.0.bias"]),
+        trained(draw, "mlp", x_learns=True),
     ]
 
 

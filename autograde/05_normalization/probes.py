@@ -472,6 +472,7 @@ def predict(predict_one, case):
         "out": out.detach(),
         "carries_a_graph": out.requires_grad,
         "draws": draws,
+        "x": (x.detach(), x.requires_grad),
         "modes": [module.training for module in model.modules()],
         # The text of a module names its options, such as p and momentum.
         "options": [repr(module) for module in model.modules()],
