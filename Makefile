@@ -3,10 +3,10 @@
 # `make lab PYTHON=python3.12` makes .venv with that Python, where there is none.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo test test-all bench
+.PHONY: help lab demo test test-all bench release-check
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 lab: ## install into .venv, fill work/ with the chapters, open JupyterLab
 	@sh tools/setup.sh instructor
@@ -27,3 +27,7 @@ test-all: ## the same, and the slow tests too
 bench: ## grading measured against stock nbgrader
 	@sh tools/setup.sh instructor,dev
 	@.venv/bin/python tools/bench.py
+
+release-check: ## once per release: every Python, both ends of torch's range
+	@sh tools/setup.sh instructor,dev
+	@.venv/bin/python tools/release_check.py

@@ -209,6 +209,8 @@ def test_a_widget_is_moved_by_keyboard_and_its_figure_changes(
 ) -> None:
     ours = copy_course(COURSE, tmp_path / "course")
     shutil.copytree(COURSE.notebooks, ours.notebooks)
+    lab = "labconfig"
+    shutil.copytree(COURSE.autograde / lab, ours.autograde / lab)
     chapter = ours.chapter("03")
     with server(ours, "course") as address:
         page.goto(f"{address}/lab/tree/{chapter}/{chapter}.ipynb?token=letmein")
@@ -231,6 +233,7 @@ def test_a_widget_is_moved_by_keyboard_and_its_figure_changes(
 
         expect(page.locator(".widget-readout").first).to_have_text("0.150")
         expect(figure).not_to_have_attribute("src", before or "")
+        figure.scroll_into_view_if_needed()
         picture(page, "learner-widget-moved")
 
 
