@@ -1,0 +1,955 @@
+"""What is checked in chapter 04: inspecting models."""
+
+from typing import Any
+
+import torch
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    Rule,
+    check,
+    leaves_inputs_alone,
+    leaves_rng_alone,
+)
+from course_grader.judge.compare import Tolerance, difference
+
+from . import probes
+
+WORDS = ("stem", "body", "gate", "mix", "proj", "core", "tail", "wing")
+
+
+def names(draw: Draw, number: int = 3) -> list[str]:
+    """Names for layers, all different."""
+    order = draw.permutation(len(WORDS))[:number].tolist()
+    return [f"{WORDS[i]}{draw.integer(0, 100)}" for i in order]
+
+
+def sizes(draw: Draw) -> list[int]:
+    """Two sizes, never the same."""
+    a = draw.integer(3, 9)
+    return [a, a + draw.integer(1, 6)]
+
+
+def data_of(result: Result) -> dict[str, Any]:
+    return result.data if isinstance(result.data, dict) else {}
+
+
+def same(key: str, sentence: str) -> Rule:
+    """The fact `key` is the reference's; else the sentence."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        if expected.raised or seen.raised:
+            return None
+        return (
+            None
+            if data_of(seen).get(key) == expected.data.get(key)
+            else sentence
+        )
+
+    return rule
+
+
+as_it_was = same(
+    "as_it_was",
+    "After your look the model is another: its values, flags, gradients, modes or "
+    "hooks have changed.",
+)
+
+keeps_the_grad_mode = same(
+    "grad_mode_kept",
+    "Gradients are not switched as they were before your call.",
+)
+
+# count_parameters
+
+
+def counted(draw: Draw, kind: str, **options: Any) -> Case:
+    return {"kind": kind, "sizes": sizes(draw), **options}
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    on=["counts"],
+    weight=2,
+    says="weights, biases and all else that is registered, in every layer",
+)
+def counts_all(draw: Draw) -> list[Case]:
+    kinds = ["linear", "conv", "own", "recurrent", "attention", "warmed"]
+    return [counted(draw, kind) for kind in kinds]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    on=["counts"],
+    weight=2,
+    says="a parameter with several names counts once",
+)
+def counts_shared_once(draw: Draw) -> list[Case]:
+    kinds = ["tied", "twice", "frozen tied", "alike", "odd memory"]
+    return [counted(draw, kind) for kind in kinds]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    on=["counts"],
+    says="frozen parameters are in the total and not in the trainable ones",
+)
+def tells_frozen_ones(draw: Draw) -> list[Case]:
+    kinds = ["frozen bias", "frozen layer", "all frozen"]
+    return [counted(draw, kind) for kind in kinds]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    on=["counts"],
+    says="buffers and what is not registered do not count",
+)
+def leaves_buffers_out(draw: Draw) -> list[Case]:
+    return [counted(draw, "buffers") for _ in range(3)]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    on=["counts"],
+    weight=2,
+    says="bytes by the dtype of each parameter",
+)
+def counts_bytes(draw: Draw) -> list[Case]:
+    return [
+        counted(draw, "dtypes"),
+        counted(draw, "odd memory"),
+        counted(draw, "dtypes", device="meta"),
+    ]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    on=["counts"],
+    says="models on the meta device, and models without parameters",
+)
+def counts_without_values(draw: Draw) -> list[Case]:
+    return [
+        counted(draw, "linear", device="meta"),
+        counted(draw, "tied", device="meta"),
+        counted(draw, "without"),
+        counted(draw, "odd memory", device="meta"),
+    ]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    on=["counts"],
+    raises=["ValueError"],
+    says="a lazy layer without a size is refused with a ValueError",
+)
+def refuses_lazy_ones(draw: Draw) -> list[Case]:
+    kinds = ["linear", "lazy", "lazy frozen", "lazy norm", "warmed"]
+    kinds.append("lazy buffers")
+    return [counted(draw, kind) for kind in kinds]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count,
+    also=[as_it_was, keeps_the_grad_mode],
+    on=["counts"],
+    says="the model and the grad mode are left as they were",
+)
+def leaves_the_counted_model(draw: Draw) -> list[Case]:
+    return [
+        counted(draw, "frozen layer", training=False),
+        counted(draw, "linear", gradients=True, grad=False),
+        counted(draw, "own"),
+    ]
+
+
+@check(
+    "count_parameters",
+    probe=probes.count_again,
+    says="a model that has changed is counted anew",
+)
+def counts_anew(draw: Draw) -> list[Case]:
+    return [counted(draw, "linear"), counted(draw, "frozen bias")]
+
+
+# layer_shapes
+
+
+def shaped(draw: Draw, kind: str, **options: Any) -> Case:
+    case = {
+        "kind": kind,
+        "names": names(draw),
+        "sizes": sizes(draw),
+        "batch": draw.integer(2, 5),
+    }
+    return {**case, **options}
+
+
+def lists_the_calls(case: Case, seen: Result, expected: Result) -> str | None:
+    listed, wanted = data_of(seen).get("listed"), expected.data["listed"]
+    if not isinstance(listed, list):
+        return "Your function does not return a list."
+    if any(not isinstance(one, tuple) or len(one) != 3 for one in listed):
+        return "Each entry is a tuple of three: name, type and shape."
+    if sorted(str(one[0]) for one in listed) == sorted(
+        str(one[0]) for one in wanted
+    ):
+        if [one[0] for one in listed] != [one[0] for one in wanted]:
+            return "The layers are there, but not in the order of the calls."
+    elif {one[0] for one in wanted} == {str(one[0]) for one in listed}:
+        return "All layers are there, but not once for each call."
+    elif len(listed) == len(wanted):
+        return "Some names are not those of `named_modules()`."
+    elif len(listed) < len(wanted):
+        return "Calls of some leaves are missing."
+    else:
+        return "There are entries for what is no leaf, or was not called."
+    if [one[1] for one in listed] != [one[1] for one in wanted]:
+        return "Some types are not the name of the layer's class."
+    differs = difference(
+        [one[2] for one in listed],
+        [one[2] for one in wanted],
+        Tolerance(),
+        "shapes",
+    )
+    return f"A shape is not what was asked for: {differs}" if differs else None
+
+
+stops_listening = same(
+    "grew", "Your list grows when the model is called later: a hook is left."
+)
+leaves_no_global_hook = same(
+    "global_hooks", "A hook for all modules of the program is left."
+)
+
+
+def runs_once_in_eval(case: Case, seen: Result, expected: Result) -> str | None:
+    runs, wanted = data_of(seen).get("runs"), expected.data["runs"]
+    if runs == wanted:
+        return None
+    if not isinstance(runs, list) or len(runs) != len(wanted):
+        return "The model is not called exactly once."
+    if any(training for training, _ in runs):
+        return (
+            "Some module runs in training mode during your call of the model."
+        )
+    return "The model runs with gradients switched on."
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look,
+    rule=lists_the_calls,
+    weight=2,
+    says="name, type and shape of each leaf, with the batch axis",
+)
+def lists_leaves(draw: Draw) -> list[Case]:
+    return [
+        shaped(draw, "conv", batch=1),
+        shaped(draw, "conv"),
+        shaped(draw, "two inputs"),
+    ]
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look,
+    rule=lists_the_calls,
+    weight=2,
+    says="in the order of the calls: reused leaves twice, unused ones not at all",
+)
+def lists_calls(draw: Draw) -> list[Case]:
+    return [shaped(draw, "reused"), shaped(draw, "order")]
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look,
+    rule=lists_the_calls,
+    says="a model that is a leaf itself",
+)
+def lists_a_lone_leaf(draw: Draw) -> list[Case]:
+    return [shaped(draw, "leaf"), shaped(draw, "own leaf")]
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look,
+    rule=lists_the_calls,
+    weight=2,
+    says="tokens as inputs; tuples, lists and None as outputs",
+)
+def lists_nested_outputs(draw: Draw) -> list[Case]:
+    kinds = ["tokens", "nested", "odd"]
+    return [shaped(draw, kind) for kind in kinds]
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look,
+    rule=lists_the_calls,
+    also=[runs_once_in_eval, leaves_rng_alone, keeps_the_grad_mode],
+    weight=2,
+    says="one call of the model, in eval mode and without gradients",
+)
+def looks_quietly(draw: Draw) -> list[Case]:
+    return [
+        shaped(draw, "modes"),
+        shaped(draw, "order", modes=[1, 0, 1]),
+        shaped(draw, "conv", grad=False),
+        shaped(draw, "own leaf", modes=[1]),
+        shaped(draw, "double"),
+    ]
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look,
+    rule=lists_the_calls,
+    also=[as_it_was, same("inputs_kept", "Your look changed its inputs.")],
+    weight=2,
+    says="modes one by one, inputs, buffers and flags are as before",
+)
+def puts_the_model_back(draw: Draw) -> list[Case]:
+    mixed = [1, *draw.integers(0, 2, 5).tolist(), 0]
+    return [
+        shaped(draw, "modes", modes=mixed),
+        shaped(draw, "modes", modes=[0, 1]),
+        shaped(draw, "shared", modes=[1, 1, 0]),
+        shaped(draw, "conv", modes=[1, 1, 0]),
+        shaped(draw, "conv", modes=[0]),
+        shaped(draw, "conv", modes=[1]),
+        shaped(draw, "modes", modes=[1], gradients=True),
+    ]
+
+
+def leaves_hooks_of_others(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    calls = data_of(seen).get("calls_seen_by_others")
+    if calls == expected.data["calls_seen_by_others"]:
+        return None
+    return "Hooks that were there before do not run, or not once for each call."
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look,
+    rule=lists_the_calls,
+    also=[
+        stops_listening,
+        leaves_no_global_hook,
+        as_it_was,
+        leaves_hooks_of_others,
+    ],
+    weight=2,
+    says="your hooks are gone, those of others are there and run",
+)
+def removes_its_hooks(draw: Draw) -> list[Case]:
+    return [
+        shaped(draw, "order"),
+        shaped(draw, "reused", **{"hooks of others": True}),
+        shaped(draw, "leaf", **{"hooks of others": True}),
+    ]
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look_twice,
+    rule=lists_the_calls,
+    also=[same("first_kept", "A second call changes the list of the first.")],
+    says="each call gives a list of its own, with the shapes at the call",
+)
+def gives_new_lists(draw: Draw) -> list[Case]:
+    return [
+        shaped(draw, "reused"),
+        shaped(draw, "leaf"),
+        shaped(draw, "turned"),
+    ]
+
+
+@check(
+    "layer_shapes",
+    probe=probes.look_and_fail,
+    rule=lists_the_calls,
+    also=[
+        same("reaches", "The model's exception does not reach the caller."),
+        as_it_was,
+        leaves_no_global_hook,
+        keeps_the_grad_mode,
+    ],
+    weight=2,
+    says="all is put back when the model raises",
+)
+def puts_back_after_an_error(draw: Draw) -> list[Case]:
+    return [
+        shaped(draw, "fails", modes=[1, 0, 1], raises="an error"),
+        shaped(draw, "fails", modes=[1], raises="an error"),
+        shaped(draw, "fails", modes=[0, 1], raises="an interrupt"),
+    ]
+
+
+# trainable_report
+
+STAGES = ("drawn", "drawn", "zero", "none", "drawn")
+
+
+def reported(draw: Draw, kind: str, **options: Any) -> Case:
+    case = {
+        "kind": kind,
+        "names": names(draw),
+        "sizes": sizes(draw),
+        "dtype": draw.choice(["float32", "float64"]),
+        "seed": draw.integer(0, 10_000),
+        "gradients": ["none"] * 8,
+    }
+    return {**case, **options}
+
+
+def lists_entries(case: Case, seen: Result, expected: Result) -> str | None:
+    entries, wanted = data_of(seen).get("entries"), expected.data["entries"]
+    if not isinstance(entries, list):
+        return "`trainable_report` does not return a dict."
+    found = [one[0] for one in entries]
+    right = [one[0] for one in wanted]
+    if found != right:
+        if sorted(map(str, found)) == sorted(right):
+            return "The names are right, their order is not."
+        if set(right) < set(found):
+            return (
+                "There are entries for what is not trained or listed already."
+            )
+        if set(found) < set(right):
+            return "Parameters that require a gradient are missing."
+        return "The names are not those of `named_parameters()`."
+    for (_, one), (_, other) in zip(entries, wanted, strict=True):
+        if not isinstance(one, tuple) or len(one) != 2:
+            return "An entry is not a tuple `(shape, grad_norm)`."
+        differs = difference(one[0], other[0], Tolerance(), "shape")
+        if differs:
+            return differs
+        if (one[1] is None) != (other[1] is None):
+            if one[1] is None:
+                return (
+                    "A gradient that is there, maybe of zeros, counts as None."
+                )
+            return "A gradient that is not there has a norm."
+        # The reference rounds to the dtype of the gradient.
+        rtol = 2e-3 if case.get("dtype") == "float16" else 1e-5
+        differs = difference(one[1], other[1], Tolerance(rtol, 0), "grad_norm")
+        if differs:
+            return differs
+    return None
+
+
+@check(
+    "trainable_report",
+    probe=probes.report,
+    rule=lists_entries,
+    weight=2,
+    says="names and shapes in order, inherited and bare parameters too",
+)
+def lists_trainable_ones(draw: Draw) -> list[Case]:
+    return [
+        reported(draw, "inherited"),
+        reported(draw, "inherited"),
+        reported(draw, "leaf"),
+    ]
+
+
+@check(
+    "trainable_report",
+    probe=probes.report,
+    rule=lists_entries,
+    weight=2,
+    says="no frozen parameters, no buffers, shared ones once",
+)
+def leaves_others_out(draw: Draw) -> list[Case]:
+    some = [1, 0, *draw.integers(0, 2, 3).tolist(), 0]
+    return [
+        reported(draw, "buffers"),
+        reported(draw, "buffers", frozen=some),
+        reported(draw, "inherited", frozen=[0, 1, 0, 1]),
+        reported(draw, "tied"),
+        reported(draw, "leaf", frozen=[1, 1]),
+        reported(draw, "buffers", frozen=[0, 1, 1], gradients=["drawn"] * 8),
+    ]
+
+
+@check(
+    "trainable_report",
+    probe=probes.report,
+    rule=lists_entries,
+    weight=2,
+    says="the norm of each gradient; None where none has arrived, 0.0 for zeros",
+)
+def tells_gradients(draw: Draw) -> list[Case]:
+    stages = [STAGES[i] for i in draw.permutation(len(STAGES)).tolist()]
+    return [
+        reported(draw, "inherited", gradients=["drawn"] * 8, dtype="float32"),
+        reported(draw, "inherited", gradients=stages, dtype="float64"),
+        reported(draw, "buffers", gradients=stages, frozen=[0, 1]),
+        reported(draw, "leaf", gradients=["none", "drawn"], scale=1e-6),
+        reported(draw, "leaf", gradients=["zero", "none"]),
+        reported(draw, "leaf", gradients=["nan", "drawn"]),
+        reported(
+            draw, "leaf", gradients=["drawn"] * 2, dtype="float64", scale=1e-60
+        ),
+        reported(
+            draw, "leaf", gradients=["drawn"] * 2, dtype="float16", scale=500.0
+        ),
+    ]
+
+
+@check(
+    "trainable_report",
+    probe=probes.report,
+    rule=lists_entries,
+    also=[as_it_was],
+    says="it only reads: gradients and flags stay",
+)
+def only_reads(draw: Draw) -> list[Case]:
+    return [
+        reported(draw, "inherited", gradients=list(STAGES)),
+        reported(draw, "buffers", gradients=["drawn"] * 8, frozen=[1, 1]),
+    ]
+
+
+@check(
+    "trainable_report",
+    probe=probes.report_again,
+    rule=lists_entries,
+    says="a model that has changed is reported anew",
+)
+def reports_anew(draw: Draw) -> list[Case]:
+    return [reported(draw, "inherited")]
+
+
+def stacked(
+    draw: Draw, depth: int, n: int = 5, width: int = 4, **options: Any
+) -> Case:
+    f64 = torch.float64
+    return {
+        "width": width,
+        "depth": depth,
+        "x": 9 * draw.normal(n, width, dtype=f64),
+        "weights": [draw.normal(width, width, dtype=f64) for _ in range(depth)],
+        "biases": [draw.normal(width, dtype=f64) for _ in range(depth)],
+        "step": False,
+        "training": True,
+        **options,
+    }
+
+
+@check(
+    "trainable_report",
+    probe=probes.registered,
+    weight=2,
+    says="a Stack knows all its weights and biases",
+)
+def registers_all(draw: Draw) -> list[Case]:
+    return [
+        {"width": draw.integer(3, 9), "depth": depth}
+        for depth in (1, 2, draw.integer(3, 6))
+    ]
+
+
+@check(
+    "trainable_report",
+    probe=probes.trained,
+    on=["out"],
+    rtol=1e-9,
+    atol=1e-9,
+    also=[leaves_inputs_alone],
+    says="a Stack computes: ReLU between the layers, none after the last",
+)
+def computes_a_stack(draw: Draw) -> list[Case]:
+    return [
+        *(stacked(draw, depth) for depth in (1, 2, 4)),
+        stacked(draw, 3, n=1, width=draw.integer(5, 8)),
+        stacked(draw, 2, width=1),
+        stacked(draw, 2, training=False),
+    ]
+
+
+@check(
+    "trainable_report",
+    probe=probes.trained,
+    rtol=1e-9,
+    atol=1e-9,
+    says="gradients reach every layer of a Stack, and its input",
+)
+def trains_a_stack(draw: Draw) -> list[Case]:
+    return [stacked(draw, depth, step=True) for depth in (1, 3)]
+
+
+# graph_of
+
+
+ACTIVATIONS = ("Tanh", "Sigmoid", "Softplus", "ELU", "SiLU", "GELU", "Mish")
+"""Modules that each record one operation, and each another."""
+
+
+def graphed(draw: Draw, kind: str, **options: Any) -> Case:
+    order = draw.permutation(len(ACTIVATIONS))[:3].tolist()
+    case = {
+        "kind": kind,
+        "names": names(draw, 3),
+        "acts": [ACTIVATIONS[i] for i in order],
+        "depth": draw.integer(2, 4),
+        "width": draw.integer(2, 5),
+    }
+    return {**case, **options}
+
+
+def has_a_source(case: Case, seen: Result, expected: Result) -> str | None:
+    if data_of(seen).get("source") != "there":
+        return "What `graph_of` returns has no text `.source`."
+    return None
+
+
+def has_operations(case: Case, seen: Result, expected: Result) -> str | None:
+    missing = has_a_source(case, seen, expected)
+    if missing:
+        return missing
+    found = seen.data["operations"]
+    wanted = expected.data["operations"]
+    if found == wanted:
+        return None
+    if not found:
+        return "No operation is in the graph."
+    if set(found) == set(wanted):
+        return "All kinds of operations are there, but not one box for each."
+    return "The operations are not those of `model(x).mean()` in its mode."
+
+
+def has_names(case: Case, seen: Result, expected: Result) -> str | None:
+    missing = has_a_source(case, seen, expected)
+    if missing:
+        return missing
+    found = seen.data["parameters"]
+    wanted = expected.data["parameters"]
+    if found == wanted:
+        return None
+    if set(found) > set(wanted):
+        return "Parameters that get no gradient have a box."
+    if set(found) == set(wanted):
+        return "A parameter has more than one box."
+    return "Parameters that get a gradient have no box with their name."
+
+
+def has_flows(case: Case, seen: Result, expected: Result) -> str | None:
+    missing = has_a_source(case, seen, expected)
+    if missing:
+        return missing
+    if seen.data["flows"] == expected.data["flows"]:
+        return None
+    turned = sorted((end, start) for start, end in seen.data["flows"])
+    if not seen.data["flows"] or turned == expected.data["flows"]:
+        return "The edges are missing or go backwards."
+    return "The edges do not lead from what goes in to what comes out."
+
+
+@check(
+    "graph_of",
+    probe=probes.draw_graph,
+    rule=has_operations,
+    weight=2,
+    says="one box for each operation of model(x).mean()",
+)
+def boxes_for_operations(draw: Draw) -> list[Case]:
+    return [
+        graphed(draw, "chain"),
+        graphed(draw, "residual"),
+        graphed(draw, "tied"),
+    ]
+
+
+@check(
+    "graph_of",
+    probe=probes.draw_graph,
+    rule=has_names,
+    weight=2,
+    says="a box with its name for each parameter that gets a gradient",
+)
+def boxes_for_parameters(draw: Draw) -> list[Case]:
+    return [
+        graphed(draw, "chain"),
+        graphed(draw, "residual"),
+        graphed(draw, "tied"),
+        graphed(draw, "frozen"),
+    ]
+
+
+@check(
+    "graph_of",
+    probe=probes.draw_graph,
+    rule=has_flows,
+    says="edges from what goes in to what comes out",
+)
+def edges_forward(draw: Draw) -> list[Case]:
+    kinds = ["chain", "residual", "frozen", "tied", "diamond"]
+    return [graphed(draw, kind) for kind in kinds]
+
+
+@check(
+    "graph_of",
+    probe=probes.draw_graph,
+    rule=has_names,
+    also=[has_operations, keeps_the_grad_mode],
+    says="also where gradients are switched off around it",
+)
+def under_no_grad(draw: Draw) -> list[Case]:
+    return [
+        graphed(draw, "chain", grad=False),
+        graphed(draw, "residual", grad=False),
+        graphed(draw, "chain"),
+    ]
+
+
+@check(
+    "graph_of",
+    probe=probes.draw_graph,
+    rule=has_operations,
+    also=[
+        as_it_was,
+        same("runs", "The model is not called exactly once."),
+    ],
+    says="the model runs once, in the mode it is in, and is left as it was",
+)
+def in_its_own_mode(draw: Draw) -> list[Case]:
+    return [
+        graphed(draw, "dropout", training=True),
+        graphed(draw, "dropout", training=False),
+        graphed(draw, "frozen"),
+        graphed(draw, "chain", gradients=True),
+    ]
+
+
+@check(
+    "graph_of",
+    probe=probes.fail_to_draw,
+    says="the grad mode is put back when the model raises, too",
+)
+def keeps_the_mode_after_an_error(draw: Draw) -> list[Case]:
+    width = draw.integer(2, 6)
+    return [{"x": draw.normal(2, width), "weight": draw.normal(3, width)}]
+
+
+@check(
+    "graph_of",
+    probe=probes.draw_graph,
+    rule=has_names,
+    also=[same("files", "A file was written, or one that was there is gone.")],
+    says="nothing is rendered and no file is written",
+)
+def writes_no_file(draw: Draw) -> list[Case]:
+    return [graphed(draw, "chain"), graphed(draw, "residual")]
+
+
+# progress
+
+
+def loaded(draw: Draw, kind: str, number: int, **options: Any) -> Case:
+    batches = [draw.integers(0, 1000, 2) for _ in range(number)]
+    return {"kind": kind, "batches": batches, "drop_last": False, **options}
+
+
+def gives_the_batches(case: Case, seen: Result, expected: Result) -> str | None:
+    data = data_of(seen)
+    if data.get("numbers") != expected.data["numbers"]:
+        return "The numbers of the batches are not 0, 1, 2, ... to the end."
+    differs = difference(
+        data.get("batches"), expected.data["batches"], Tolerance(), "batches"
+    )
+    return differs and "The batches are not those of the loader, in its order."
+
+
+says_complete = same(
+    "complete_at_the_end",
+    "After the last batch the last line on `file` does not say `n/n`.",
+)
+not_too_early = same(
+    "complete_too_early", "`n/n` is shown before all batches were given out."
+)
+shows_on_the_way = same(
+    "shown_on_the_way", "Nothing of the bar is there before the end."
+)
+writes_to_the_file = same(
+    "written", "Nothing was written to the text stream `file`."
+)
+writes_nowhere_else = same(
+    "written_elsewhere", "Something was written elsewhere than to `file`."
+)
+makes_no_total = same(
+    "counts_of_a_total", "The bar shows a total where there is no length."
+)
+takes_one_at_a_time = same(
+    "taken_too_early", "Batches are taken before they are asked for."
+)
+goes_through_once = same("gone_through", "The loader is gone through twice.")
+
+
+@check(
+    "progress",
+    probe=probes.walk,
+    rule=gives_the_batches,
+    weight=2,
+    says="the number of each batch and the batch, in order",
+)
+def gives_pairs(draw: Draw) -> list[Case]:
+    return [
+        loaded(draw, "list", draw.integer(3, 6)),
+        loaded(draw, "loader", draw.integer(3, 6)),
+        loaded(draw, "list", 1),
+        loaded(draw, "list", 0),
+        loaded(draw, "sized", draw.integer(3, 6)),
+    ]
+
+
+@check(
+    "progress",
+    probe=probes.same_objects,
+    says="the very batches of the loader, not copies",
+)
+def gives_the_same_objects(draw: Draw) -> list[Case]:
+    return [loaded(draw, "list", draw.integer(2, 5))]
+
+
+@check(
+    "progress",
+    probe=probes.walk,
+    rule=gives_the_batches,
+    also=[says_complete, not_too_early, shows_on_the_way],
+    weight=2,
+    says="the bar knows the number of batches and ends with n/n",
+)
+def knows_the_total(draw: Draw) -> list[Case]:
+    n = draw.integer(3, 9)
+    odd = loaded(draw, "loader", n, drop_last=True)
+    odd["batches"][-1] = odd["batches"][-1][:1]
+    return [
+        loaded(draw, "sized", n),
+        loaded(draw, "loader", n + 1),
+        odd,
+        loaded(draw, "list", draw.integer(10, 30)),
+        loaded(draw, "sized", n + 2, most=n),
+    ]
+
+
+@check(
+    "progress",
+    probe=probes.walk,
+    rule=gives_the_batches,
+    also=[makes_no_total, writes_to_the_file],
+    says="loaders without a length",
+)
+def without_a_length(draw: Draw) -> list[Case]:
+    return [
+        loaded(draw, "generator", draw.integer(3, 6)),
+        loaded(draw, "unsized", draw.integer(3, 6)),
+        loaded(draw, "endless", draw.integer(3, 6)),
+        loaded(draw, "iterator", draw.integer(3, 6)),
+    ]
+
+
+@check(
+    "progress",
+    probe=probes.walk,
+    rule=gives_the_batches,
+    also=[
+        same("closed", "You closed the stream; it is the caller's."),
+        writes_to_the_file,
+        writes_nowhere_else,
+    ],
+    says="the bar goes to the stream that was given and nowhere else",
+)
+def writes_to_its_stream(draw: Draw) -> list[Case]:
+    return [loaded(draw, "sized", draw.integer(2, 6))]
+
+
+@check(
+    "progress",
+    probe=probes.walk,
+    rule=gives_the_batches,
+    also=[
+        takes_one_at_a_time,
+        goes_through_once,
+        same("reaches", "The loader's exception does not reach the caller."),
+    ],
+    weight=2,
+    says="one batch at a time, once, and exceptions reach the caller",
+)
+def takes_as_asked(draw: Draw) -> list[Case]:
+    n = draw.integer(4, 8)
+    return [
+        loaded(draw, "sized", n),
+        loaded(draw, "sized", n, most=2),
+        loaded(draw, "unsized", n, most=1),
+        loaded(draw, "sized", n, fails_at=n - 2),
+        loaded(draw, "sized", n, fails_at=n - 1, error="TypeError"),
+        loaded(draw, "sized", n, fails_at=n - 1, error="ValueError"),
+    ]
+
+
+@check(
+    "progress",
+    probe=probes.seconds,
+    rtol=1e-9,
+    weight=2,
+    says="batches per second: divide",
+)
+def reads_batches_per_second(draw: Draw) -> list[Case]:
+    rate = draw.integer(101, 999) / 100
+    return [
+        {"num_batches": 691, "rate": "1.54it/s"},
+        {"num_batches": draw.integer(10, 900), "rate": f"{rate:.2f}it/s"},
+        {"num_batches": draw.integer(10, 900), "rate": "  12it/s "},
+        {"num_batches": draw.integer(10, 900), "rate": f"{rate + 40:.2f}it/s"},
+        {"num_batches": 0, "rate": f"{rate:.2f}it/s"},
+    ]
+
+
+@check(
+    "progress",
+    probe=probes.seconds,
+    rtol=1e-9,
+    says="seconds per batch: multiply",
+)
+def reads_seconds_per_batch(draw: Draw) -> list[Case]:
+    rate = draw.integer(101, 999) / 100
+    return [
+        {"num_batches": draw.integer(10, 900), "rate": f"{rate:.2f}s/it"},
+        {"num_batches": draw.integer(10, 900), "rate": " 0.50s/it"},
+        {"num_batches": draw.integer(10, 900), "rate": "3s/it"},
+    ]
+
+
+@check(
+    "progress",
+    probe=probes.seconds,
+    rtol=1e-9,
+    says="other units, and a rate that is not known yet",
+)
+def reads_other_units(draw: Draw) -> list[Case]:
+    rate = draw.integer(101, 999) / 100
+    n = draw.integer(10, 900)
+    return [
+        {"num_batches": n, "rate": f"{rate:.2f}batch/s"},
+        {"num_batches": n, "rate": f"{rate:.2f}s/batch"},
+        {"num_batches": n, "rate": f"{rate:.2f}samples/s"},
+        {"num_batches": n, "rate": f" {rate:.2f}s/samples"},
+        {"num_batches": n, "rate": f"{rate:.2f}Frames/s"},
+        {"num_batches": n, "rate": f"{rate:.2f}s/Frames"},
+        {"num_batches": n, "rate": "?it/s"},
+        {"num_batches": n, "rate": " ?batch/s"},
+    ]

@@ -1,0 +1,1024 @@
+"""What is checked in chapter 07: freezing and fine-tuning."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    check,
+    gives_no_warning,
+    leaves_inputs_alone,
+    leaves_rng_alone,
+    leaves_state_alone,
+)
+
+from . import probes
+
+F64 = torch.float64
+EXACT = 1e-9
+"""Rounding in float64 stays below 1e-13 here; wrong updates are off by 1e-4 or more."""
+
+# freeze, unfreeze, trainable_sgd
+
+FLAT = [
+    f"{layer}.{kind}"
+    for layer in ("layer1", "layer10", "layer2", "head")
+    for kind in ("weight", "bias")
+]
+NO_SUCH_PART = ("ValueError", "KeyError", "AttributeError")
+
+
+def weights(draw: Draw, model: str = "flat", **options: Any) -> Case:
+    return {
+        "model": model,
+        "values": draw.normal(41, dtype=F64),
+        "x": draw.normal(6, 3, dtype=F64),
+        **options,
+    }
+
+
+@check(
+    "freeze",
+    probe=probes.flags_after,
+    weight=3,
+    on=("flags", "values"),
+    rtol=0,
+    atol=0,
+    says="what lies under the prefix is frozen, weights and biases, and no more",
+)
+def freezes_what_lies_under(draw: Draw) -> list[Case]:
+    return [
+        weights(draw, prefixes=["layer2"]),
+        weights(draw, prefixes=["layer1"]),
+        weights(draw, prefixes=["head"]),
+        weights(draw, "nested", prefixes=["encoder"]),
+        weights(draw, "nested", prefixes=["encoder.layer1"]),
+        weights(draw, "nested", prefixes=["layer1"]),
+        weights(draw, "nested", prefixes=["head.1"]),
+        weights(draw, "tied", prefixes=["body"]),
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.flags_after,
+    on=("names", "values"),
+    rtol=0,
+    atol=0,
+    says="`freeze` returns the list of names, in order, of frozen ones too",
+)
+def returns_the_names(draw: Draw) -> list[Case]:
+    return [
+        weights(draw, prefixes=["layer2"]),
+        weights(draw, prefixes=["layer2", "layer2"]),
+        weights(draw, prefixes=["head"], frozen=["head.bias"]),
+        weights(draw, "nested", prefixes=["encoder", "encoder.layer11"]),
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.flags_after,
+    on=(
+        "flags",
+        "gradients",
+        "values",
+        "whether the modes stayed",
+        "whether the parameters are the same objects",
+    ),
+    rtol=0,
+    atol=0,
+    also=[leaves_state_alone, leaves_rng_alone],
+    says="`freeze` changes nothing else: flags, gradients, modes of the rest",
+)
+def leaves_the_rest_alone(draw: Draw) -> list[Case]:
+    return [
+        weights(draw, prefixes=["layer2"], frozen=["head.weight"]),
+        weights(draw, prefixes=["head", "layer2"]),
+        weights(draw, prefixes=["head"], frozen=["head.bias"]),
+        weights(draw, prefixes=["layer2"], training=False),
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.trained_after_freezing,
+    weight=2,
+    rtol=EXACT,
+    atol=EXACT,
+    says="frozen from the beginning, it stays bit for bit and the rest is trained",
+)
+def stays_in_training(draw: Draw) -> list[Case]:
+    return [
+        weights(draw, prefix=prefix, steps_before=0, set_to_none=True)
+        for prefix in ("layer2", "head")
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.trained_after_freezing,
+    weight=2,
+    rtol=EXACT,
+    atol=EXACT,
+    says="frozen after some steps it stays too, with zero_grad(set_to_none=False)",
+)
+def stays_if_frozen_later(draw: Draw) -> list[Case]:
+    return [
+        weights(draw, prefix=prefix, steps_before=2, set_to_none=False)
+        for prefix in ("layer2", "head")
+    ]
+
+
+def after_unfreezing(
+    draw: Draw, prefix: str, held: list[str], **options: Any
+) -> Case:
+    return weights(
+        draw, prefix=prefix, held=held, lr=0.05 + 0.01 * draw.integer(1, 5)
+    ) | dict(options)
+
+
+def without(*layers: str) -> list[str]:
+    return [name for name in FLAT if name.split(".")[0] not in layers]
+
+
+def under(*layers: str) -> list[str]:
+    return [name for name in FLAT if name.split(".")[0] in layers]
+
+
+@check(
+    "freeze",
+    probe=probes.trained_after_unfreezing,
+    weight=2,
+    on=(
+        "flags",
+        "gradients",
+        "how often parameters are held",
+        "values",
+        "whether unfreezing left the values as they were",
+        "whether the modes stayed",
+    ),
+    rtol=EXACT,
+    atol=EXACT,
+    also=[leaves_state_alone],
+    says="what is unfrozen moves again, if the optimizer held it, some or none of it",
+)
+def moves_again(draw: Draw) -> list[Case]:
+    frozen = under("layer2")
+    return [
+        after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen),
+        after_unfreezing(draw, "layer2", FLAT, frozen=frozen),
+        after_unfreezing(
+            draw, "layer2", without("layer2") + frozen[:1], frozen=frozen
+        ),
+        after_unfreezing(
+            draw,
+            "layer2",
+            without("layer2", "head"),
+            frozen=[*frozen, *under("head")],
+            training=False,
+        ),
+        # the optimizer holds another frozen part
+        after_unfreezing(
+            draw, "layer2", FLAT, frozen=[*frozen, *under("head")]
+        ),
+        # trained, frozen by hand and unfrozen: the momentum is still there
+        after_unfreezing(draw, "layer2", FLAT, frozen_later=frozen),
+        # numbers do not tell parameters apart
+        after_unfreezing(
+            draw,
+            "layer2",
+            without("layer2"),
+            frozen=frozen,
+            alike=["layer2.bias", "layer10.bias"],
+        ),
+        after_unfreezing(
+            draw,
+            "body",
+            ["head.weight", "head.bias"],
+            model="tied",
+            frozen=["body.one.weight", "body.two.weight"],
+        ),
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.trained_after_unfreezing,
+    on=("settings of what the optimizer holds", "names"),
+    rtol=EXACT,
+    atol=EXACT,
+    says="`unfreeze` returns the names; new parameters get the settings that the "
+    "optimizer was made with",
+)
+def joins_with_the_settings(draw: Draw) -> list[Case]:
+    frozen = under("layer2")
+    return [
+        after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen),
+        after_unfreezing(draw, "layer2", FLAT, frozen=frozen),
+        after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen[:1]),
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.prefix_given,
+    on=("flags", "values"),
+    rtol=0,
+    atol=0,
+    raises=NO_SUCH_PART,
+    says="a prefix with no parameter under it is refused",
+)
+def refuses_unknown_prefixes(draw: Draw) -> list[Case]:
+    part = draw.choice(["layer1", "layer2", "layer10", "head"])
+    missing = f"layer{draw.integer(3, 10)}"
+    kind = draw.choice(["weight", "bias"])
+    prefixes = (part, "layer", "act", missing, f"{part}.{kind}")
+    return [
+        weights(draw, call=call, prefix=prefix)
+        for call in ("freeze", "unfreeze")
+        for prefix in prefixes
+    ] + [
+        # there is an `encoder_head`
+        weights(draw, "nested", call=call, prefix="encoder.head")
+        for call in ("freeze", "unfreeze")
+    ]
+
+
+def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
+    return weights(
+        draw,
+        model,
+        lr=0.01 * draw.integer(1, 9),
+        momentum=0.1 * draw.integer(1, 9),
+        weight_decay=0.02 * draw.integer(1, 9),
+    ) | dict(options)
+
+
+@check(
+    "freeze",
+    probe=probes.optimizer_made,
+    weight=2,
+    rtol=EXACT,
+    atol=EXACT,
+    also=[gives_no_warning, leaves_state_alone],
+    says="`trainable_sgd` holds each trainable parameter once, with its settings",
+)
+def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
+    return [
+        sgd(draw, frozen=under("layer1", "layer2")),
+        sgd(draw, frozen=["head.bias", "layer10.weight"]),
+        sgd(draw),
+        sgd(draw, frozen=FLAT[:-1]),
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.optimizer_made,
+    rtol=EXACT,
+    atol=EXACT,
+    raises=("ValueError",),
+    says="`trainable_sgd` raises a ValueError if everything is frozen",
+)
+def refuses_nothing_to_train(draw: Draw) -> list[Case]:
+    return [sgd(draw, frozen=FLAT), sgd(draw, frozen=FLAT[:-1])]
+
+
+@check(
+    "freeze",
+    probe=probes.flags_after,
+    on=("flags", "names", "gradients"),
+    rtol=0,
+    atol=0,
+    says="a shared parameter is frozen under each of its names",
+)
+def freezes_shared_parameters(draw: Draw) -> list[Case]:
+    return [
+        weights(draw, "shared", prefixes=[prefix])
+        for prefix in ("first", "last")
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.trained_after_unfreezing,
+    on=("flags", "names", "how often parameters are held", "values"),
+    rtol=EXACT,
+    atol=EXACT,
+    says="a shared parameter is unfrozen under each of its names, and held once",
+)
+def unfreezes_shared_parameters(draw: Draw) -> list[Case]:
+    frozen = ["first.weight", "last.weight", "last.bias", "first.bias"]
+    known = ["middle.weight", "middle.bias"]
+    return [
+        after_unfreezing(draw, prefix, held, model="shared", frozen=frozen)
+        for prefix in ("first", "last")
+        for held in (known, [*known, "first.weight"])
+    ]
+
+
+@check(
+    "freeze",
+    probe=probes.optimizer_made,
+    on=(
+        "settings of what the optimizer holds",
+        "how often parameters are held",
+        "values",
+    ),
+    rtol=EXACT,
+    atol=EXACT,
+    also=[gives_no_warning],
+    says="`trainable_sgd` holds a shared parameter once",
+)
+def holds_shared_parameters_once(draw: Draw) -> list[Case]:
+    return [sgd(draw, "shared"), sgd(draw, "shared", frozen=["middle.bias"])]
+
+
+# PartlyFrozen
+
+
+def partly(
+    draw: Draw, net: str, *prefixes: str, shape: Any = (6, 3), **options: Any
+) -> Case:
+    return {
+        "net": net,
+        "prefixes": list(prefixes),
+        "values": draw.normal(67, dtype=F64),
+        "x": draw.normal(*shape, mean=1.0, std=2.0, dtype=F64),
+        "modes": ["train"],
+        **options,
+    }
+
+
+IMAGES = (5, 2, 6, 6)
+
+
+@check(
+    "partly_frozen",
+    probe=probes.trained_partly,
+    weight=3,
+    on=("frozen_buffers", "whether the rest was trained"),
+    rtol=0,
+    atol=0,
+    says="after `net.train()` and three steps the frozen statistics are as before",
+)
+def statistics_stay(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows", "block1"),
+        partly(draw, "rows", "block1", "block2"),
+        partly(draw, "rows alone", "block1", modes=["eval", "train(True)"]),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.trained_partly,
+    on=("frozen_buffers", "whether the rest was trained", "outs"),
+    rtol=EXACT,
+    atol=EXACT,
+    says="they stay also if nobody has called `train` or `eval` yet",
+)
+def frozen_from_the_beginning(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows alone", "block1", modes=[]),
+        partly(draw, "rows", "block1", "block10", modes=[]),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.trained_partly,
+    weight=2,
+    on=(
+        "frozen_weights",
+        "whether frozen parameters have a gradient",
+        "whether the rest was trained",
+    ),
+    rtol=0,
+    atol=0,
+    says="the frozen parameters stay and get no gradient",
+)
+def weights_stay(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows", "block1"),
+        partly(draw, "rows", "block2", "head"),
+        partly(draw, "single norms", "norm"),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.trained_partly,
+    weight=2,
+    on=("rest_weights", "rest_buffers", "outs"),
+    rtol=EXACT,
+    atol=EXACT,
+    says="the rest is trained, other normalizations move their statistics",
+)
+def the_rest_is_trained(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows", "block1"),
+        partly(draw, "rows", "block1", "block2"),
+        partly(draw, "rows", "block10"),
+        partly(draw, "namesakes", "norm"),
+        partly(draw, "namesakes", "body.norm"),
+        partly(draw, "rows", "block1", frozen_before=["head.bias"]),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.output_of_part,
+    weight=2,
+    rtol=EXACT,
+    atol=EXACT,
+    says="in a frozen part no sample depends on the others of its batch",
+)
+def independent_of_the_batch(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows alone", "block1"),
+        partly(draw, "rows alone", "block1", modes=[]),
+        partly(draw, "rows alone", "block1", modes=["eval"]),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.gradients_before_part,
+    rtol=EXACT,
+    atol=EXACT,
+    says="a gradient passes through a frozen part",
+)
+def gradients_pass_through(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows", "block10"),
+        partly(draw, "rows", "block2", "head"),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.outputs_in_modes,
+    weight=2,
+    rtol=EXACT,
+    atol=EXACT,
+    says="`train` and `eval` set the rest, return the net and can be called in turn",
+)
+def follows_the_modes(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows", "block1", modes=["train", "eval", "train(True)"]),
+        partly(draw, "rows", "block2", modes=["train(False)", "train"]),
+        partly(draw, "rows", "head", modes=["eval", "train", "train(False)"]),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.outputs_in_modes,
+    rtol=EXACT,
+    atol=EXACT,
+    says="dropout is off in the frozen part, and on in the rest; so is whatever "
+    "looks at its mode",
+)
+def dropout_of_the_part_is_off(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "dropout", "block1", modes=["train", "train"]),
+        partly(draw, "dropout", "block2", modes=["train", "eval", "train"]),
+        partly(draw, "own layers", "block1", modes=["train", "eval", "train"]),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.trained_partly,
+    weight=2,
+    on=(
+        "frozen_buffers",
+        "frozen_weights",
+        "whether the rest was trained",
+        "outs",
+    ),
+    rtol=EXACT,
+    atol=EXACT,
+    says="single layers, parts within parts, images, instance norm",
+)
+def parts_of_any_kind(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "single norms", "norm"),
+        partly(draw, "single norms", "norm2", "first"),
+        partly(draw, "images", "stem", shape=IMAGES),
+        partly(draw, "images", "stem.inner", shape=IMAGES),
+        partly(draw, "images", "stem.inner.0", "body.1", shape=IMAGES),
+        partly(draw, "instances", "stem", shape=IMAGES),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.made_of,
+    rtol=0,
+    atol=0,
+    says="`net.model` is the model, and the state dict has its names, each once",
+)
+def made_of_the_model(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows", "block1"),
+        partly(draw, "single norms", "norm", "head"),
+    ]
+
+
+@check(
+    "partly_frozen",
+    probe=probes.made_of,
+    on=("weights",),
+    raises=NO_SUCH_PART,
+    says="a name that the model does not have is refused",
+)
+def refuses_unknown_names(draw: Draw) -> list[Case]:
+    return [
+        partly(draw, "rows", "block1"),
+        partly(draw, "rows", "block"),
+        partly(draw, "rows", "block1", "block3"),
+        partly(draw, "rows", "block1.7"),
+        partly(draw, "rows", "block1.0.weight"),
+    ]
+
+
+# backward_into_b, backward_into_a
+
+
+def pair(
+    draw: Draw, a: str = "plain", b: str = "plain", **options: Any
+) -> Case:
+    return {
+        "a": a,
+        "b": b,
+        "values": draw.normal(53, dtype=F64),
+        "x": draw.normal(6, 3, dtype=F64),
+        "y": draw.normal(6, 2, dtype=F64),
+        "training": {"a": True, "b": True},
+        "earlier": False,
+        **options,
+    }
+
+
+GRADIENTS = ("gradients_a", "gradients_b")
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_b,
+    weight=2,
+    on=GRADIENTS,
+    rtol=EXACT,
+    atol=EXACT,
+    also=[leaves_inputs_alone],
+    says="into b: gradients for b, none for a",
+)
+def gradients_for_b(draw: Draw) -> list[Case]:
+    return [pair(draw), pair(draw, "sigmoid")]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_a,
+    weight=3,
+    on=GRADIENTS,
+    rtol=EXACT,
+    atol=EXACT,
+    also=[leaves_inputs_alone],
+    says="into a: gradients for a, none for b",
+)
+def gradients_for_a(draw: Draw) -> list[Case]:
+    return [pair(draw), pair(draw, "sigmoid")]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_b,
+    on=GRADIENTS,
+    rtol=EXACT,
+    atol=EXACT,
+    says="into b: earlier gradients of a stay, those of b are added to",
+)
+def adds_for_b(draw: Draw) -> list[Case]:
+    return [pair(draw, earlier=True), pair(draw, "sigmoid", earlier=True)]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_a,
+    on=GRADIENTS,
+    rtol=EXACT,
+    atol=EXACT,
+    says="into a: earlier gradients of b stay, those of a are added to",
+)
+def adds_for_a(draw: Draw) -> list[Case]:
+    return [pair(draw, earlier=True), pair(draw, "sigmoid", earlier=True)]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_b,
+    on=("loss", "features", "whether the features hang on a graph"),
+    rtol=EXACT,
+    atol=EXACT,
+    says="into b: a float and the features come back, off the graph",
+)
+def returns_loss_and_features(draw: Draw) -> list[Case]:
+    sequences = {
+        "x": draw.normal(2, 5, 3, dtype=F64),
+        "y": draw.normal(2, 5, 2, dtype=F64),
+    }
+    return [pair(draw), pair(draw, "sigmoid"), pair(draw) | sequences]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_b,
+    weight=2,
+    on=("loss", "features", *GRADIENTS),
+    rtol=EXACT,
+    atol=EXACT,
+    says="into b: the features are what a computed, also if b works in place",
+)
+def features_survive_in_place(draw: Draw) -> list[Case]:
+    return [
+        pair(draw, "plain", "in place"),
+        pair(draw, "plain", "leaky in place"),
+        pair(draw, "norm", "leaky in place"),
+    ]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_a,
+    on=("loss", "gradients_a"),
+    rtol=EXACT,
+    atol=EXACT,
+    says="into a: the loss comes back as a float, and b may work in place",
+)
+def into_a_in_place(draw: Draw) -> list[Case]:
+    return [pair(draw), pair(draw, "norm", "in place")]
+
+
+MODES = [
+    {"a": True, "b": False},
+    {"a": False, "b": True},
+    {"a": True, "b": True},
+]
+ONCE = (
+    "how often each model ran",
+    "modes_a",
+    "modes_b",
+    "values_a",
+    "values_b",
+)
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_b,
+    on=(*ONCE, "gradients_b"),
+    rtol=EXACT,
+    atol=EXACT,
+    also=[leaves_state_alone],
+    says="into b: each model runs once, in the mode that it has and keeps",
+)
+def once_in_their_modes_b(draw: Draw) -> list[Case]:
+    return [pair(draw, "norm", "norm", training=modes) for modes in MODES]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_a,
+    on=(*ONCE, "gradients_a"),
+    rtol=EXACT,
+    atol=EXACT,
+    also=[leaves_state_alone],
+    says="into a: each model runs once, in the mode that it has and keeps",
+)
+def once_in_their_modes_a(draw: Draw) -> list[Case]:
+    return [pair(draw, "norm", "norm", training=modes) for modes in MODES]
+
+
+@check(
+    "one_of_two",
+    probe=probes.both_ways,
+    weight=2,
+    on=("flags_a", "flags_b", "`x.requires_grad`", "check"),
+    rtol=EXACT,
+    atol=EXACT,
+    says="every requires_grad is as it was, in turn and with frozen parameters",
+)
+def flags_as_they_were(draw: Draw) -> list[Case]:
+    return [
+        pair(draw),
+        pair(draw, "spare", "plain"),
+        pair(draw, "plain", "spare"),
+    ]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_b,
+    on=GRADIENTS,
+    rtol=EXACT,
+    atol=EXACT,
+    says="into b: frozen and unused parameters keep their gradient, or None",
+)
+def frozen_and_unused_b(draw: Draw) -> list[Case]:
+    return [
+        pair(draw, "spare", "spare"),
+        pair(draw, "spare", "spare", earlier=True),
+    ]
+
+
+@check(
+    "one_of_two",
+    probe=probes.into_a,
+    on=GRADIENTS,
+    rtol=EXACT,
+    atol=EXACT,
+    says="into a: frozen and unused parameters keep their gradient, or None",
+)
+def frozen_and_unused_a(draw: Draw) -> list[Case]:
+    return [
+        pair(draw, "frozen"),
+        pair(draw, "spare", "spare"),
+        pair(draw, "spare", "spare", earlier=True),
+    ]
+
+
+# load_matching
+
+SHAPES: dict[str, tuple[int, ...]] = {
+    "encoder.0.weight": (4, 3),
+    "encoder.0.bias": (4,),
+    "encoder.1.weight": (4,),
+    "encoder.1.bias": (4,),
+    "encoder.1.running_mean": (4,),
+    "encoder.1.running_var": (4,),
+    "encoder.1.num_batches_tracked": (),
+    "encoder2.weight": (4, 4),
+    "encoder2.bias": (4,),
+    "head.0.weight": (2, 4),
+    "head.0.bias": (2,),
+    "head.1.weight": (2,),
+    "head.1.bias": (2,),
+    "head.1.running_mean": (2,),
+    "head.1.running_var": (2,),
+    "head.1.num_batches_tracked": (),
+    "head2.weight": (2, 2),
+    "head2.bias": (2,),
+    "subhead.weight": (2, 2),
+    "subhead.bias": (2,),
+    "trunk.head.weight": (2, 2),
+    "trunk.head.bias": (2,),
+}
+BODY = [name for name in SHAPES if name.startswith("encoder")]
+LOADED = ("loaded", "skipped", "state")
+
+
+def a_tensor(draw: Draw, key: str, shape: tuple[int, ...]) -> Tensor:
+    if key.endswith("num_batches_tracked"):
+        return torch.full(shape, draw.integer(10, 90))
+    return draw.normal(*shape)
+
+
+def filed(
+    draw: Draw,
+    names: list[str],
+    *,
+    file_prefix: str = "",
+    shapes: dict[str, tuple[int, ...]] | None = None,
+    **options: Any,
+) -> Case:
+    """A file with these names of the model, in a random order."""
+    changed = shapes or {}
+    order = [names[int(index)] for index in draw.permutation(len(names))]
+    return {
+        "file": {
+            file_prefix + name: a_tensor(
+                draw, name, changed.get(name, SHAPES.get(name, (2,)))
+            )
+            for name in order
+        },
+        "values": draw.normal(71),
+        "head": "head",
+        "prefix": None,
+        "training": True,
+        **options,
+    }
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    weight=3,
+    on=("state", "loaded"),
+    rtol=0,
+    atol=0,
+    says="what fits is loaded, parameters and buffers, and named",
+)
+def loads_what_fits(draw: Draw) -> list[Case]:
+    return [
+        filed(draw, BODY),
+        filed(draw, ["encoder.0.weight", "encoder.1.running_mean"]),
+        filed(draw, [*BODY[:5], "decoder.weight", "encoder.0"]),
+        # the second name of a shared parameter
+        filed(draw, ["encoder.0.weight", "subhead.weight"], tied=True),
+    ]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    on=("loaded", "skipped", "types"),
+    says="two lists come back: names that were loaded, keys that were skipped",
+)
+def reports_both(draw: Draw) -> list[Case]:
+    unknown = [f"old{draw.integer(0, 100)}.weight", "encoder"]
+    unchanged = filed(draw, BODY)
+    unchanged["file"]["encoder.1.num_batches_tracked"] = torch.tensor(3)
+    return [
+        unchanged,
+        # a buffer of the model, and not of its state dict
+        filed(
+            draw,
+            [*BODY, "encoder2.scale"],
+            shapes={"encoder2.scale": (4,)},
+        ),
+        filed(draw, BODY),
+        filed(draw, [*BODY[:4], *unknown]),
+        filed(draw, ["encoder2.bias", *unknown]),
+    ]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    weight=2,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    says="another shape is skipped: also if it would broadcast or reshape",
+)
+def skips_other_shapes(draw: Draw) -> list[Case]:
+    return [
+        filed(draw, BODY, shapes={"encoder2.weight": (5, 4)}),
+        filed(draw, BODY, shapes={"encoder.0.weight": (3, 4)}),
+        filed(draw, BODY, shapes={"encoder.0.weight": (12,)}),
+        filed(draw, BODY, shapes={"encoder.0.bias": (1,)}),
+        filed(draw, BODY, shapes={"encoder2.weight": (1, 4)}),
+        filed(draw, BODY, shapes={"encoder.0.weight": (4, 1)}),
+        filed(draw, BODY, shapes={"encoder.1.bias": ()}),
+        filed(draw, BODY, shapes={"encoder.1.num_batches_tracked": (1,)}),
+    ]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    weight=2,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    says="the head is never loaded, and what only begins like it is",
+)
+def leaves_the_head(draw: Draw) -> list[Case]:
+    return [
+        filed(draw, list(SHAPES)),
+        filed(draw, list(SHAPES), head="encoder"),
+        filed(draw, list(SHAPES), head="head.1"),
+        filed(draw, list(SHAPES), head="encoder2"),
+    ]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    weight=2,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    says="the prefix is taken off, once; keys without it are skipped",
+)
+def takes_the_prefix_off(draw: Draw) -> list[Case]:
+    wrapped = filed(draw, BODY, file_prefix="net.", prefix="net.")
+    mixed = filed(draw, BODY[:6], file_prefix="net.", prefix="net.")
+    mixed["file"]["encoder2.bias"] = draw.normal(4)
+    mixed["file"]["net.net.encoder2.weight"] = draw.normal(4, 4)
+    mixed["file"]["teacher.net.encoder2.bias"] = draw.normal(4)
+    # a name of the model that begins with the prefix itself
+    doubled = filed(draw, BODY, file_prefix="encoder.", prefix="encoder.")
+    doubled["file"]["encoder2.bias"] = draw.normal(4)
+    none = filed(draw, BODY, prefix="")
+    no_dot = filed(draw, BODY, file_prefix="ema_", prefix="ema_")
+    return [wrapped, mixed, doubled, none, no_dot]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    says="with a prefix, the head is what the model calls head",
+)
+def prefix_and_head(draw: Draw) -> list[Case]:
+    return [
+        filed(draw, list(SHAPES), file_prefix="head.", prefix="head."),
+        filed(draw, list(SHAPES), file_prefix="net.", prefix="net."),
+    ]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    on=LOADED,
+    rtol=0,
+    atol=0,
+    raises=("ValueError",),
+    says="if nothing would be loaded, a ValueError says so",
+)
+def refuses_what_does_not_fit(draw: Draw) -> list[Case]:
+    only_head = [name for name in SHAPES if name.startswith("head.")]
+    return [
+        filed(draw, BODY),
+        filed(draw, ["decoder.weight", "decoder.bias"]),
+        filed(draw, BODY, file_prefix="module."),
+        filed(draw, BODY, prefix="module."),
+        filed(draw, only_head),
+        filed(draw, ["encoder.0.bias"], shapes={"encoder.0.bias": (5,)}),
+        filed(draw, []),
+    ]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    weight=2,
+    on=("state", "whether the file's keys stayed", "file_after"),
+    rtol=0,
+    atol=0,
+    also=[leaves_inputs_alone],
+    says="the state dict stays as it was, also when the model is trained on",
+)
+def leaves_the_file_alone(draw: Draw) -> list[Case]:
+    return [
+        filed(draw, BODY),
+        filed(draw, [*BODY, "head.0.bias", "decoder.weight"]),
+        filed(draw, BODY, file_prefix="net.", prefix="net."),
+    ]
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    on=(
+        "state",
+        "gradients",
+        "whether the parameters are the same objects",
+        "whether the flags stayed",
+        "whether the modes stayed",
+    ),
+    rtol=0,
+    atol=0,
+    also=[leaves_state_alone, leaves_rng_alone],
+    says="parameters stay the same objects, with their flags; modes stay",
+)
+def same_parameters(draw: Draw) -> list[Case]:
+    return [
+        filed(draw, BODY),
+        filed(draw, BODY, training=False),
+        filed(draw, BODY[:3]),
+    ]
+
+
+def of_dtype(case: Case, dtype: torch.dtype) -> Case:
+    file = {
+        key: value.to(dtype) if value.is_floating_point() else value.int()
+        for key, value in case["file"].items()
+    }
+    return {**case, "file": file}
+
+
+@check(
+    "load_matching",
+    probe=probes.loaded,
+    on=(*LOADED, "file_after"),
+    rtol=0,
+    atol=0,
+    says="the model keeps its dtypes, whatever the file has, and the file its own",
+)
+def keeps_the_dtypes(draw: Draw) -> list[Case]:
+    return [
+        of_dtype(filed(draw, BODY), F64),
+        of_dtype(filed(draw, BODY), torch.float16),
+        of_dtype(filed(draw, BODY[:4]), torch.bfloat16),
+    ]
