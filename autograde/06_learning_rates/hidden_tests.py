@@ -1,0 +1,869 @@
+"""What is checked in chapter 06: learning rates."""
+
+from typing import Any
+
+import torch
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    Rule,
+    check,
+    gives_no_warning,
+    leaves_inputs_alone,
+    leaves_rng_alone,
+    leaves_state_alone,
+)
+
+from . import probes
+
+HANDS_OFF = [leaves_inputs_alone, leaves_rng_alone, leaves_state_alone]
+
+
+def data_of(seen: Result) -> dict[str, Any]:
+    return seen.data if isinstance(seen.data, dict) else {}
+
+
+# train_in_steps
+
+
+def schedule(
+    draw: Draw,
+    sizes: tuple[int, ...] = (3, 2),
+    spread: float = 1.0,
+    **options: Any,
+) -> Case:
+    """A run over batches of these sizes, with targets of this spread."""
+    width = draw.integer(2, 4)
+    return {
+        "batches": [
+            (
+                draw.normal(size, width, dtype=torch.float64),
+                draw.normal(size, 2, std=spread, dtype=torch.float64),
+            )
+            for size in sizes
+        ],
+        "start": draw.normal(40, std=0.5, dtype=torch.float64),
+        "optimizer": "SGD",
+        "lrs": [number(draw, 0.01, 0.1)],
+        "gamma": number(draw, 0.1, 0.8),
+        "step_size": 2,
+        "num_epochs": 5,
+        "train": True,
+        "train_between": options.get("train", True),
+        "frozen_bias": False,
+        "as_list": True,
+        "old_gradients": False,
+        **options,
+    }
+
+
+def number(draw: Draw, low: float, high: float) -> float:
+    return draw.uniform(1, low=low, high=high, dtype=torch.float64).item()
+
+
+def close(one: float, other: float) -> bool:
+    return abs(one - other) <= 1e-9 * abs(other)
+
+
+def rates_in_use(case: Case, seen: Result, expected: Result) -> str | None:
+    used, wanted = data_of(seen).get("used"), expected.data["used"]
+    if not isinstance(used, list) or len(used) != len(wanted):
+        return "Your optimizer does not step once for each batch of each epoch."
+    for step, (rates, right) in enumerate(zip(used, wanted, strict=True)):
+        for group, (rate, other) in enumerate(zip(rates, right, strict=True)):
+            if close(rate, other):
+                continue
+            epoch = step // len(case["batches"]) + 1
+            where = f"the rate of group {group} in epoch {epoch}"
+            if rate > other:
+                return (
+                    f"{where.capitalize()} is too large: not lowered in time."
+                )
+            return f"{where.capitalize()} is too small: lowered too early."
+    return None
+
+
+@check(
+    "train_in_steps",
+    probe=probes.trained,
+    weight=3,
+    rule=rates_in_use,
+    says="25 epochs, a drop after every 10: each epoch has its rate",
+)
+def ten_ten_five(draw: Draw) -> list[Case]:
+    plan = {"num_epochs": 25, "step_size": 10, "gamma": 0.1}
+    return [
+        schedule(draw, lrs=[1e-3], optimizer="Adam", **plan),
+        schedule(draw, sizes=(2, 2, 3), **plan),
+    ]
+
+
+@check(
+    "train_in_steps",
+    probe=probes.trained,
+    weight=2,
+    rule=rates_in_use,
+    says="no epoch, one epoch, a drop after each epoch, no drop at all",
+)
+def short_plans(draw: Draw) -> list[Case]:
+    return [
+        schedule(draw, num_epochs=0),
+        schedule(draw, num_epochs=1, step_size=1),
+        schedule(draw, num_epochs=draw.integer(3, 6), step_size=1),
+        schedule(draw, num_epochs=3, step_size=3),
+        schedule(draw, num_epochs=4, step_size=draw.integer(6, 20)),
+        schedule(draw, sizes=(4,), num_epochs=5, step_size=3),
+        schedule(draw, num_epochs=9, step_size=1, gamma=0.01),
+    ]
+
+
+def settings_kept(case: Case, seen: Result, expected: Result) -> str | None:
+    if data_of(seen).get("same_settings") is not True:
+        return "You changed a setting of the optimizer that is not the rate."
+    return None
+
+
+@check(
+    "train_in_steps",
+    probe=probes.trained,
+    weight=2,
+    rule=rates_in_use,
+    also=[settings_kept],
+    says="groups with rates of their own keep their ratio",
+)
+def groups_keep_their_ratio(draw: Draw) -> list[Case]:
+    lrs = [number(draw, 0.01, 0.05), 0.1, number(draw, 0.001, 0.009)]
+    return [
+        schedule(draw, lrs=lrs),
+        schedule(draw, lrs=lrs, step_size=1, optimizer="Adam"),
+        schedule(draw, lrs=[0.0, *lrs[1:]], gamma=1.5),
+    ]
+
+
+def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
+    data = data_of(seen)
+    used = data.get("used")
+    if not isinstance(used, list) or len(used) != len(expected.data["used"]):
+        return "The optimizer you were given does not step once for each batch."
+    if data.get("num_groups") != expected.data["num_groups"]:
+        return "You changed the groups of the optimizer."
+    if data.get("calls") != expected.data["calls"]:
+        return "The model is not called exactly once for each pair."
+    if data.get("passes") != expected.data["passes"]:
+        return "Your code begins to go through the loader again and again."
+    if data.get("modes_kept") is not True:
+        return "You changed the mode (train or eval) of the model or a part."
+    if data.get("frozen_kept") is not True:
+        return "You changed `requires_grad` of a parameter."
+    if data.get("plain_batches") is not True:
+        return "You changed `requires_grad` of a batch."
+    for name, wanted in expected.data["weights"].items():
+        weight = data["weights"].get(name)
+        if weight is None or not torch.allclose(weight, wanted, 1e-8, 1e-10):
+            return (
+                "The weights are not those after steps on the gradient of each "
+                "batch's mean squared error."
+            )
+    return None
+
+
+# The rate never changes here: a wrong schedule loses other checks.
+@check(
+    "train_in_steps",
+    probe=probes.trained,
+    weight=2,
+    rule=one_step_for_each,
+    also=HANDS_OFF,
+    says="one step for each batch, on the gradient of that batch alone",
+)
+def one_step_per_batch(draw: Draw) -> list[Case]:
+    lrs = [0.05, 0.02, 0.01]
+    return [
+        schedule(draw, gamma=1.0, sizes=(3, 3, 1)),
+        schedule(draw, gamma=1.0, old_gradients=True),
+        schedule(draw, gamma=1.0, train_between=False, as_list=False),
+        schedule(draw, gamma=1.0, frozen_bias=True),
+        schedule(draw, gamma=1.0, spread=1e4, lrs=[1e-3]),
+        schedule(draw, gamma=1.0, lrs=lrs, optimizer="momentum", as_list=False),
+        schedule(draw, gamma=1.0, lrs=lrs, optimizer="Adam", train=False),
+        schedule(draw, gamma=1.0, num_epochs=0),
+    ]
+
+
+def begins_with_the_loader(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    """Rule: the model has seen the case's own first batch first. No schedule, loss
+    or step changes that, so it loses no points that the rates should lose."""
+    first, wanted = (
+        data_of(seen).get("first_input"),
+        expected.data["first_input"],
+    )
+    if wanted is None and first is None:
+        return None
+    if first is None or wanted is None or not torch.equal(first, wanted):
+        return "The model is not first called with the loader's first `X`."
+    return None
+
+
+def tells_what_was_used(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = data_of(seen)
+    returned, used = data.get("returned"), data.get("used")
+    if not isinstance(returned, list):
+        return "What you return is not a list."
+    if len(returned) != case["num_epochs"]:
+        return "What you return does not have one entry for each epoch."
+    if not all(isinstance(one, list) for one in returned):
+        return "Each epoch's entry is a list, with one number for each group."
+    if not all(isinstance(rate, float) for one in returned for rate in one):
+        return "What you return holds something else than floats."
+    steps = len(case["batches"])
+    if not isinstance(used, list) or len(used) != steps * case["num_epochs"]:
+        return "Your optimizer does not step once for each batch of each epoch."
+    for epoch, rates in enumerate(returned):
+        # Of the learner's own run: a wrong schedule, told truly, is told truly.
+        for real in used[epoch * steps : (epoch + 1) * steps]:
+            if len(rates) != len(real):
+                return "An entry does not have one number for each group."
+            if not all(map(close, rates, real)):
+                return (
+                    f"The rates you return for epoch {epoch + 1} are not those "
+                    "that its steps were made with."
+                )
+    return None
+
+
+@check(
+    "train_in_steps",
+    probe=probes.trained,
+    weight=2,
+    rule=tells_what_was_used,
+    also=[begins_with_the_loader],
+    says="what is returned are the rates that were used",
+)
+def returned_rates(draw: Draw) -> list[Case]:
+    return [
+        schedule(draw, step_size=1),
+        schedule(draw, lrs=[0.1, 0.02, 0.03], step_size=draw.integer(2, 4)),
+        schedule(draw, lrs=[0.1, 0.02, 0.03], step_size=9, num_epochs=2),
+        schedule(draw, num_epochs=0),
+    ]
+
+
+def steps_taken(case: Case, seen: Result, expected: Result) -> str | None:
+    used = data_of(seen).get("used")
+    if not isinstance(used, list) or len(used) != len(expected.data["used"]):
+        return "Your optimizer does not step once for each batch of each epoch."
+    return None
+
+
+@check(
+    "train_in_steps",
+    probe=probes.trained,
+    rule=steps_taken,
+    also=[begins_with_the_loader, gives_no_warning],
+    says="no warning: each call comes in its place, and none is deprecated",
+)
+def without_warnings(draw: Draw) -> list[Case]:
+    return [
+        schedule(draw),
+        schedule(draw, num_epochs=draw.integer(2, 5), step_size=1),
+        schedule(draw, num_epochs=0),
+        schedule(draw, num_epochs=1, step_size=5),
+    ]
+
+
+# make_optimizer
+
+MODELS: dict[str, dict[str, tuple[int, ...]]] = {
+    "layers": {
+        f"{i}.{kind}": shape
+        for i in range(12)
+        for kind, shape in (("weight", (2, 1)), ("bias", (2,)))
+    },
+    "scaled": {
+        "temperature": (),
+        "embedding.weight": (3, 2),
+        "norm.weight": (2,),
+        "norm.bias": (2,),
+        "act.weight": (2,),
+        "head.weight": (3, 2),
+        "head.bias": (3,),
+        "conv.weight": (1, 1, 1, 1),
+        "conv.bias": (1,),
+    },
+    "nested": {
+        "backbone.0.weight": (2, 2),
+        "backbone.0.bias": (2,),
+        "backbone.1.weight": (2,),
+        "backbone.1.bias": (2,),
+        "backbone.2.weight": (2, 2),
+        "backbone.2.bias": (2,),
+        "backbone2.weight": (2, 2),
+        "backbone2.bias": (2,),
+        "my_backbone.weight": (2, 2),
+        "my_backbone.bias": (2,),
+        "backbone_0.weight": (2, 2),
+        "backbone_0.bias": (2,),
+        "head.backbone.weight": (2, 2),
+        "head.backbone.bias": (2,),
+        "deep.0.0.0.weight": (1, 2),
+        "deep.0.0.0.bias": (1,),
+    },
+    "tied": {
+        "encoder.weight": (3, 2),
+        "between.weight": (2, 2),
+        "between.bias": (2,),
+        "decoder.bias": (3,),
+    },
+}
+
+
+def groups(draw: Draw, model: str, *paths: str, **options: Any) -> Case:
+    """A model whose layers at these paths have rates of their own."""
+    numbers = draw.permutation(90).tolist()
+    return {
+        "model": model,
+        "rates": {
+            path: (numbers[i] + 10) / 983 for i, path in enumerate(paths)
+        },
+        "lr": (numbers[50] + 10) / 983,
+        "weight_decay": (numbers[51] + 10) / 983,
+        "frozen": [],
+        "train": True,
+        "start": draw.normal(60, dtype=torch.float64),
+        "gradients": {
+            name: draw.normal(*shape, dtype=torch.float64)
+            for name, shape in MODELS[model].items()
+        },
+        **options,
+    }
+
+
+def fits(path: str, name: str) -> bool:
+    return f"{name}.".startswith(f"{path}.")
+
+
+def words_for(case: Case, name: str) -> str:
+    """What kind of parameter this is, for a learner who does not see the case."""
+    fitting = sum(fits(path, name) for path in case["rates"])
+    if fitting > 1:
+        return "a parameter that several paths fit"
+    if fitting == 1:
+        return "a parameter that one path fits"
+    if any(path in name for path in case["rates"]):
+        return "a parameter whose name only looks as if a path fitted it"
+    return "a parameter that no path fits"
+
+
+def setting_of(key: str, words: str) -> Rule:
+    """Rule: each parameter's group has the right value of this setting."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        found, wanted = data_of(seen).get(key), expected.data[key]
+        if not isinstance(found, dict):
+            return "What you return is not an optimizer."
+        for name, value in wanted.items():
+            if name not in found:
+                return f"{words_for(case, name).capitalize()} is in no group."
+            if not close(found[name], value):
+                return f"The {words} of {words_for(case, name)} is wrong."
+        return None
+
+    return rule
+
+
+@check(
+    "make_optimizer",
+    probe=probes.grouped,
+    weight=3,
+    rule=setting_of("lr", "learning rate"),
+    says="each parameter has the rate of its path, the others have `lr`",
+)
+def rates_by_path(draw: Draw) -> list[Case]:
+    return [
+        groups(draw, "layers", "1", "3"),
+        groups(draw, "nested", "backbone"),
+        groups(draw, "nested", "backbone.0"),
+        groups(draw, "nested", "head", "backbone2"),
+        groups(draw, "scaled", "head.bias", "temperature", "embedding"),
+        groups(draw, "scaled"),
+        groups(draw, "nested", rates={"backbone": 0.0, "head": 0.25}),
+        groups(draw, "nested", "deep.0.0", "deep.0"),
+    ]
+
+
+@check(
+    "make_optimizer",
+    probe=probes.grouped,
+    rule=setting_of("lr", "learning rate"),
+    says="of several paths the longest decides, in any order",
+)
+def longest_path(draw: Draw) -> list[Case]:
+    return [
+        groups(draw, "nested", "backbone", "backbone.0", "backbone.0.bias"),
+        groups(draw, "nested", "backbone.0.bias", "backbone", "backbone.0"),
+        groups(draw, "nested", "backbone.2", "backbone"),
+        groups(draw, "layers", "11.bias", "11", "1"),
+    ]
+
+
+def each_once(case: Case, seen: Result, expected: Result) -> str | None:
+    data = data_of(seen)
+    times = data.get("times")
+    if not isinstance(times, dict):
+        return "What you return is not an optimizer."
+    if data["strangers"]:
+        return (
+            "Your optimizer holds tensors that are not the model's own "
+            "parameters: copies, or buffers."
+        )
+    for name, number in expected.data["times"].items():
+        seen_number = times.get(name, 0)
+        if number and not seen_number:
+            return "A trainable parameter is in no group."
+        if seen_number and not number:
+            return "A frozen parameter is in a group."
+        if seen_number > 1:
+            return "A parameter is in a group more than once."
+    # What is in the groups counts only together with what depends on the case.
+    return setting_of("lr", "learning rate")(case, seen, expected)
+
+
+@check(
+    "make_optimizer",
+    probe=probes.grouped,
+    weight=2,
+    rule=each_once,
+    also=[gives_no_warning],
+    says="every trainable parameter once, shared ones too, frozen ones never",
+)
+def each_parameter_once(draw: Draw) -> list[Case]:
+    return [
+        groups(draw, "nested"),
+        groups(draw, "tied"),
+        groups(draw, "tied", "encoder"),
+        groups(draw, "tied", "decoder"),
+        groups(draw, "scaled", frozen=["embedding", "norm.bias"]),
+        groups(draw, "layers", frozen=["1", "10"]),
+        groups(draw, "scaled", frozen=["norm", "head"], weight_decay=0.0),
+        groups(draw, "layers", frozen=["2"], decay_all=True),
+    ]
+
+
+def decay_and_rest(case: Case, seen: Result, expected: Result) -> str | None:
+    found = data_of(seen).get("weight_decay")
+    if not isinstance(found, dict):
+        return "What you return is not an optimizer."
+    sizes = MODELS[case["model"]]
+    for name, value in expected.data["weight_decay"].items():
+        if name not in found:
+            return "A trainable parameter is in no group."
+        if found[name] != value:
+            kind = {0: "a scalar", 1: "one dimension"}.get(
+                len(sizes[name]), "two dimensions or more"
+            )
+            return f"The weight decay of a parameter ({kind}) is wrong."
+    return None
+
+
+@check(
+    "make_optimizer",
+    probe=probes.grouped,
+    weight=2,
+    rule=decay_and_rest,
+    says="weight decay: not below two dimensions, unless `decay_all`",
+)
+def decay_by_dimensions(draw: Draw) -> list[Case]:
+    return [
+        groups(draw, "scaled"),
+        groups(draw, "nested", decay_all=False),
+        groups(draw, "scaled", decay_all=True),
+        groups(draw, "scaled", "head", "norm.weight"),
+        groups(draw, "nested", "backbone", decay_all=True),
+    ]
+
+
+def steps_of_sgd(case: Case, seen: Result, expected: Result) -> str | None:
+    data = data_of(seen)
+    if "others" not in data:
+        return "What you return is not an optimizer."
+    if data["is_sgd"] is not True:
+        return "What you return is not a `torch.optim.SGD`."
+    if data["others"] != expected.data["others"]:
+        return "A setting that nobody asked you to change is not SGD's default."
+    complaint = setting_of("momentum", "momentum")(case, seen, expected)
+    if complaint:
+        return complaint
+    for name, wanted in expected.data["after_steps"].items():
+        value = data["after_steps"].get(name)
+        if value is None or not torch.allclose(value, wanted, 1e-8, 1e-10):
+            return (
+                "Two steps do not move each of the model's parameters by its own "
+                "rate, decay and momentum."
+            )
+    return None
+
+
+@check(
+    "make_optimizer",
+    probe=probes.grouped,
+    weight=2,
+    rule=steps_of_sgd,
+    says="two steps of SGD move the model's own parameters as they should",
+)
+def it_trains(draw: Draw) -> list[Case]:
+    # No decay and no path: the other checks are about these.
+    return [
+        groups(draw, "nested", weight_decay=0.0),
+        groups(draw, "scaled", weight_decay=0.0, momentum=0.9),
+        groups(draw, "tied", weight_decay=0.0, momentum=0.5, train=False),
+    ]
+
+
+@check(
+    "make_optimizer",
+    probe=probes.grouped,
+    weight=2,
+    on=("times", "values"),
+    raises=("ValueError", "KeyError"),
+    says="a path that fits no parameter is refused, one of frozen ones is not",
+)
+def unknown_paths(draw: Draw) -> list[Case]:
+    number = draw.integer(3, 90)
+    unknown = [
+        groups(draw, "nested", draw.choice(["neck", "arm", "tail"])),
+        groups(draw, "nested", f"backbone{number}"),
+        groups(draw, "layers", str(11 + number), "3"),
+        groups(draw, "nested", "back"),
+        groups(draw, "nested", "backbone.0.weigh"),
+        groups(draw, "nested", "backbone", "backbone.3"),
+        groups(draw, "nested", "drop"),
+        groups(draw, "nested", "my.backbone"),
+        groups(draw, "nested", "head", ""),
+        groups(draw, "nested", "head."),
+        groups(draw, "tied", "decoder.weight"),
+        groups(draw, "scaled", "bias"),
+        groups(draw, "scaled", "head.bias.0"),
+        groups(draw, "nested", "backbone.1.running_mean"),
+    ]
+    right = [
+        groups(draw, "scaled", "head", frozen=["head"]),
+        groups(draw, "nested", "backbone.1", "head", frozen=["backbone.1"]),
+        groups(draw, "scaled", "head", "head.bias", "head.weight", "norm"),
+    ]
+    cases = unknown + right
+    return [cases[i] for i in draw.permutation(len(cases)).tolist()]
+
+
+def leaves_the_rest(case: Case, seen: Result, expected: Result) -> str | None:
+    data = data_of(seen)
+    if data.get("model_kept") is not True:
+        return (
+            "You changed the model: values, gradients, `requires_grad` or its "
+            "mode."
+        )
+    if data.get("rates_kept") is not True:
+        return "You changed the dict of rates that you were given."
+    return setting_of("lr", "learning rate")(case, seen, expected)
+
+
+@check(
+    "make_optimizer",
+    probe=probes.grouped,
+    rule=leaves_the_rest,
+    also=[leaves_rng_alone, leaves_state_alone],
+    says="the model and the dict of rates stay as they are",
+)
+def hands_off(draw: Draw) -> list[Case]:
+    return [
+        groups(draw, "scaled", "head", train=False),
+        groups(draw, "nested", "backbone2", frozen=["head"]),
+        groups(draw, "tied", "between"),
+        groups(draw, "layers", "7", "3", "11", "0"),
+        groups(draw, "nested", rates={"backbone": 0.0}),
+    ]
+
+
+# decayed_step
+
+
+def decay(draw: Draw, num_steps: int = 4, **options: Any) -> Case:
+    """Some steps of a network with weight decay."""
+    width = draw.integer(2, 4)
+    return {
+        "batches": [
+            (
+                draw.normal(5, width, dtype=torch.float64),
+                draw.normal(5, 2, dtype=torch.float64),
+            )
+            for _ in range(num_steps)
+        ],
+        "start": draw.normal(80, dtype=torch.float64),
+        "parts": [],
+        "optimizer": "SGD",
+        "lrs": [0.05, 0.05],
+        "weight_decay": 0.1 * draw.integer(2, 6),
+        "side_used": [True] * num_steps,
+        "old_gradients": False,
+        "train": True,
+        "train_norm": options.get("train", True),
+        **options,
+    }
+
+
+def without_error(case: Case) -> Case:
+    """The same case, but the first loss is exactly zero."""
+    (X, y), *later = case["batches"]
+    body = 3 * X.shape[1] + 3
+    case["start"][body:] = 0
+    return {**case, "batches": [(X, torch.zeros_like(y)), *later]}
+
+
+def weights_unless(sentence: str, *parts: str) -> Rule:
+    """Rule: the weights of these parts (of all, if none is named) are right."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        weights = data_of(seen).get("weights", {})
+        for name, wanted in expected.data["weights"].items():
+            if parts and name.partition(".")[0] not in parts:
+                continue
+            value = weights.get(name)
+            if value is None or not torch.allclose(value, wanted, 1e-8, 1e-10):
+                return sentence
+        return None
+
+    return rule
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    weight=3,
+    rule=weights_unless(
+        "With `decoupled=False` the weights are not those that the option "
+        "`weight_decay` of the optimizer gives."
+    ),
+    says="`decoupled=False` is the option `weight_decay` of SGD and Adam",
+)
+def as_in_the_gradient(draw: Draw) -> list[Case]:
+    return [
+        decay(draw),
+        decay(draw, optimizer="momentum", decoupled=False),
+        decay(draw, optimizer="Adam", decoupled=False),
+        decay(draw, optimizer="RMSprop", lrs=[0.01, 0.01]),
+        without_error(decay(draw)),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    weight=3,
+    rule=weights_unless(
+        "With `decoupled=True` the weights are not those that AdamW's kind of "
+        "decay gives."
+    ),
+    says="`decoupled=True` is the decay of AdamW",
+)
+def as_in_adamw(draw: Draw) -> list[Case]:
+    return [
+        decay(draw, optimizer="Adam", decoupled=True),
+        decay(draw, optimizer="momentum", decoupled=True),
+        decay(draw, optimizer="AdamW", decoupled=True),
+        decay(draw, lrs=[0.4, 0.6], weight_decay=3.0, decoupled=True),
+        without_error(decay(draw, decoupled=True)),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    rule=weights_unless(
+        "Under another kind of optimizer (AdamW without its decay, Rprop) the "
+        "weights are not those of the decay that was asked for."
+    ),
+    says="any kind of optimizer: you bring the decay, not its options",
+)
+def each_kind_of_optimizer(draw: Draw) -> list[Case]:
+    slow = {"lrs": [0.01, 0.02]}
+    return [
+        decay(draw, optimizer="AdamW", **slow),
+        decay(draw, optimizer="Rprop", **slow),
+        decay(draw, optimizer="Rprop", **slow, decoupled=True),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    rule=weights_unless(
+        "A parameter is wrong that is a scalar, or shared, or not registered "
+        "in the model, or that the loss reaches in some steps only."
+    ),
+    says="whatever is in the optimizer and reached is decayed, and once",
+)
+def each_kind_of_parameter(draw: Draw) -> list[Case]:
+    now_and_then = {
+        "parts": ["side"],
+        "side_used": [False, True, False, True],
+        "optimizer": "momentum",
+    }
+    return [
+        decay(draw, parts=["tied", "scalar"]),
+        decay(draw, parts=["tied", "scalar"], decoupled=True),
+        decay(draw, parts=["unregistered"], optimizer="Adam"),
+        decay(draw, parts=["unregistered"], decoupled=True),
+        decay(draw, **now_and_then),
+        decay(draw, **now_and_then, decoupled=True),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    rule=weights_unless(
+        "Where groups have different rates, the weights are wrong."
+    ),
+    says="each group has its own rate",
+)
+def rate_of_the_group(draw: Draw) -> list[Case]:
+    lrs = [0.01 * draw.integer(1, 4), 0.08]
+    return [
+        decay(draw, lrs=lrs, optimizer="Adam", decoupled=True),
+        decay(draw, lrs=lrs, decoupled=True),
+        decay(draw, lrs=lrs, optimizer="momentum", decoupled=False),
+    ]
+
+
+def unreached_stays(case: Case, seen: Result, expected: Result) -> str | None:
+    if data_of(seen).get("stayed") is not True:
+        return "A parameter that the loss does not reach has moved."
+    change = data_of(seen).get("change_of_reached")
+    wanted = expected.data["change_of_reached"]
+    # The decay is weak here, and wide enough is this for any kind of it.
+    if change is None or (change - wanted).norm() > 0.3 * wanted.norm():
+        return (
+            "The parameters that the loss reaches do not move as they should."
+        )
+    return None
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    weight=3,
+    rule=unreached_stays,
+    says="a parameter that this loss does not reach keeps every bit",
+)
+def unreached_keeps_every_bit(draw: Draw) -> list[Case]:
+    small = {"lrs": [0.01, 0.01], "weight_decay": 0.02}
+    unused = {"parts": ["never", "frozen"], **small}
+    once = {
+        "parts": ["side", "frozen"],
+        "side_used": [True, False, False, False],
+        **small,
+    }
+    return [
+        decay(draw, **unused, old_gradients=True),
+        decay(draw, parts=["stray"], **small),
+        decay(draw, parts=["stray"], **small, decoupled=True),
+        decay(draw, **unused, optimizer="Adam", decoupled=True),
+        decay(draw, **once),
+        decay(draw, **once, optimizer="momentum", decoupled=True),
+        decay(draw, **once, optimizer="Adam"),
+        decay(draw, **once, optimizer="Adam", decoupled=True),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    rule=weights_unless(
+        "A layer whose gradient is zero, but not None, is not decayed as it "
+        "should be.",
+        "zeroed",
+    ),
+    says="a gradient of zeros is a gradient: its layer decays",
+)
+def zeros_are_a_gradient(draw: Draw) -> list[Case]:
+    reached = {"parts": ["zeroed"], "num_steps": 50}
+    return [
+        decay(draw, **reached, lrs=[0.1, 0.1], weight_decay=0.1),
+        decay(draw, **reached, optimizer="Adam", lrs=[0.02, 0.02]),
+        decay(draw, **reached, optimizer="Adam", decoupled=True),
+    ]
+
+
+def outside_and_buffers(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    data = data_of(seen)
+    if data.get("same_settings") is not True:
+        return "A setting of the optimizer is not what it was before."
+    if data.get("calls") != expected.data["calls"]:
+        return "The model is not called exactly once for each step."
+    if data.get("modes_kept") is not True:
+        return "You changed the mode (train or eval) of the model or a part."
+    if data.get("plain_batches") is not True:
+        return "You changed `requires_grad` of `X` or `y`."
+    if data.get("buffers_kept") is not True:
+        return "A buffer of the model is not what its forward pass made of it."
+    sentence = "A parameter that is not in the optimizer has moved."
+    return weights_unless(sentence, "outside")(case, seen, expected)
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    weight=2,
+    rule=outside_and_buffers,
+    also=HANDS_OFF,
+    says="buffers, parameters outside, settings and inputs are left alone",
+)
+def leaves_the_others(draw: Draw) -> list[Case]:
+    others = {"parts": ["norm", "outside"]}
+    return [
+        decay(draw, **others),
+        decay(draw, **others, decoupled=True),
+        decay(draw, **others, train_norm=False),
+        decay(draw, **others, optimizer="Adam", decoupled=True, train=False),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    rule=weights_unless(
+        "Without any decay the steps are not those on the gradient of the loss "
+        "alone."
+    ),
+    says="gradients from before do not count",
+)
+def old_gradients(draw: Draw) -> list[Case]:
+    return [
+        decay(draw, weight_decay=0.0, old_gradients=True),
+        decay(draw, weight_decay=0.0, old_gradients=True, decoupled=True),
+        decay(draw, weight_decay=0.0, optimizer="Adam"),
+    ]
+
+
+@check(
+    "decayed_step",
+    probe=probes.decayed,
+    on=("losses",),
+    rtol=1e-8,
+    atol=1e-10,
+    says="the loss of the step is returned, a float without the penalty",
+)
+def returned_loss(draw: Draw) -> list[Case]:
+    # One step: a wrong decay has not yet moved anything.
+    return [
+        decay(draw, num_steps=1),
+        decay(draw, num_steps=1, optimizer="Adam", decoupled=True),
+        decay(draw, num_steps=1, parts=["norm", "side"]),
+    ]
