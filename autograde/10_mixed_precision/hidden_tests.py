@@ -1,0 +1,1525 @@
+"""What is checked in chapter 10: mixed precision."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    check,
+    leaves_inputs_alone,
+    leaves_state_alone,
+)
+
+from . import probes
+
+NUM_WEIGHTS = 1000  # more than the model here has
+
+# Rules. In float64 right answers agree to 1e-6: PyTorch's scaler keeps 1 / scale in
+# float32, and clipping adds 1e-6 to a norm. In 16 bit they agree to about 1e-3.
+
+EXACT = 1e-5
+ROUGH = 2e-2
+
+
+def slack(case: Case) -> float:
+    if case["autocast"] != "off":
+        return ROUGH
+    return EXACT if case["weights_dtype"] == "float64" else 1e-4
+
+
+def near(seen: object, expected: object, tolerance: float) -> bool:
+    """Numbers of the same type that agree; all that are not finite are alike."""
+    if type(seen) is not type(expected) or not isinstance(seen, float | int):
+        return False
+    assert isinstance(expected, float | int)
+    if not math.isfinite(expected):
+        return not math.isfinite(seen)
+    return math.isclose(seen, expected, rel_tol=tolerance, abs_tol=1e-12)
+
+
+def off_by(seen: object, expected: Tensor, start: Tensor) -> float:
+    """Distance of two weights, as a share of how far training moved them."""
+    if not isinstance(seen, Tensor) or seen.shape != expected.shape:
+        return math.inf
+    moved = (expected - start).norm().item()
+    distance = (seen - expected).norm().item()
+    if not math.isfinite(distance):
+        return math.inf
+    return distance / moved if moved > 0 else (math.inf if distance else 0.0)
+
+
+def same(seen: object, expected: Tensor, tolerance: float = 1e-9) -> bool:
+    """Whether two vectors agree, as a share of their length."""
+    if not isinstance(seen, Tensor) or seen.shape != expected.shape:
+        return False
+    distance = (seen - expected).norm().item()
+    return distance <= 1e-12 + tolerance * expected.norm().item()
+
+
+def every_sample_came_back(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if not same(seen.data["forward"], expected.data["forward"]):
+        return "Not every sample went through the model exactly once."
+    if not same(seen.data["backward"], expected.data["backward"]):
+        return "Not every sample took part in exactly one backward pass."
+    return None
+
+
+def right_weights(case: Case, seen: Result, expected: Result) -> str | None:
+    """After the last step; with a history, after every one."""
+    if "history" not in expected.data:
+        pairs = [(seen.data["weights"], expected.data["weights"])]
+    else:
+        left, right = seen.data["history"], expected.data["history"]
+        if len(left) != len(right):
+            return "Not every batch was used."
+        pairs = [
+            (one["weights"], other["weights"])
+            for one, other in zip(left, right, strict=True)
+        ]
+    start = case["start_weights"].double()
+    for one, other in pairs:
+        if isinstance(one, Tensor) and not one.isfinite().all():
+            return "The weights hold infinity or NaN."
+        if off_by(one, other, start) > slack(case):
+            return "The weights are not those of the right update."
+    return None
+
+
+def in_low_precision(case: Case, seen: Result, expected: Result) -> str | None:
+    """The layers compute in the autocast dtype, from inputs as they came."""
+    wanted = [case["autocast"] if case["autocast"] != "off" else ""]
+    for one in seen.data["forwards"]:
+        if one["weights"] != [case["weights_dtype"]]:
+            return (
+                "In a forward pass the weights were not of the dtype in which "
+                "they came. Autocast makes copies by itself: do not convert the "
+                "model."
+            )
+        if one["x"] != case["weights_dtype"]:
+            return (
+                "The model did not get the inputs in the dtype in which they "
+                "came. Autocast converts them where it helps."
+            )
+        if wanted != [""] and one["layers"] != wanted:
+            return "The linear layers did not compute in the dtype asked for."
+        if wanted == [""] and (
+            one["layers"] != [case["weights_dtype"]] or one["autocast"] != "off"
+        ):
+            return (
+                "Autocast was on in a forward pass where it was not asked for."
+            )
+    return every_sample_came_back(case, seen, expected)
+
+
+def backward_outside(case: Case, seen: Result, expected: Result) -> str | None:
+    if set(seen.data["in_backward"]) - {"off"}:
+        return "Autocast was on in a backward pass. End its block before."
+    return every_sample_came_back(case, seen, expected)
+
+
+def step_outside(case: Case, seen: Result, expected: Result) -> str | None:
+    if any(one["autocast"] != "off" for one in seen.data["steps"]):
+        return "Autocast was on when the optimizer stepped."
+    if set(seen.data.get("reading", [])) - {"off"}:
+        return "Autocast was on while a batch was read."
+    if len(seen.data["steps"]) != len(expected.data["steps"]):
+        return "The optimizer did not step as often as it should."
+    return every_sample_came_back(case, seen, expected)
+
+
+def weights_keep_their_dtype(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    wanted = [case["weights_dtype"]]
+    if seen.data["weights_after"] != wanted:
+        return (
+            "Afterwards the weights have another dtype than before. The sum of a "
+            "weight and a small update is lost in 16 bit."
+        )
+    for one in seen.data["steps"]:
+        if one["weights"] != wanted:
+            return "At a step the weights had another dtype than before."
+        if one["gradients"] != wanted:
+            return "At a step the gradients had not the dtype of the weights."
+    for one in seen.data["forwards"]:
+        if one["weights"] != wanted:
+            return "In a forward pass the weights had another dtype."
+    if len(seen.data["steps"]) != len(expected.data["steps"]):
+        return "The optimizer did not step as often as it should."
+    return every_sample_came_back(case, seen, expected)
+
+
+def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["called"]:
+        return (
+            "`model.forward` was called, and not `model(...)`. Hooks of the "
+            "model do not run then."
+        )
+    if not seen.data["modes_kept"]:
+        return (
+            "A layer was or is in another mode (train or eval) than when the "
+            "model was given to you. Call neither `train()` nor `eval()`."
+        )
+    if not seen.data["rng_kept"]:
+        return "PyTorch's global generator was seeded, or drawn from."
+    if not seen.data["anomalies_off"]:
+        return "Anomaly detection is left on. It makes all that follows slow."
+    if not seen.data["parameters_kept"]:
+        return (
+            "A parameter's `requires_grad` is another afterwards, or a hook "
+            "was left on it."
+        )
+    if not seen.data["tensors_plain"]:
+        return "A tensor that was given to you requires a gradient now."
+    return every_sample_came_back(case, seen, expected)
+
+
+def autocast_is_closed(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    afters = [one["autocast_after"] for one in seen.data.get("history", [])]
+    afters.append(seen.data.get("autocast_after", "off"))
+    if set(afters) - {"off"}:
+        return "Autocast is still on afterwards. Use it as a `with` block."
+    if seen.data["left_on"]:
+        return "A setting of autocast was left changed."
+    return used_as_given(case, seen, expected)
+
+
+def no_old_names(case: Case, seen: Result, expected: Result) -> str | None:
+    """`float(loss)` warns as well, and is no mistake here."""
+    for kind in ("FutureWarning", "DeprecationWarning"):
+        if kind in seen.effects.warnings:
+            return f"Your code caused a {kind}; read what it says."
+    return None
+
+
+ALONE = (leaves_inputs_alone, leaves_state_alone, no_old_names)
+
+# What all cases need.
+
+
+def model_of(
+    draw: Draw,
+    *,
+    weights_dtype: str = "float64",
+    autocast: str = "off",
+    traps: bool = False,
+    mode: str = "train",
+    loudness: float = 1.0,
+    two_groups: bool = False,
+    old_gradients: bool = False,
+    lr: float = 0.5,
+    **sgd: float,
+) -> Case:
+    """A new model and plain SGD. The weights at the start travel with the case,
+    for the rules alone."""
+    case = {
+        "num_features": draw.integer(4, 8),
+        "num_classes": draw.integer(3, 6),
+        "start": draw.normal(NUM_WEIGHTS, dtype=torch.float64),
+        "weights_dtype": weights_dtype,
+        "autocast": autocast,
+        "traps": traps,
+        "mode": mode,
+        "loudness": loudness,
+        "two_groups": two_groups,
+        "old_gradients": old_gradients,
+        "sgd": {"lr": lr, **sgd},
+    }
+    return {**case, "start_weights": probes.weights_of(probes.made(case))}
+
+
+def batch(draw: Draw, case: Case, size: int, poisoned: bool = False) -> tuple:
+    dtype = probes.DTYPES[case["weights_dtype"]]
+    x = draw.normal(size, case["num_features"], dtype=torch.float64)
+    if poisoned:
+        x[draw.integer(0, size), 0] = draw.uniform(1, low=60, high=90).item()
+    return x.to(dtype), draw.integers(0, case["num_classes"], size)
+
+
+# train_in_bf16
+
+
+def bf16(
+    draw: Draw,
+    num_batches: int = 3,
+    *,
+    enabled: bool | None = True,
+    as_generator: bool = False,
+    **options: object,
+) -> Case:
+    """Batches of unequal size. `enabled` None leaves the argument out."""
+    low = enabled is None or enabled
+    case = model_of(
+        draw,
+        weights_dtype="float32",
+        autocast="bfloat16" if low else "off",
+        **options,  # type: ignore[arg-type]
+    )
+    sizes = [draw.integer(5, 12) for _ in range(num_batches)]
+    return {
+        **case,
+        "batches": [batch(draw, case, size) for size in sizes],
+        "enabled": enabled,
+        "as_generator": as_generator,
+    }
+
+
+def float32_loss(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["num_losses"] != expected.data["num_losses"]:
+        return "`loss_fn` was not called once per batch."
+    if seen.data["loss_dtypes"] != expected.data["loss_dtypes"]:
+        return (
+            "A loss is not float32. Outside autocast, a loss of bfloat16 logits "
+            "is bfloat16: two to three digits. Compute it inside the block."
+        )
+    return every_sample_came_back(case, seen, expected)
+
+
+def float32_update(case: Case, seen: Result, expected: Result) -> str | None:
+    start = case["start_weights"].double()
+    one, other = seen.data["weights"], expected.data["weights"]
+    if off_by(one, other, start) > slack(case):
+        return (
+            "With `enabled=False` the weights are not those of plain training."
+        )
+    return in_low_precision(case, seen, expected)
+
+
+def floats_returned(case: Case, seen: Result, expected: Result) -> str | None:
+    losses, right = seen.data["losses"], expected.data["losses"]
+    if not isinstance(losses, list):
+        return "What you return is not a list."
+    if len(losses) != len(right):
+        return "You do not return one loss per batch."
+    if not all(type(one) is float for one in losses):
+        return "A loss that you return is not a Python float."
+    for i, (one, other) in enumerate(zip(losses, right, strict=True)):
+        # After a step, sums taken in another order show in bfloat16.
+        if not near(one, other, ROUGH if i else EXACT):
+            return "A loss that you return is not that of its batch."
+    return None
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    weight=3,
+    rule=in_low_precision,
+    says="the linear layers compute in bfloat16, from float32 weights and inputs",
+)
+def layers_in_bf16(draw: Draw) -> list[Case]:
+    return [bf16(draw), bf16(draw, enabled=None), bf16(draw, 1, mode="eval")]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    rule=float32_loss,
+    says="the loss is computed in float32",
+)
+def loss_in_float32(draw: Draw) -> list[Case]:
+    return [bf16(draw), bf16(draw, 1), bf16(draw, enabled=False)]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    weight=2,
+    rule=weights_keep_their_dtype,
+    says="weights and gradients are float32 all the time",
+)
+def float32_weights(draw: Draw) -> list[Case]:
+    return [bf16(draw), bf16(draw, traps=True)]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    weight=2,
+    rule=backward_outside,
+    says="the backward pass runs outside autocast",
+)
+def bf16_backward_outside(draw: Draw) -> list[Case]:
+    return [bf16(draw), bf16(draw, 1)]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    weight=2,
+    rule=step_outside,
+    says="the optimizer steps, and batches are read, outside autocast",
+)
+def bf16_step_outside(draw: Draw) -> list[Case]:
+    return [bf16(draw), bf16(draw, as_generator=True)]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    weight=3,
+    rule=right_weights,
+    says="each batch makes one step on its own gradient, seen by the next one",
+)
+def bf16_updates(draw: Draw) -> list[Case]:
+    return [
+        bf16(draw, 4),
+        bf16(draw, 1),
+        bf16(draw, 5, momentum=0.9, weight_decay=0.05, as_generator=True),
+        bf16(draw, 2, loudness=30.0, lr=0.01),
+        bf16(draw, 9, lr=1.0),
+    ]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    rule=right_weights,
+    says="gradients that were there before do not count; frozen and unused "
+    "parameters stay as they are",
+)
+def bf16_old_gradients(draw: Draw) -> list[Case]:
+    return [
+        bf16(draw, 1, old_gradients=True),
+        bf16(draw, 2, old_gradients=True, traps=True),
+        bf16(draw, 2, traps=True, weight_decay=0.1),
+    ]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    weight=2,
+    rule=float32_update,
+    says="enabled=False is plain float32 training",
+)
+def bf16_disabled(draw: Draw) -> list[Case]:
+    return [
+        bf16(draw, enabled=False),
+        bf16(draw, 4, enabled=False, momentum=0.9),
+    ]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    rule=floats_returned,
+    says="a list of each batch's loss, as Python floats; empty for no batch",
+)
+def bf16_losses(draw: Draw) -> list[Case]:
+    return [
+        bf16(draw, 4),
+        bf16(draw, 2, loudness=20.0, lr=0.01),
+        bf16(draw, 0, as_generator=True),
+        bf16(draw, 3, enabled=False),
+    ]
+
+
+@check(
+    "train_in_bf16",
+    probe=probes.trained_in_bf16,
+    weight=2,
+    rule=autocast_is_closed,
+    also=ALONE,
+    says="all else stays: autocast is off afterwards; modes, tensors and settings "
+    "are as they were, and nothing deprecated is used",
+)
+def bf16_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [
+        *(bf16(draw, mode=mode) for mode in ("train", "eval", "mixed")),
+        bf16(draw, 2, traps=True),
+        bf16(draw, 2, enabled=False),
+    ]
+
+
+# LossScaler
+
+SPOILT = (math.inf, -math.inf, math.nan)
+
+
+def scaled(
+    draw: Draw,
+    pattern: str = "...",
+    *,
+    unscale_first: bool = False,
+    max_norm: float | None = None,
+    spoilt_by: float | None = None,
+    which: int | None = None,
+    settings: dict | None = None,
+    defaults: bool = False,
+    size: int = 6,
+    **options: object,
+) -> Case:
+    """One batch for each letter of `pattern`; at an x its gradient is spoilt.
+
+    A `which` of -1 is the last parameter; without it, drawn anew each time.
+    """
+    case = model_of(draw, **options)  # type: ignore[arg-type]
+    spoilt = [
+        None
+        if letter == "."
+        else (
+            draw.integer(0, 6) if which is None else which,
+            draw.choice(SPOILT) if spoilt_by is None else spoilt_by,
+        )
+        for letter in pattern
+    ]
+    return {
+        **case,
+        "batches": [batch(draw, case, size) for _ in pattern],
+        "spoilt": spoilt,
+        "unscale_first": unscale_first,
+        "max_norm": max_norm,
+        "settings": {}
+        if defaults
+        else {"init_scale": 1024.0, **(settings or {})},
+    }
+
+
+def scales_of(result: Result, key: str = "next_scale") -> list:
+    return [one[key] for one in result.data["history"]]
+
+
+def same_scales(case: Case, seen: Result, expected: Result) -> str | None:
+    for key in ("scale", "next_scale"):
+        left, right = scales_of(seen, key), scales_of(expected, key)
+        if not all(isinstance(one, float) for one in left):
+            return "`get_scale()` does not return a Python float."
+        if not all(
+            near(one, other, EXACT)
+            for one, other in zip(left, right, strict=True)
+        ):
+            return "The scale is not what it should be after some of the steps."
+    return None
+
+
+def scale_and_weights(case: Case, seen: Result, expected: Result) -> str | None:
+    return same_scales(case, seen, expected) or right_weights(
+        case, seen, expected
+    )
+
+
+def loss_times_scale(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in zip(
+        seen.data["history"], expected.data["history"], strict=True
+    ):
+        if one["scaled_dtype"] != other["scaled_dtype"]:
+            return "`scale` changed the dtype of the loss."
+        if not near(one["scaled"], other["scaled"], slack(case)):
+            return "`scale(loss)` is not the loss times the scale."
+        if not one["loss_kept"]:
+            return "`scale` changed the loss that it was given."
+        if not near(one["scaled_norm"], other["scaled_norm"], slack(case)):
+            return "The gradient of `scale(loss)` is not scaled."
+    return None
+
+
+def true_gradients(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in zip(
+        seen.data["history"], expected.data["history"], strict=True
+    ):
+        if not near(one["norm"], other["norm"], slack(case)):
+            return "After `unscale_` the gradients are not the true ones."
+    return right_weights(case, seen, expected)
+
+
+def skipped_steps(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in zip(
+        seen.data["history"], expected.data["history"], strict=True
+    ):
+        if one["num_steps"] > other["num_steps"]:
+            return "`optimizer.step` was called although a gradient was not finite."
+        if one["num_steps"] < other["num_steps"]:
+            return (
+                "`optimizer.step` was not called although all gradients were "
+                "finite."
+            )
+        if not same(one["momentum"], other["momentum"], EXACT):
+            return "The optimizer's momentum is not what it should be."
+    return right_weights(case, seen, expected)
+
+
+def leaves_settings(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["rng_kept"]:
+        return "PyTorch's global generator was seeded, or drawn from."
+    if not seen.data["grad_mode"]:
+        return "Grad mode was left off."
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    weight=2,
+    rule=loss_times_scale,
+    says="scale(loss) is the loss times the scale, and so is its gradient",
+)
+def loss_is_scaled(draw: Draw) -> list[Case]:
+    return [
+        scaled(draw, unscale_first=True),
+        scaled(draw, "..", unscale_first=True, settings={"init_scale": 1000.0}),
+        scaled(draw, "..", unscale_first=True, weights_dtype="float32"),
+        scaled(draw, "..", unscale_first=True, settings={"init_scale": 0.5}),
+    ]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    weight=3,
+    rule=right_weights,
+    says="the weights are those of training without a scaler",
+)
+def weights_as_without(draw: Draw) -> list[Case]:
+    return [
+        scaled(draw, "...."),
+        scaled(draw, "....", settings={"init_scale": 3000.0}, momentum=0.9),
+        scaled(
+            draw, "......", settings={"growth_interval": 2, "init_scale": 4.0}
+        ),
+        scaled(draw, "..", settings={"init_scale": 65536.0}, weight_decay=0.1),
+    ]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    weight=2,
+    rule=right_weights,
+    says="gradients too small for float16 arrive",
+)
+def small_gradients_arrive(draw: Draw) -> list[Case]:
+    quiet = {
+        "weights_dtype": "float32",
+        "autocast": "float16",
+        "loudness": 1e-8,
+        "lr": 1e7,
+    }
+    return [
+        scaled(draw, "...", settings={"init_scale": 2.0**18}, **quiet),
+        scaled(draw, "..", settings={"init_scale": 2.0**20}, **quiet),
+    ]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    weight=3,
+    rule=skipped_steps,
+    says="a step with inf, -inf or NaN in any gradient is left out, and the next "
+    "one is made",
+)
+def overflow_skips_the_step(draw: Draw) -> list[Case]:
+    return [
+        *(scaled(draw, ".x..", spoilt_by=value) for value in SPOILT),
+        scaled(draw, "x.x.", which=-1, momentum=0.9),
+        scaled(draw, "xx..", which=0, momentum=0.9, weight_decay=0.1),
+        scaled(draw, ".x.", two_groups=True, which=-1),
+        scaled(draw, "..x.", unscale_first=True, which=2),
+        scaled(draw, ".x.", unscale_first=True, max_norm=0.1, momentum=0.9),
+    ]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    weight=2,
+    rule=scale_and_weights,
+    says="a step left out lowers the scale by backoff_factor",
+)
+def scale_backs_off(draw: Draw) -> list[Case]:
+    return [
+        scaled(draw, ".x."),
+        scaled(draw, "xx.x.", settings={"backoff_factor": 0.25}),
+        scaled(draw, "..x.", defaults=True),
+        scaled(
+            draw, "x.", settings={"backoff_factor": 0.1, "init_scale": 10.0}
+        ),
+    ]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    weight=2,
+    rule=scale_and_weights,
+    says="after growth_interval good steps in a row the scale grows by "
+    "growth_factor",
+)
+def scale_grows(draw: Draw) -> list[Case]:
+    two = {"init_scale": 4.0, "growth_interval": 2}
+    three = {"init_scale": 8.0, "growth_interval": 3, "growth_factor": 1.5}
+    return [
+        scaled(draw, "....", settings=two),
+        scaled(draw, "." * 7, settings=three),
+        scaled(draw, "..x..x...", settings=three),
+        scaled(draw, "x....", settings=two),
+        scaled(draw, ".x.....", settings=three),
+        scaled(draw, "...", settings={"growth_interval": 1}),
+    ]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    weight=2,
+    rule=true_gradients,
+    says="unscale_ gives the true gradients, once: clipping works, and step does "
+    "not divide again",
+)
+def unscale_then_clip(draw: Draw) -> list[Case]:
+    return [
+        scaled(draw, "...", unscale_first=True),
+        scaled(draw, "...", unscale_first=True, max_norm=0.05, loudness=5.0),
+        scaled(
+            draw,
+            "....",
+            unscale_first=True,
+            settings={"growth_interval": 1, "init_scale": 300.0},
+        ),
+    ]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    rule=right_weights,
+    says="parameters without a gradient, and several groups of parameters",
+)
+def scaler_without_gradients(draw: Draw) -> list[Case]:
+    return [
+        scaled(draw, traps=True, weight_decay=0.1),
+        scaled(draw, traps=True, unscale_first=True, max_norm=0.1),
+        scaled(draw, two_groups=True),
+    ]
+
+
+def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
+    for name, right in expected.data.items():
+        if name != "weights" and seen.data[name] != right:
+            return f"`{name}` must raise a RuntimeError; yours does not."
+    start = case["start_weights"].double()
+    for one, other in zip(
+        seen.data["weights"], expected.data["weights"], strict=True
+    ):
+        if off_by(one, other, start) > EXACT:
+            return "After calls that raise, or after `update`, the steps are wrong."
+    return None
+
+
+@check(
+    "loss_scaler",
+    probe=probes.misused,
+    rule=told_off_rightly,
+    says="a second unscale_ or step before update raises a RuntimeError",
+)
+def misuse_raises(draw: Draw) -> list[Case]:
+    return [scaled(draw), scaled(draw, settings={"init_scale": 100.0})]
+
+
+def scaler_disabled_rule(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    complaint = same_scales(case, seen, expected)
+    if complaint:
+        return "With `enabled=False` the scale must be 1.0 all the time."
+    for one, other in zip(
+        seen.data["history"], expected.data["history"], strict=True
+    ):
+        if not near(one["scaled"], other["scaled"], EXACT):
+            return "With `enabled=False` the loss must come back as it is."
+        if one["num_steps"] != other["num_steps"]:
+            return "With `enabled=False` every step must be made."
+    if any(case["spoilt"]):
+        return None  # the weights are no numbers any more
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    rule=scaler_disabled_rule,
+    says="enabled=False: plain training, with a scale of 1",
+)
+def scaler_disabled(draw: Draw) -> list[Case]:
+    off = {"enabled": False}
+    return [
+        scaled(draw, settings=off),
+        scaled(draw, "..x", settings=off),
+        scaled(
+            draw,
+            unscale_first=True,
+            max_norm=0.1,
+            settings={**off, "growth_interval": 1},
+        ),
+    ]
+
+
+def goes_on_alike(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["is_dict"]:
+        return "`state_dict()` does not return a dict."
+    if not seen.data["loads"]:
+        return "`torch.load`, with its defaults, refuses your state dict."
+    for name in ("same", "new", "snapshot"):
+        for one, other in zip(
+            seen.data[name], expected.data[name], strict=True
+        ):
+            if not near(one, other, EXACT):
+                return {
+                    "same": "The scale is not what it should be.",
+                    "new": "A new scaler that has loaded the state dict goes on "
+                    "with other scales.",
+                    "snapshot": "A state dict changed after it was made, or its "
+                    "scaler when another one loaded it.",
+                }[name]
+    return None
+
+
+def checkpoint(draw: Draw, pattern: str, saved_after: int, **more: object):
+    case = scaled(draw, pattern, **more)  # type: ignore[arg-type]
+    new = {"init_scale": float(draw.integer(3, 9))}
+    return {**case, "saved_after": saved_after, "new_settings": new}
+
+
+@check(
+    "loss_scaler",
+    probe=probes.saved_and_loaded,
+    weight=2,
+    rule=goes_on_alike,
+    says="state_dict and load_state_dict: a new scaler goes on where the old one "
+    "was",
+)
+def scaler_state(draw: Draw) -> list[Case]:
+    def settings() -> dict:
+        return {
+            "init_scale": float(draw.integer(100, 900)),
+            "growth_interval": 3,
+            "growth_factor": 4.0,
+            "backoff_factor": 0.125,
+        }
+
+    return [
+        checkpoint(draw, "......", 2, settings=settings()),
+        checkpoint(draw, "..x......", 5, settings=settings()),
+        checkpoint(draw, "...x..", 3, settings=settings()),
+        checkpoint(draw, "..x..", 1, settings=settings()),
+    ]
+
+
+def both_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    for i in (0, 1):
+        for one, other in zip(
+            seen.data["scales"][i], expected.data["scales"][i], strict=True
+        ):
+            if not near(one, other, EXACT):
+                return "Of two scalers, one has the scale of the other."
+        left, right = seen.data["weights"][i], expected.data["weights"][i]
+        if off_by(left, right, case["start_weights"].double()) > EXACT:
+            return "With two scalers at once the weights are wrong."
+    return None
+
+
+@check(
+    "loss_scaler",
+    probe=probes.two_at_once,
+    rule=both_alone,
+    says="two scalers at once do not disturb each other",
+)
+def two_scalers(draw: Draw) -> list[Case]:
+    def both() -> list[dict]:
+        return [
+            {"init_scale": float(draw.integer(10, 90)), "growth_interval": 2},
+            {"init_scale": float(draw.integer(100, 900))},
+        ]
+
+    return [{**scaled(draw, "..x.."), "both_settings": both()}]
+
+
+@check(
+    "loss_scaler",
+    probe=probes.some_steps,
+    rule=leaves_settings,
+    also=ALONE,
+    says="the scaler changes no setting of PyTorch and uses nothing deprecated",
+)
+def scaler_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [scaled(draw, ".x."), scaled(draw, unscale_first=True)]
+
+
+# clipped_step
+
+
+def steps(
+    draw: Draw,
+    pattern: str = "..",
+    *,
+    max_norm: float = 0.1,
+    settings: dict | None = None,
+    **options: object,
+) -> Case:
+    """One batch for each letter of `pattern`; an x is one whose gradient
+    overflows."""
+    case = model_of(draw, **options)  # type: ignore[arg-type]
+    return {
+        **case,
+        "batches": [
+            batch(draw, case, draw.integer(5, 9), letter == "x")
+            for letter in pattern
+        ],
+        "max_norm": max_norm,
+        "settings": {"init_scale": 1024.0, **(settings or {})},
+    }
+
+
+QUIET = {
+    "weights_dtype": "float32",
+    "autocast": "float16",
+    "loudness": 1e-8,
+    "lr": 1e7,
+    "settings": {"init_scale": 2.0**18},
+}
+
+
+def in_pairs(seen: Result, expected: Result):
+    return zip(seen.data["history"], expected.data["history"], strict=True)
+
+
+def is_a_pair(result: Result) -> bool:
+    return all(one["is_pair"] for one in result.data["history"])
+
+
+def right_norm(case: Case, seen: Result, expected: Result) -> str | None:
+    if not is_a_pair(seen):
+        return "What you return is not a tuple of two."
+    for one, other in in_pairs(seen, expected):
+        if type(one["norm"]) is not float:
+            return "The norm that you return is not a Python float."
+        if not math.isfinite(other["norm"]) and math.isfinite(one["norm"]):
+            return "Where the gradient overflows, the norm must not be finite."
+        if not near(one["norm"], other["norm"], slack(case)):
+            return "The norm is not that of the true gradient before clipping."
+    return None
+
+
+def right_loss(case: Case, seen: Result, expected: Result) -> str | None:
+    if not is_a_pair(seen):
+        return "What you return is not a tuple of two."
+    for one, other in in_pairs(seen, expected):
+        if type(one["loss"]) is not float:
+            return "The loss that you return is not a Python float."
+        if not near(one["loss"], other["loss"], slack(case)):
+            return "The loss that you return is not the batch's mean."
+    return None
+
+
+def one_of_each(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        if one["num_steps"] != other["num_steps"]:
+            which = "more" if one["num_steps"] > other["num_steps"] else "fewer"
+            return f"The optimizer made {which} steps than it should."
+        if one["num_updates"] != other["num_updates"]:
+            return "The scaler that was given was not updated once per call."
+    return every_sample_came_back(case, seen, expected)
+
+
+def overflow_left_out(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        if one["num_steps"] > other["num_steps"]:
+            return "The optimizer stepped although the gradient overflowed."
+        if not near(one["scale"], other["scale"], EXACT):
+            return "The scale is not what it should be after an overflow."
+        if not same(one["momentum"], other["momentum"], EXACT):
+            return "The optimizer's momentum is not what it should be."
+    return right_weights(case, seen, expected)
+
+
+def history_of_scales(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        if not near(one["scale"], other["scale"], EXACT):
+            return "The scale of the scaler that was given is not right."
+    return right_weights(case, seen, expected)
+
+
+def all_of_autocast(case: Case, seen: Result, expected: Result) -> str | None:
+    complaint = in_low_precision(case, seen, expected)
+    if complaint:
+        return complaint
+    wanted = ["float32"] if case["autocast"] != "off" else seen.data["scaled"]
+    if seen.data["scaled"] not in ([], wanted):
+        return (
+            "What was scaled is not float32. Compute the loss inside autocast."
+        )
+    return weights_keep_their_dtype(case, seen, expected)
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    weight=3,
+    rule=right_weights,
+    says="the true gradient is clipped: the update has the length lr * max_norm, "
+    "whatever the scale",
+)
+def update_is_clipped(draw: Draw) -> list[Case]:
+    loud = {"loudness": 8.0}
+    return [
+        *(
+            steps(draw, max_norm=0.05, settings={"init_scale": scale}, **loud)
+            for scale in (2.0**4, 2.0**16, 1000.0)
+        ),
+        steps(draw, "...", max_norm=0.3, momentum=0.9, **loud),
+        steps(draw, "..", max_norm=3.0, loudness=300.0, lr=0.01),
+        steps(draw, "..", max_norm=0.0),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    weight=2,
+    rule=right_norm,
+    says="the norm returned is that of the true gradient, before clipping",
+)
+def norm_returned(draw: Draw) -> list[Case]:
+    return [
+        steps(draw, max_norm=0.05, loudness=8.0),
+        steps(draw, max_norm=50.0, settings={"init_scale": 2.0**16}),
+        steps(draw, ".x.", settings={"init_scale": 300.0}),
+        steps(draw, max_norm=0.5, settings={"init_scale": 2.0**10}),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    rule=right_weights,
+    says="a gradient shorter than max_norm stays as it is",
+)
+def short_gradients_stay(draw: Draw) -> list[Case]:
+    return [
+        steps(draw, max_norm=50.0),
+        steps(draw, max_norm=30.0, settings={"init_scale": 3.0}, lr=0.1),
+        steps(draw, max_norm=1e4, settings={"init_scale": 2.0**16}),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    weight=2,
+    rule=right_weights,
+    says="gradients too small for float16 arrive",
+)
+def tiny_gradients_arrive(draw: Draw) -> list[Case]:
+    return [
+        steps(draw, "...", max_norm=10.0, **QUIET),  # type: ignore[arg-type]
+        steps(draw, ".", max_norm=1e3, **QUIET),  # type: ignore[arg-type]
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    weight=2,
+    rule=one_of_each,
+    says="one step of the optimizer and one update of the scaler per call",
+)
+def one_step_one_update(draw: Draw) -> list[Case]:
+    return [
+        steps(draw, "..."),
+        steps(draw, ".", max_norm=20.0),
+        steps(draw, ".x"),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    weight=3,
+    rule=overflow_left_out,
+    says="after an overflow weights and momentum are as before, the scale falls, "
+    "and the next call trains",
+)
+def overflow_is_left_out(draw: Draw) -> list[Case]:
+    natural = {
+        "weights_dtype": "float32",
+        "autocast": "float16",
+        "settings": {"init_scale": 2.0**24, "backoff_factor": 2.0**-14},
+    }
+    return [
+        steps(draw, ".x.", momentum=0.9),
+        steps(draw, "xx..", max_norm=0.2, weight_decay=0.1),
+        steps(draw, "...", max_norm=9.0, **natural),  # type: ignore[arg-type]
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    rule=history_of_scales,
+    says="the scaler that was given goes through all calls, and its scale grows",
+)
+def scale_history(draw: Draw) -> list[Case]:
+    settings = {"init_scale": 4.0, "growth_interval": 2}
+    return [
+        steps(draw, "....", settings=settings),
+        steps(draw, "..x...", settings=settings),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    weight=2,
+    rule=all_of_autocast,
+    says="the layers compute in dtype, the loss is float32, and so are weights "
+    "and gradients; without dtype all is as it came",
+)
+def step_in_autocast(draw: Draw) -> list[Case]:
+    return [
+        *(
+            steps(draw, weights_dtype="float32", autocast=dtype)
+            for dtype in ("float16", "bfloat16")
+        ),
+        steps(draw),
+        steps(draw, weights_dtype="float32"),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    rule=backward_outside,
+    also=[step_outside],
+    says="the backward pass and the step are outside autocast",
+)
+def clipped_backward_outside(draw: Draw) -> list[Case]:
+    return [
+        steps(draw, weights_dtype="float32", autocast=dtype)
+        for dtype in ("float16", "bfloat16")
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    rule=right_loss,
+    says="the loss returned is the batch's mean, not scaled, as a float",
+)
+def clipped_loss(draw: Draw) -> list[Case]:
+    return [
+        steps(draw, "..."),
+        steps(draw, settings={"init_scale": 2.0**16}, max_norm=20.0),
+        steps(draw, weights_dtype="float32", autocast="bfloat16"),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    rule=right_weights,
+    says="old gradients do not count; frozen and unused parameters stay; several "
+    "groups are clipped together",
+)
+def clipped_old_gradients(draw: Draw) -> list[Case]:
+    return [
+        steps(draw, old_gradients=True),
+        steps(draw, traps=True, old_gradients=True),
+        steps(draw, traps=True, weight_decay=0.1),
+        steps(draw, two_groups=True, loudness=8.0),
+    ]
+
+
+def disabled_scaler(case: Case, seen: Result, expected: Result) -> str | None:
+    complaint = right_weights(case, seen, expected)
+    if complaint:
+        return (
+            f"With a scaler that is disabled: {complaint[:1].lower()}"
+            + (complaint[1:])
+        )
+    return in_low_precision(case, seen, expected)
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    rule=disabled_scaler,
+    says="a disabled scaler: the same code, without scaling",
+)
+def clipped_disabled(draw: Draw) -> list[Case]:
+    off = {"enabled": False}
+    return [
+        steps(draw, "...", settings=off),
+        steps(draw, weights_dtype="float32", autocast="bfloat16", settings=off),
+        steps(draw, max_norm=30.0, settings=off, momentum=0.9),
+    ]
+
+
+@check(
+    "clipped_step",
+    probe=probes.clipped_steps,
+    rule=autocast_is_closed,
+    also=ALONE,
+    says="all else stays: autocast is off afterwards; modes, tensors and settings "
+    "are as they were, and nothing deprecated is used",
+)
+def clipped_leaves_the_rest(draw: Draw) -> list[Case]:
+    low = {"weights_dtype": "float32", "autocast": "float16"}
+    return [
+        *(steps(draw, mode=mode) for mode in ("train", "eval", "mixed")),
+        steps(draw, **low),  # type: ignore[arg-type]
+        steps(draw, traps=True),
+    ]
+
+
+# train_epoch_amp
+
+
+def epochs(
+    draw: Draw,
+    sizes: list[int],
+    accumulation_steps: int,
+    *,
+    overflows: tuple[int, ...] = (),
+    num_epochs: int = 1,
+    scheduled: bool = False,
+    settings: dict | None = None,
+    **options: object,
+) -> Case:
+    """Micro-batches of these sizes; `overflows` are those whose gradient does."""
+    case = model_of(draw, **options)  # type: ignore[arg-type]
+    return {
+        **case,
+        "micro_batches": [
+            batch(draw, case, size, i in overflows)
+            for i, size in enumerate(sizes)
+        ],
+        "accumulation_steps": accumulation_steps,
+        "num_epochs": num_epochs,
+        "scheduled": scheduled,
+        "settings": {"init_scale": 1024.0, **(settings or {})},
+    }
+
+
+def one_per_window(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        for key, words in (
+            ("num_updates", "The scaler was updated"),
+            ("num_steps", "The optimizer stepped"),
+        ):
+            if one[key] != other[key]:
+                more = one[key] > other[key]
+                return f"{words} {'more' if more else 'less'} often than it should."
+    return every_sample_came_back(case, seen, expected)
+
+
+def window_left_out(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        if one["num_steps"] != other["num_steps"]:
+            more = one["num_steps"] > other["num_steps"]
+            return (
+                "A window that overflows was stepped on."
+                if more
+                else "More than the window that overflows was left out."
+            )
+        if not near(one["scale"], other["scale"], EXACT):
+            return "The scale is not what it should be after an overflow."
+        if not same(one["momentum"], other["momentum"], EXACT):
+            return "The optimizer's momentum is not what it should be."
+    return right_weights(case, seen, expected)
+
+
+def number_skipped(case: Case, seen: Result, expected: Result) -> str | None:
+    if not is_a_pair(seen):
+        return "What you return is not a tuple of two."
+    for one, other in in_pairs(seen, expected):
+        if type(one["skipped"]) is not int:
+            return "The number of skipped windows is not an int."
+        if one["skipped"] != other["skipped"]:
+            return "The number of skipped windows is wrong."
+    return every_sample_came_back(case, seen, expected)
+
+
+def scheduler_follows(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        if one["scheduler_steps"] > other["scheduler_steps"]:
+            return (
+                "The scheduler stepped more often than the optimizer did: once "
+                "per window, and not where the step was skipped."
+            )
+        if one["scheduler_steps"] < other["scheduler_steps"]:
+            return "The scheduler stepped less often than the optimizer did."
+        if not near(one["rate"], other["rate"], EXACT):
+            return "The learning rate is not that of the schedule."
+    return right_weights(case, seen, expected)
+
+
+def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
+    if any(one["left"] != 0.0 for one in seen.data["history"]):
+        return "After the epoch there are gradients left."
+    return every_sample_came_back(case, seen, expected)
+
+
+def small_and_freed(case: Case, seen: Result, expected: Result) -> str | None:
+    rows, right = seen.data["rows"], expected.data["rows"]
+    if rows and max(rows) > max(right):
+        return "A forward pass got more rows than a micro-batch has."
+    if rows != right:
+        return "The forward passes are not those of the micro-batches."
+    for one, other in in_pairs(seen, expected):
+        if one["graphs"] > other["graphs"]:
+            return (
+                "More than one micro-batch's graph was kept at once. Go "
+                "backward on each before the next one goes forward."
+            )
+    return every_sample_came_back(case, seen, expected)
+
+
+def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
+    if not is_a_pair(seen):
+        return "What you return is not a tuple of two."
+    for one, other in in_pairs(seen, expected):
+        if type(one["loss"]) is not float:
+            return "The loss that you return is not a Python float."
+        if math.isnan(other["loss"]):
+            if not math.isnan(one["loss"]):
+                return "Without a micro-batch the loss is NaN."
+        elif not near(one["loss"], other["loss"], slack(case)):
+            return "The loss is not the mean over all samples of the epoch."
+    return None
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    weight=3,
+    rule=right_weights,
+    says="each step uses the mean over its window's samples, also of micro-"
+    "batches of unequal size, whatever the scale",
+)
+def windows_use_their_mean(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 4, 2),
+        epochs(draw, [6, 2, 5, 3, 7, 1], 3, settings={"init_scale": 2.0**16}),
+        epochs(draw, [4] * 4, 4, settings={"init_scale": 500.0}, momentum=0.9),
+        epochs(draw, [5, 3], 1, num_epochs=2),
+        epochs(draw, [2] * 18, 9, weight_decay=0.1),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    weight=2,
+    rule=right_weights,
+    says="a short last window is stepped on, with its own denominator",
+)
+def last_window(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 5, 2, num_epochs=2),
+        epochs(draw, [4], 3),
+        epochs(draw, [5, 5, 5, 2], 3),
+        epochs(draw, [3] * 4, 10, momentum=0.9),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    weight=2,
+    rule=one_per_window,
+    says="one step and one update of the scaler per window: n micro-batches give "
+    "n / k, rounded up",
+)
+def one_update_per_window(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [3] * n, k)
+        for n, k in ((4, 2), (5, 2), (6, 3), (1, 10), (3, 1))
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    weight=3,
+    rule=window_left_out,
+    says="an overflow in one micro-batch leaves out its whole window, and no more",
+)
+def overflow_skips_the_window(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 6, 2, overflows=(2,), momentum=0.9),
+        epochs(draw, [4] * 6, 3, overflows=(2,)),
+        epochs(draw, [3] * 5, 2, overflows=(4,), num_epochs=2),
+        epochs(draw, [3] * 7, 3, overflows=(0, 1, 4), weight_decay=0.1),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=number_skipped,
+    says="the number of skipped windows is returned, as an int",
+)
+def skipped_windows(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 6, 2, overflows=(2, 3, 5)),
+        epochs(draw, [3] * 4, 2),
+        epochs(draw, [3] * 4, 1, overflows=(0, 3), num_epochs=2),
+        epochs(draw, [3] * 4, 2, overflows=(1,), settings={"init_scale": 8.0}),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    weight=2,
+    rule=scheduler_follows,
+    says="the scheduler steps after each step that was made, and only then",
+)
+def schedule_of_made_steps(draw: Draw) -> list[Case]:
+    growing = {"growth_interval": 1, "init_scale": 4.0}
+    return [
+        epochs(draw, [3] * 5, 2, scheduled=True),
+        epochs(draw, [3] * 6, 2, scheduled=True, overflows=(1,)),
+        epochs(
+            draw, [3] * 6, 2, scheduled=True, overflows=(3,), settings=growing
+        ),
+        epochs(draw, [3] * 4, 2, scheduled=True, settings={"enabled": False}),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    weight=2,
+    rule=all_of_autocast,
+    also=[backward_outside, step_outside],
+    says="forward pass and loss in autocast of dtype, all else outside; the loss "
+    "is float32, weights and gradients too",
+)
+def epoch_in_autocast(draw: Draw) -> list[Case]:
+    return [
+        *(
+            epochs(draw, [4] * 3, 2, weights_dtype="float32", autocast=dtype)
+            for dtype in ("float16", "bfloat16")
+        ),
+        epochs(draw, [4] * 3, 2),
+        epochs(draw, [4] * 3, 2, weights_dtype="float32"),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=right_weights,
+    says="gradients too small for float16 arrive",
+)
+def epoch_of_tiny_gradients(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [4] * 4, 2, **QUIET),  # type: ignore[arg-type]
+        epochs(draw, [4, 2, 5], 2, **QUIET),  # type: ignore[arg-type]
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=nothing_left,
+    says="no gradients are left after the epoch, also after an overflow",
+)
+def no_gradients_left(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [3] * 5, 2),
+        epochs(draw, [3] * 4, 2, overflows=(3,)),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=small_and_freed,
+    says="the model sees one micro-batch at a time, and its graph is freed before "
+    "the next",
+)
+def epoch_graphs(draw: Draw) -> list[Case]:
+    return [epochs(draw, [12] * 4, 4), epochs(draw, [9, 12, 11, 8], 2)]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=mean_of_epoch,
+    says="the loss returned is the mean over all samples; NaN if there is none",
+)
+def epoch_loss(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [6, 2, 5, 1], 2),
+        epochs(draw, [], 2),
+        epochs(draw, [4, 3, 4, 2], 3, overflows=(1,), num_epochs=2),
+        epochs(
+            draw, [5, 3, 2], 2, weights_dtype="float32", autocast="bfloat16"
+        ),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=disabled_scaler,
+    says="a disabled scaler, as with bfloat16: the same code",
+)
+def epoch_disabled(draw: Draw) -> list[Case]:
+    off = {"enabled": False}
+    return [
+        epochs(draw, [4, 3, 4], 2, settings=off),
+        epochs(
+            draw,
+            [4] * 4,
+            2,
+            weights_dtype="float32",
+            autocast="bfloat16",
+            settings=off,
+        ),
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=autocast_is_closed,
+    also=ALONE,
+    says="all else stays: autocast is off afterwards; modes, tensors and settings "
+    "are as they were, and nothing deprecated is used",
+)
+def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
+    low = {"weights_dtype": "float32", "autocast": "float16"}
+    return [
+        *(
+            epochs(draw, [3, 3, 2], 2, mode=mode)
+            for mode in ("train", "eval", "mixed")
+        ),
+        epochs(draw, [3, 3, 2], 2, traps=True),
+        epochs(draw, [4] * 3, 2, **low),  # type: ignore[arg-type]
+    ]
+
+
+@check(
+    "train_epoch_amp",
+    probe=probes.epochs_in_windows,
+    rule=right_weights,
+    says="frozen and unused parameters, several groups: no step moves what has no "
+    "gradient",
+)
+def epoch_without_gradients(draw: Draw) -> list[Case]:
+    return [
+        epochs(draw, [3, 3, 2], 2, traps=True, weight_decay=0.1),
+        epochs(draw, [3] * 4, 2, two_groups=True, overflows=(1,)),
+    ]

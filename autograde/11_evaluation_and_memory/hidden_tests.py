@@ -1,0 +1,1233 @@
+"""What is checked in chapter 11: evaluation and memory."""
+
+import torch
+from torch import Tensor
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    Rule,
+    check,
+    gives_no_warning,
+    leaves_inputs_alone,
+    leaves_rng_alone,
+    leaves_state_alone,
+)
+
+from . import probes
+
+DOUBLE = torch.float64
+NUM_WEIGHTS = 400  # more than any model here has
+NUM_MODES = 9  # modules of the model that is evaluated
+ALONE = (leaves_inputs_alone, leaves_rng_alone, leaves_state_alone)
+
+
+def same(
+    seen: object, expected: Tensor, rtol: float = 1e-9, atol: float = 1e-12
+) -> bool:
+    if expected.dtype == torch.float32:
+        rtol, atol = 1e-5, 1e-6
+    return (
+        isinstance(seen, Tensor)
+        and seen.dtype == expected.dtype
+        and seen.shape == expected.shape
+        and torch.allclose(seen, expected, rtol=rtol, atol=atol, equal_nan=True)
+    )
+
+
+# predict
+
+
+def evaluation(
+    draw: Draw,
+    *sizes: int,
+    modes: str = "train",
+    shape: tuple[int, ...] = (),
+    dtype: str = "float64",
+    as_list: bool = True,
+    under_no_grad: bool = False,
+    old_gradients: bool = False,
+    frozen: bool = False,
+    fails_at: int | None = None,
+    loader_fails_at: int | None = None,
+) -> Case:
+    """Batches of these sizes and a model. `modes` is "train", "eval", "mixed",
+    where about half of its layers are in each, or tells the model itself from
+    all of its layers."""
+    num_features = draw.integer(3, 7)
+    if modes == "mixed":
+        flags = [bool(one) for one in draw.integers(0, 2, NUM_MODES)]
+        flags[4] = not flags[1]  # a layer deep inside and one at the top differ
+        flags[5] = not flags[0]  # a layer deep inside and the model itself
+        flags[7] = not flags[2]
+    elif modes == "root in eval":
+        flags = [False] + [True] * (NUM_MODES - 1)
+    elif modes == "root in training":
+        flags = [True] + [False] * (NUM_MODES - 1)
+    else:
+        flags = [modes == "train"] * NUM_MODES
+    numbers = getattr(torch, dtype)
+    return {
+        "batches": [
+            draw.normal(n, *shape, num_features, std=2.0, dtype=numbers)
+            for n in sizes
+        ],
+        "num_outputs": draw.integer(2, 6),
+        "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
+        "modes": flags,
+        "dtype": dtype,
+        "as_list": as_list,
+        "under_no_grad": under_no_grad,
+        "old_gradients": old_gradients,
+        "frozen": frozen,
+        "fails_at": fails_at,
+        "loader_fails_at": loader_fails_at,
+    }
+
+
+def rows_went_through(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["rows"]:
+        return (
+            "No batch went through the model you were given, called as "
+            "`model(x)`."
+        )
+    if not same(seen.data["samples"], expected.data["samples"]):
+        return (
+            "Not every batch went through the model exactly once, in order "
+            "and as it came."
+        )
+    return None
+
+
+def right_outputs(case: Case, seen: Result, expected: Result) -> str | None:
+    out, right = seen.data["out"], expected.data["out"]
+    if not isinstance(out, Tensor):
+        return f"You returned {seen.data['kind']}, and not one tensor."
+    if out.dtype != right.dtype:
+        return "The outputs are not in the dtype of the model."
+    if out.shape != right.shape:
+        return "The outputs of all batches, one below the other, have another shape."
+    if not same(out, right):
+        return (
+            "The outputs are not those of the model in eval mode, each row by "
+            "itself."
+        )
+    return None
+
+
+def every_layer_in_eval(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if any(any(modes) for modes in seen.data["modes"]):
+        return "In a forward pass a layer was still in training mode."
+    return rows_went_through(case, seen, expected)
+
+
+def without_gradients(case: Case, seen: Result, expected: Result) -> str | None:
+    if any(seen.data["grad_modes"]):
+        return "In a forward pass gradients were switched on."
+    if seen.data["kept_bytes"]:
+        return "Tensors were kept for a backward pass that never comes."
+    if seen.data["requires_grad"]:
+        return "The result requires a gradient."
+    return rows_went_through(case, seen, expected)
+
+
+def modes_as_before(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["root_kept"]:
+        return "The model is not in the mode in which it was."
+    if not seen.data["modes_kept"]:
+        return (
+            "The model itself is in the mode in which it was, but a layer "
+            "inside it is not."
+        )
+    return rows_went_through(case, seen, expected)
+
+
+def grad_mode_as_before(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if not seen.data["grad_mode_kept"]:
+        was = "off" if case["under_no_grad"] else "on"
+        return (
+            f"Gradients were {was} before your function ran, and are not now."
+        )
+    return rows_went_through(case, seen, expected)
+
+
+def error_goes_on(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["raised"] != expected.data["raised"]:
+        return "The error did not reach the caller."
+    if not seen.data["modes_kept"]:
+        return "After an error a layer is in another mode than before."
+    if not seen.data["grad_mode_kept"]:
+        return "After an error gradient mode is another than before."
+    return rows_went_through(case, seen, expected)
+
+
+def passes_once(case: Case, seen: Result, expected: Result) -> str | None:
+    calls, forwards = seen.data["calls"]
+    if calls < forwards:
+        return (
+            "`model.forward` was called, and not `model(...)`. Hooks of the "
+            "model do not run then."
+        )
+    if seen.data["rows"] != expected.data["rows"]:
+        return (
+            rows_went_through(case, seen, expected)
+            or "The batches did not go through one by one."
+        )
+    if seen.data["read_ahead"] > 1:
+        return (
+            "Batches are read long before they are needed: all of them are in "
+            "memory at once."
+        )
+    return rows_went_through(case, seen, expected)
+
+
+def nothing_else_changed(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    changed = [one for one in seen.data["changed"] if not one.endswith(".grad")]
+    if any("running" in one or "num_batches" in one for one in changed):
+        return "Running statistics of the model moved."
+    if changed:
+        return "Weights of the model changed."
+    if seen.data["changed"]:
+        return "Gradients of the model changed."
+    if seen.data["flags_changed"]:
+        return {
+            "requires_grad": "What requires a gradient is not what it was.",
+            "hooks": "A hook was left on the model.",
+            "attributes": "The model's attributes are not what they were.",
+        }[seen.data["flags_changed"][0]]
+    if seen.data["state"].keys() != expected.data["state"].keys() or any(
+        not torch.equal(value, seen.data["state"][name])
+        for name, value in expected.data["state"].items()
+    ):
+        return "The model's state is not what it was."
+    return rows_went_through(case, seen, expected)
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    weight=3,
+    rule=right_outputs,
+    says="the outputs are those of eval mode, whatever the batches",
+)
+def outputs_of_eval(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 6, 6, 3),
+        evaluation(draw, 17),
+        evaluation(draw, 1, 7, 3, 1),
+        evaluation(draw, 4, 2, modes="mixed"),
+        evaluation(draw, 5, modes="eval"),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    rule=right_outputs,
+    says="inputs of more dimensions, float32, and models that are frozen",
+)
+def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 4, 1, shape=(3,)),
+        evaluation(draw, 2, 3, shape=(2, 4)),
+        evaluation(draw, 6, 2, dtype="float32"),
+        evaluation(draw, 3, 2, frozen=True),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    weight=2,
+    rule=every_layer_in_eval,
+    says="in each forward pass every layer is in eval mode",
+)
+def layers_in_eval(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 5, 4, 2),
+        evaluation(draw, 5, 4, modes="mixed"),
+        evaluation(draw, 5, 4, modes="root in eval"),
+        evaluation(draw, 4, 3, modes="root in training"),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    weight=2,
+    rule=without_gradients,
+    says="gradients are off in each forward pass, and nothing is kept",
+)
+def gradients_off(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 5, 4, 2),
+        evaluation(draw, 6, modes="eval"),
+        evaluation(draw, 3, 3, as_list=False),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    weight=3,
+    rule=modes_as_before,
+    says="afterwards each layer is in the mode in which it was",
+)
+def modes_are_restored(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 5, 2),
+        evaluation(draw, 5, 2, modes="eval"),
+        evaluation(draw, 2, 5, modes="root in eval"),
+        *(evaluation(draw, 4, 3, modes="mixed") for _ in range(4)),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    rule=grad_mode_as_before,
+    says="afterwards gradient mode is as it was",
+)
+def grad_mode_is_restored(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 5, 2),
+        evaluation(draw, 5, 2, under_no_grad=True),
+        evaluation(draw, 3, 4, under_no_grad=True, as_list=False),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    weight=2,
+    rule=error_goes_on,
+    says="an error of the model or the loader goes on, and all is restored",
+)
+def after_an_error(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 4, 3, 2, fails_at=1),
+        evaluation(draw, 4, 3, 2, fails_at=2, modes="mixed"),
+        evaluation(draw, 4, 3, 2, loader_fails_at=2, as_list=False),
+        evaluation(draw, 4, 2, fails_at=1, under_no_grad=True),
+        evaluation(
+            draw,
+            *(4, 3),
+            loader_fails_at=1,
+            as_list=False,
+            modes="mixed",
+        ),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    rule=passes_once,
+    says="each batch goes through the model once, as it comes",
+)
+def batches_as_they_come(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 4, 4, 4, 1),
+        evaluation(draw, *[3] * 6, as_list=False),
+        evaluation(draw, 2, 5, 3, 4, 1, as_list=False),
+    ]
+
+
+@check(
+    "predict",
+    probe=probes.predicted,
+    weight=2,
+    rule=nothing_else_changed,
+    also=ALONE,
+    says="all else stays: statistics, weights, gradients, what is frozen, "
+    "inputs, random numbers",
+)
+def evaluation_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [
+        evaluation(draw, 5, 4),
+        evaluation(draw, 5, 4, modes="mixed", old_gradients=True),
+        evaluation(draw, 3, 3, frozen=True, old_gradients=True),
+    ]
+
+
+# mean_metrics
+
+
+def labelled(
+    draw: Draw,
+    *sizes: int,
+    num_classes: int = 0,
+    positions: int = 0,
+    dtype: torch.dtype = torch.float32,
+    as_list: bool = True,
+    with_graph: bool = False,
+    strided: bool = False,
+    **options: object,
+) -> Case:
+    """Logits and labels in batches of these sizes, a third of them right. Each
+    batch has logits of a scale of its own, so that the batches' means differ."""
+    num_classes = num_classes or draw.integer(4, 8)
+    pairs = []
+    for i, n in enumerate(sizes):
+        inner = (positions,) if positions else ()
+        y = draw.integers(0, num_classes, n, *inner)
+        logits = draw.uniform(n, num_classes, *inner, high=1.0 + 2 * (i % 4))
+        # one logit stands out, by different amounts: no ties in 16 bits
+        shift = draw.integers(0, 3, n, *inner)
+        best = ((y + shift) % num_classes).unsqueeze(1)
+        logits.scatter_(1, best, 9.0 + 2 * draw.uniform(*best.shape))
+        pairs.append((logits.to(dtype), y))
+    return {
+        "pairs": pairs,
+        "length": len(pairs),
+        "ticket": draw.integer(0, 10**9),
+        "as_list": as_list,
+        "with_graph": with_graph,
+        "strided": strided,
+        **options,
+    }
+
+
+def unlabelled(case: Case, label: int, *counts: int) -> Case:
+    """The case with the first counts[i] rows of labels of batch i set to `label`."""
+    pairs = []
+    for (x, y), count in zip(case["pairs"], counts, strict=True):
+        y = y.clone()
+        y[:count] = label
+        pairs.append((x, y))
+    return {**case, "pairs": pairs}
+
+
+def padded(draw: Draw, case: Case, label: int = -100) -> Case:
+    """The case with each sequence of labels cut at a length of its own."""
+    pairs = []
+    for x, y in case["pairs"]:
+        lengths = draw.integers(1, y.shape[1] + 1, len(y))
+        beyond = torch.arange(y.shape[1]) >= lengths[:, None]
+        pairs.append((x, y.masked_fill(beyond, label)))
+    return {**case, "pairs": pairs}
+
+
+METRICS = ("loss", "accuracy", "count", "ticket")
+
+
+def right_metrics(*names: str, but: str = "") -> Rule:
+    """A rule: these metrics are those of the reference. Types are another check's."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        if seen.data["keys"] != expected.data["keys"]:
+            if isinstance(seen.data["keys"], str):
+                return f"You returned {seen.data['keys']}."
+            return "The dict has other keys than those asked for."
+        for name in (*names, "ticket"):
+            one, right = seen.data[name], expected.data[name]
+            both_nan = one != one and right != right
+            if both_nan or abs(one - right) <= 1e-5 * max(1, abs(right)):
+                continue
+            if one != one:
+                return f"`{name}` is NaN{but}."
+            if right != right:
+                return f"`{name}` is a number where nothing counts; it is NaN."
+            if one == float("inf"):
+                return f"`{name}` is no finite number."
+            side = "large" if one > right else "small"
+            return f"`{name}` is too {side}{but}."
+        return None
+
+    return rule
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    weight=2,
+    rule=right_metrics("loss"),
+    says="the mean loss is that of all labels: 17 in batches of 1, 4 and 17",
+)
+def mean_loss_of_all(draw: Draw) -> list[Case]:
+    return [
+        labelled(draw, *[1] * 17),
+        labelled(draw, 4, 4, 4, 4, 1),
+        labelled(draw, 17),
+        labelled(draw, 6, 1, 9),
+    ]
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    weight=2,
+    rule=right_metrics("accuracy", "count"),
+    says="the accuracy is that of all labels, and so is the count",
+)
+def accuracy_of_all(draw: Draw) -> list[Case]:
+    return [
+        labelled(draw, *[1] * 17),
+        labelled(draw, 4, 4, 4, 4, 1),
+        labelled(draw, 17),
+        labelled(draw, 12, 2, 5, 3),
+        labelled(draw, 6, 6, num_classes=6),
+    ]
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    weight=2,
+    rule=right_metrics(*METRICS[:3], but=" where labels are ignored"),
+    says="ignored labels count in neither mean, whatever ignore_index is",
+)
+def ignored_labels(draw: Draw) -> list[Case]:
+    as_class = draw.integer(1, 4)
+    return [
+        unlabelled(labelled(draw, 7, 5), -100, 3, 0),
+        unlabelled(labelled(draw, 4, 9, 2), -100, 1, 6, 1),
+        unlabelled(labelled(draw, 6, 6, ignore_index=-1), -1, 2, 4),
+        unlabelled(labelled(draw, 6, 5, ignore_index=255), 255, 4, 1),
+        unlabelled(labelled(draw, 8, 5, ignore_index=0), 0, 1, 3),
+        unlabelled(labelled(draw, 9, 7, ignore_index=as_class), as_class, 1, 4),
+    ]
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    rule=right_metrics(*METRICS[:3], but=" where a batch has no label"),
+    says="a batch in which nothing counts adds nothing",
+)
+def nothing_counts_in_a_batch(draw: Draw) -> list[Case]:
+    return [
+        unlabelled(labelled(draw, 4, 3, 5), -100, 1, 3, 0),
+        unlabelled(labelled(draw, 2, 6), -100, 2, 1),
+        unlabelled(labelled(draw, 5, 3, ignore_index=2), 2, 1, 3),
+    ]
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    rule=right_metrics(*METRICS[:3]),
+    also=(gives_no_warning,),
+    says="if nothing counts at all: NaN, NaN and 0, without error or warning",
+)
+def nothing_counts_at_all(draw: Draw) -> list[Case]:
+    return [
+        labelled(draw),
+        labelled(draw, as_list=False),
+        unlabelled(labelled(draw, 4, 2), -100, 4, 2),
+    ]
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    weight=2,
+    rule=right_metrics(*METRICS[:3], but=" for logits (n, C, d)"),
+    says="logits (n, C, d) with labels (n, d), also where C, d and n are equal",
+)
+def labels_at_positions(draw: Draw) -> list[Case]:
+    return [
+        labelled(draw, 3, 2, positions=draw.integer(8, 12)),
+        labelled(draw, 5, 5, num_classes=5, positions=5),
+        unlabelled(labelled(draw, 4, 3, 2, positions=3), -100, 2, 1, 1),
+        labelled(draw, 4, 2, num_classes=4, positions=1),
+        padded(draw, labelled(draw, 6, 5, positions=7)),
+        padded(draw, labelled(draw, 4, 3, positions=5, ignore_index=1), 1),
+    ]
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    rule=right_metrics(*METRICS[:3], but=" for logits of this dtype"),
+    says="logits in float16, bfloat16 and float64",
+)
+def other_dtypes(draw: Draw) -> list[Case]:
+    return [
+        labelled(draw, 9, 9, 4, dtype=torch.bfloat16),
+        labelled(draw, 9, 5, dtype=torch.float16),
+        labelled(draw, 6, 4, dtype=torch.float64),
+        labelled(draw, *[400] * 9, num_classes=6, dtype=torch.float16),
+    ]
+
+
+def plain_numbers(case: Case, seen: Result, expected: Result) -> str | None:
+    if not isinstance(seen.data.get("types"), dict):
+        return f"You returned {seen.data['keys']}."
+    for name, right in expected.data["types"].items():
+        found = seen.data["types"].get(name)
+        if found != right:
+            return f"`{name}` is of the type {found}, not a Python {right}."
+    if seen.data["ticket"] != expected.data["ticket"]:
+        return "These are the numbers of another call."
+    return None
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    rule=plain_numbers,
+    says="the means are Python floats and the count a Python int",
+)
+def floats_and_an_int(draw: Draw) -> list[Case]:
+    return [
+        labelled(draw, 4, 3),
+        labelled(draw, 4, 3, with_graph=True),
+        labelled(draw, 1),
+    ]
+
+
+def left_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["list_kept"]:
+        return "The list that was given to you is not as it was."
+    if not seen.data.get("tensors_kept", True):
+        return "A tensor that was given to you, a view, was changed in place."
+    if seen.data["ticket"] != expected.data["ticket"]:
+        return "These are the numbers of another call."
+    return None
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    rule=right_metrics(*METRICS[:3]),
+    says="a generator, gone through once, and logits that carry a graph",
+)
+def metrics_of_a_generator(draw: Draw) -> list[Case]:
+    return [
+        labelled(draw, 5, 4, 2, as_list=False),
+        labelled(draw, 3, 6, as_list=False, with_graph=True),
+        labelled(draw, 4, 6, strided=True),
+    ]
+
+
+@check(
+    "mean_metrics",
+    probe=probes.averaged,
+    rule=left_alone,
+    also=ALONE,
+    says="all else stays: logits, labels, the list, settings, random numbers",
+)
+def metrics_leave_the_rest(draw: Draw) -> list[Case]:
+    return [
+        unlabelled(labelled(draw, 5, 4), -100, 2, 1),
+        unlabelled(labelled(draw, 5, 4, strided=True), -100, 0, 2),
+        unlabelled(labelled(draw, 3, 2, positions=4), -100, 1, 0),
+        labelled(draw, 4, 3, dtype=torch.float64),
+        unlabelled(labelled(draw, 4, 3, dtype=torch.float16), -100, 1, 1),
+    ]
+
+
+# train_and_log
+
+
+def epoch(
+    draw: Draw,
+    *sizes: int,
+    shape: tuple[int, ...] = (),
+    dtype: str = "float64",
+    as_list: bool = False,
+    train: bool = True,
+    old_gradients: bool = False,
+    num_classes: int = 0,
+) -> Case:
+    """Batches of these sizes, for a new model and SGD with momentum."""
+    num_features = draw.integer(3, 7)
+    num_classes = num_classes or draw.integer(3, 6)
+    width = num_features
+    for size in shape:
+        width *= size
+    numbers = getattr(torch, dtype)
+    return {
+        "pairs": [
+            (
+                draw.normal(n, *shape, num_features, dtype=numbers),
+                draw.integers(0, num_classes, n),
+            )
+            for n in sizes
+        ],
+        "num_features": width,
+        "num_classes": num_classes,
+        "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
+        "ticket": draw.integer(0, 10**9),
+        "dtype": dtype,
+        "as_list": as_list,
+        "train": train,
+        "old_gradients": old_gradients,
+    }
+
+
+def right_keys(case: Case, seen: Result, expected: Result) -> str | None:
+    if isinstance(seen.data["keys"], str):
+        return f"You returned {seen.data['keys']}."
+    if seen.data["keys"] != expected.data["keys"]:
+        return "The dict has other keys than those asked for."
+    return None
+
+
+def right_losses(case: Case, seen: Result, expected: Result) -> str | None:
+    complaint = right_keys(case, seen, expected)
+    if complaint:
+        return complaint
+    losses, right = seen.data["losses"], expected.data["losses"]
+    if not isinstance(losses, Tensor):
+        return (
+            '`"losses"` is neither a list of floats or 0-dim tensors nor a 1-D '
+            "tensor of floating point."
+        )
+    if losses.shape != right.shape:
+        return '`"losses"` has not one entry for each batch.'
+    if not same(losses, right, 1e-6, 1e-6):
+        return (
+            '`"losses"` are not the mean losses of the batches, before their '
+            "steps."
+        )
+    return None
+
+
+def right_mean_loss(case: Case, seen: Result, expected: Result) -> str | None:
+    complaint = right_keys(case, seen, expected)
+    if complaint:
+        return complaint
+    mean, right = seen.data["mean_loss"], expected.data["mean_loss"]
+    if mean is None:
+        return '`"mean_loss"` is neither a float nor a 0-dim tensor of one.'
+    if mean != mean or abs(mean - right) > 1e-6 * abs(right):
+        return '`"mean_loss"` is not the mean over all samples.'
+    return None
+
+
+def right_predictions(case: Case, seen: Result, expected: Result) -> str | None:
+    complaint = right_keys(case, seen, expected)
+    if complaint:
+        return complaint
+    found, right = seen.data["predictions"], expected.data["predictions"]
+    if not isinstance(found, Tensor):
+        return '`"predictions"` is no tensor.'
+    if found.dtype != right.dtype or found.shape != right.shape:
+        return '`"predictions"` is not int64 with one entry for each sample.'
+    if not torch.equal(found, right):
+        return (
+            '`"predictions"` are not the classes with the highest logit in the '
+            "forward passes that trained."
+        )
+    return None
+
+
+def one_graph(case: Case, seen: Result, expected: Result) -> str | None:
+    if max(seen.data["left_over"]["graphs"], default=0) > 1:
+        return (
+            "Graphs of several earlier batches still exist when a batch goes "
+            "forward: their number grows with the epoch."
+        )
+    if seen.data["left"]["graphs"]:
+        return "After your function has returned, a graph still exists."
+    return samples_once(case, seen, expected)
+
+
+def nothing_kept(case: Case, seen: Result, expected: Result) -> str | None:
+    for name, words in (("inputs", "inputs"), ("logits", "logits")):
+        if max(seen.data["left_over"][name], default=0) > 1:
+            return (
+                f"The {words} of several earlier batches still exist when a "
+                "batch goes forward."
+            )
+        if seen.data["left"][name]:
+            return f"After your function has returned, {words} still exist."
+    return samples_once(case, seen, expected)
+
+
+def samples_once(case: Case, seen: Result, expected: Result) -> str | None:
+    if not same(seen.data["samples"], expected.data["samples"]):
+        return "Not every batch went forward exactly once, in order."
+    return None
+
+
+def one_step_each(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["calls"] < len(seen.data["left_over"]["graphs"]):
+        return (
+            "`model.forward` was called, and not `model(...)`. Hooks of the "
+            "model do not run then."
+        )
+    complaint = samples_once(case, seen, expected)
+    if complaint:
+        return complaint
+    if seen.data["steps"] != expected.data["steps"]:
+        return "The optimizer does not step once for each batch."
+    return None
+
+
+def no_graph_returned(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["graph"]:
+        return "Something that you returned requires a gradient or has a graph."
+    return right_keys(case, seen, expected) or samples_once(
+        case, seen, expected
+    )
+
+
+def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["modes_kept"]:
+        return (
+            "A layer was in another mode than when the model was given to you. "
+            "Call neither `train()` nor `eval()`."
+        )
+    if not seen.data["grad_mode_kept"]:
+        return "Gradient mode is another than before."
+    if not seen.data["attributes_kept"]:
+        return "The model has an attribute that it did not have before."
+    if seen.data["settings"] != expected.data["settings"]:
+        return "The optimizer's settings are not what they were."
+    return samples_once(case, seen, expected)
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    weight=2,
+    on=("weights",),
+    rtol=1e-6,
+    atol=1e-8,
+    says="the model is trained: one step on each batch's mean loss",
+)
+def weights_after_the_epoch(draw: Draw) -> list[Case]:
+    return [
+        epoch(draw, 6, 6, 3),
+        epoch(draw, 1, 4, 2, 5),
+        epoch(draw, 4, 4, old_gradients=True),
+        epoch(draw, 4, 3, shape=(2,), as_list=True),
+    ]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    rule=right_losses,
+    says="the loss of each batch, before its step, in order",
+)
+def losses_of_the_batches(draw: Draw) -> list[Case]:
+    return [
+        epoch(draw, 6, 6, 3),
+        epoch(draw, 2, 5, 1, 7, 4, dtype="float32"),
+        epoch(draw, 8),
+    ]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    rule=right_mean_loss,
+    says="the mean loss is that over all samples",
+)
+def mean_over_samples(draw: Draw) -> list[Case]:
+    return [
+        epoch(draw, 12, 12, 1),
+        epoch(draw, 2, 9, 1, 7),
+        epoch(draw, 5, 5, dtype="float32"),
+    ]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    weight=2,
+    rule=right_predictions,
+    says="the predictions are those of the training passes",
+)
+def predictions_in_passing(draw: Draw) -> list[Case]:
+    return [
+        epoch(draw, 6, 6, 3),
+        epoch(draw, 5, 5, num_classes=5),
+        epoch(draw, 9, 1, 4, shape=(2,)),
+    ]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    weight=3,
+    rule=one_graph,
+    says="one graph at a time, after 10 batches and after 30",
+)
+def graphs_do_not_pile_up(draw: Draw) -> list[Case]:
+    return [epoch(draw, *[3] * 10), epoch(draw, *[2] * 30)]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    weight=2,
+    rule=nothing_kept,
+    says="inputs and logits of earlier batches are let go",
+)
+def inputs_are_let_go(draw: Draw) -> list[Case]:
+    return [epoch(draw, *[3] * 10), epoch(draw, *[2] * 30)]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    rule=no_graph_returned,
+    says="nothing that is returned has a graph or requires a gradient",
+)
+def numbers_without_graph(draw: Draw) -> list[Case]:
+    return [epoch(draw, 5, 2), epoch(draw, 1), epoch(draw, 4, 4, as_list=True)]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    rule=one_step_each,
+    says="each batch goes forward once, and is stepped on once",
+)
+def once_forward_once_stepped(draw: Draw) -> list[Case]:
+    return [epoch(draw, 5, 4, 2), epoch(draw, 3, 3, 3, 1, as_list=True)]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    on=("losses", "mean_loss", "predictions", "steps", "weights", "ticket"),
+    says="if nothing is yielded: no step, no losses, NaN and no predictions",
+)
+def nothing_yielded(draw: Draw) -> list[Case]:
+    return [epoch(draw), epoch(draw, as_list=True)]
+
+
+@check(
+    "train_and_log",
+    probe=probes.trained,
+    rule=trained_as_given,
+    also=ALONE,
+    says="all else stays: modes, attributes, the tensors, settings, random "
+    "numbers",
+)
+def training_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [
+        epoch(draw, 4, 3, as_list=True),
+        epoch(draw, 4, 3, as_list=True, train=False),
+        epoch(draw, 5, 1),
+    ]
+
+
+# class_report
+
+
+def classified(
+    draw: Draw,
+    *sizes: int,
+    num_classes: int = 4,
+    truths: tuple[int, ...] = (),
+    guesses: tuple[int, ...] = (),
+    as_list: bool = True,
+    with_graph: bool = False,
+) -> Case:
+    """Logits and labels in batches: labels are of the classes in `truths`,
+    predictions of those in `guesses`, half of them right where they can be."""
+    truths = truths or tuple(range(num_classes))
+    guesses = guesses or tuple(range(num_classes))
+    pairs = []
+    for n in sizes:
+        y = torch.tensor(truths)[draw.integers(0, len(truths), n)]
+        guess = torch.tensor(guesses)[draw.integers(0, len(guesses), n)]
+        may = torch.isin(y, torch.tensor(guesses))
+        guess = torch.where(may & (draw.uniform(n) < 0.5), y, guess)
+        pairs.append((logits_of(draw, guess, num_classes), y))
+    return {
+        "pairs": pairs,
+        "length": len(pairs),
+        "num_classes": num_classes,
+        "ticket": draw.integer(0, 10**9),
+        "as_list": as_list,
+        "with_graph": with_graph,
+    }
+
+
+def logits_of(draw: Draw, guess: Tensor, num_classes: int) -> Tensor:
+    """Logits whose highest is at the guess."""
+    logits = draw.uniform(len(guess), num_classes)
+    return logits.scatter_(1, guess[:, None], 1.5 + draw.uniform(len(guess), 1))
+
+
+def recut(case: Case, *sizes: int) -> Case:
+    """The same logits and labels, in batches of other sizes."""
+    logits = torch.cat([x for x, _ in case["pairs"]])
+    labels = torch.cat([y for _, y in case["pairs"]])
+    pairs = list(zip(logits.split(sizes), labels.split(sizes), strict=True))
+    pairs = [(x.clone(), y.clone()) for x, y in pairs]
+    return {**case, "pairs": pairs, "length": len(pairs)}
+
+
+def right_report(*names: str) -> Rule:
+    """A rule: these entries are those of the reference."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        if isinstance(seen.data["keys"], str):
+            return f"You returned {seen.data['keys']}."
+        for name in names:
+            one, right = seen.data[name], expected.data[name]
+            if name not in seen.data["keys"]:
+                return f"The dict has no `{name}`."
+            if isinstance(right, list):
+                if not isinstance(one, list):
+                    return f"`{name}` is no list."
+                if len(one) != len(right):
+                    return f"`{name}` has not one entry for each class."
+            else:
+                one, right = [one], [right]
+            for a, b in zip(one, right, strict=True):
+                if a != a or abs(a - b) > 1e-9:
+                    return f"`{name}` is wrong."
+        if seen.data["ticket"] != expected.data["ticket"]:
+            return "These are the numbers of another call."
+        return None
+
+    return rule
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    weight=2,
+    rule=right_report("precision", "recall"),
+    says="precision and recall of each class, over all predictions",
+)
+def precision_and_recall(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 24),
+        classified(draw, 8, 8, 8, 3),
+        classified(draw, 30, num_classes=2),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    rule=right_report("f1"),
+    says="F1 of each class",
+)
+def f1_of_classes(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 24),
+        classified(draw, 9, 9, 2),
+        classified(draw, 12, 20, num_classes=3),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    rule=right_report("support"),
+    says="support counts the true labels",
+)
+def support_of_classes(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 24, truths=(0, 0, 0, 1, 2, 3)),
+        classified(draw, 12, 7, truths=(3, 3, 1, 1, 1, 2)),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    rule=right_report("accuracy"),
+    says="the accuracy",
+)
+def accuracy_of_the_report(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 24),
+        classified(draw, 12, 3, 1),
+        classified(draw, 16, truths=(0, 2), guesses=(1, 2)),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    rule=right_report("macro_f1"),
+    says="the mean of F1 over all classes, absent ones too",
+)
+def macro_mean(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 24),
+        classified(draw, 15, 5, truths=(0, 0, 0, 1, 2, 3)),
+        classified(draw, 18, num_classes=5, truths=(0, 2), guesses=(0, 1, 2)),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    rule=right_report("weighted_f1"),
+    says="the mean of F1 weighted by support",
+)
+def weighted_mean(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 24, truths=(0, 0, 0, 0, 1, 2, 3)),
+        classified(draw, 15, 9, truths=(2, 2, 2, 1, 3), num_classes=4),
+        classified(draw, 20, num_classes=2, truths=(1, 1, 1, 0)),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    weight=2,
+    rule=right_report(
+        *("precision", "recall", "f1", "support"),
+        *("accuracy", "macro_f1", "weighted_f1"),
+    ),
+    also=(gives_no_warning,),
+    says="classes that never occur: reported with zeros, without a warning",
+)
+def absent_classes(draw: Draw) -> list[Case]:
+    example = classified(draw, 5, num_classes=3)
+    guess = torch.tensor([0, 1, 0, 0, 1])
+    example["pairs"] = [
+        (logits_of(draw, guess, 3), torch.tensor([1, 1, 0, 1, 1]))
+    ]
+    return [
+        example,
+        classified(
+            draw, 14, num_classes=5, truths=(0, 1, 4), guesses=(0, 2, 4)
+        ),
+        classified(draw, 9, num_classes=4, truths=(3,), guesses=(3, 1)),
+        classified(draw, 6, num_classes=6, truths=(0, 1), guesses=(2, 3)),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    weight=2,
+    rule=right_report(
+        *("precision", "recall", "f1", "support"),
+        *("accuracy", "macro_f1", "weighted_f1"),
+    ),
+    says="the same predictions in other batches give the same report",
+)
+def however_it_is_cut(draw: Draw) -> list[Case]:
+    case = classified(draw, 16)
+    return [
+        case,
+        recut(case, 4, 4, 4, 4),
+        recut(case, 9, 6, 1),
+        recut(case, *[1] * 16),
+        recut({**case, "as_list": False}, 5, 5, 5, 1),
+    ]
+
+
+def plain_report(case: Case, seen: Result, expected: Result) -> str | None:
+    types = seen.data.get("types")
+    if not isinstance(types, dict):
+        return f"You returned {seen.data['keys']}."
+    if seen.data["keys"] != expected.data["keys"]:
+        return "The dict has other keys than those asked for."
+    for name, right in expected.data["types"].items():
+        found = types.get(name)
+        if found == right:
+            continue
+        if not isinstance(right, list):
+            return f"`{name}` is of the type {found}, not a Python float."
+        if not isinstance(found, list) or found[0] != "list":
+            return f"`{name}` is no list."
+        return f"`{name}` holds {found[-1]}, not Python {right[-1]}s."
+    if seen.data["ticket"] != expected.data["ticket"]:
+        return "These are the numbers of another call."
+    return None
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    rule=plain_report,
+    says="the form: the seven names, lists, Python floats and ints",
+)
+def form_of_the_report(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 8, 5),
+        classified(draw, 10, num_classes=3, truths=(0, 1), guesses=(0, 1)),
+    ]
+
+
+@check(
+    "class_report",
+    probe=probes.reported,
+    rule=left_alone,
+    also=ALONE,
+    says="all else stays: logits, labels, the list, settings, random numbers",
+)
+def report_leaves_the_rest(draw: Draw) -> list[Case]:
+    return [
+        classified(draw, 8, 5),
+        classified(draw, 8, 5, with_graph=True),
+        classified(draw, 6, as_list=False),
+    ]
+
+
+# quiz
+
+
+def asked(draw: Draw, question: str) -> list[Case]:
+    return [{"question": question, "ticket": draw.integer(0, 10**9)}]
+
+
+READ = {
+    "cache": "section 5, where two lines are drawn",
+    "live": "section 5, and what section 6 says about tensors that live",
+    "gain": "section 5, and what section 6 says about fragments",
+    "start": "what section 6 says about the first use of CUDA",
+    "first": "section 4, and what section 6 says about names",
+    "stuck": "the claim of section 6 about nvidia-smi",
+}
+
+
+def right_letter(case: Case, seen: Result, expected: Result) -> str | None:
+    """Says where to read, not which letter is right."""
+    if seen.data == expected.data:
+        return None
+    if seen.data["form"] == "no dict":
+        return (
+            "`quiz()` returns a dict with the names of the questions as keys."
+        )
+    if seen.data["form"] == "no answer":
+        return f"Your dict has no key `{case['question']}`."
+    if seen.data["form"] == "no letter":
+        return "The answer is one of the letters a, b, c and d, and no more."
+    return f"Not that one. Read again: {READ[case['question']]}."
+
+
+@check("quiz", probe=probes.answer, rule=right_letter, says="cache")
+def what_the_cache_is(draw: Draw) -> list[Case]:
+    return asked(draw, "cache")
+
+
+@check("quiz", probe=probes.answer, rule=right_letter, says="live")
+def what_lives_stays(draw: Draw) -> list[Case]:
+    return asked(draw, "live")
+
+
+@check("quiz", probe=probes.answer, rule=right_letter, says="gain")
+def who_gains(draw: Draw) -> list[Case]:
+    return asked(draw, "gain")
+
+
+@check("quiz", probe=probes.answer, rule=right_letter, says="start")
+def what_is_taken_first(draw: Draw) -> list[Case]:
+    return asked(draw, "start")
+
+
+@check("quiz", probe=probes.answer, rule=right_letter, says="first")
+def what_comes_first(draw: Draw) -> list[Case]:
+    return asked(draw, "first")
+
+
+@check("quiz", probe=probes.answer, rule=right_letter, says="stuck")
+def whose_memory_it_is(draw: Draw) -> list[Case]:
+    return asked(draw, "stuck")

@@ -1,0 +1,566 @@
+"""Drives what the exercises of chapter 13 ask for.
+
+Runs in the learner's process, on the reference and on the learner's code alike:
+nothing here is secret. Loaders are described by facts (sizes of batches, samples
+seen), never by the order itself, which is the learner's to choose.
+"""
+
+import contextlib
+import itertools
+import multiprocessing
+import random
+import warnings
+from collections import namedtuple
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+SEED = 20241114  # not one that anybody writes
+
+
+class Samples(Dataset):
+    """Numbered samples of a form: a value, a pair or a dict."""
+
+    def __init__(self, values, form="value"):
+        self.values, self.form = values, form
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        value = self.values[index]
+        if self.form == "pair":
+            return value, int(index)
+        if self.form == "dict":
+            return {"x": value, "index": int(index)}
+        return value
+
+
+def values_of(batch, form="value"):
+    """The values of a batch, or None if it is not collated as PyTorch does."""
+    if form == "pair":
+        batch = batch[0] if isinstance(batch, list | tuple) else None
+    elif form == "dict":
+        batch = batch["x"] if isinstance(batch, dict) else None
+    if not isinstance(batch, torch.Tensor) or batch.dim() != 1:
+        return None
+    return batch.tolist()
+
+
+@contextlib.contextmanager
+def forked_workers():
+    """Workers by fork, ended when the block ends; no warnings about them."""
+    usual = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("fork", force=True)
+    loaders = []
+    try:
+        with warnings.catch_warnings():  # about the number of cores, of threads
+            warnings.simplefilter("ignore")
+            yield loaders
+    finally:
+        for loader in loaders:
+            batches = getattr(loader, "_iterator", None)
+            if hasattr(batches, "_shutdown_workers"):
+                batches._shutdown_workers()
+        multiprocessing.set_start_method(usual, force=True)
+
+
+def gone_through(loader, form="value"):
+    """The batches of one epoch as lists of values. Its workers have ended, if
+    they do not stay; an exception of the loader is let through."""
+    batches = iter(loader)
+    try:
+        return [values_of(batch, form) for batch in batches]
+    finally:
+        end_workers = getattr(batches, "_shutdown_workers", None)
+        if end_workers and not getattr(loader, "persistent_workers", False):
+            end_workers()
+
+
+def flat(batches):
+    return [value for batch in batches for value in batch or []]
+
+
+def length_of(loader):
+    return len(loader) if hasattr(loader, "__len__") else -1
+
+
+def about(loader, values, num_epochs, form="value"):
+    """Facts about some epochs of a loader over these (distinct) values."""
+    epochs = [gone_through(loader, form) for _ in range(num_epochs)]
+    known = set(values.tolist())
+    orders = [flat(epoch) for epoch in epochs]
+    return {
+        "is a DataLoader": isinstance(loader, DataLoader),
+        "batches": length_of(loader),
+        "collated": all(b is not None for epoch in epochs for b in epoch),
+        "sizes": [[len(batch or []) for batch in epoch] for epoch in epochs],
+        "twice": any(len(set(one)) < len(one) for one in orders),
+        "foreign": any(value not in known for one in orders for value in one),
+        "num_seen": [len(set(one) & known) for one in orders],
+    }
+
+
+# make_loaders
+
+
+def two_loaders(make_loaders, case, **changes):
+    case = {**case, **changes}
+    form = case["form"]
+    arguments = [
+        Samples(case["train"], form),
+        Samples(case["validation"], form),
+        case["batch_size"],
+        case["seed"],
+    ]
+    if case["tail"] is not None:  # None: the one that the signature gives
+        arguments.append(case["tail"])
+    return make_loaders(*arguments)
+
+
+def training_epochs(make_loaders, case):
+    train, _ = two_loaders(make_loaders, case)
+    return about(train, case["train"], case["num_epochs"], case["form"])
+
+
+def validation_epochs(make_loaders, case):
+    """What the validation loader hands out, in its order."""
+    train, validation = two_loaders(make_loaders, case)
+    if case["train_first"]:
+        gone_through(train, case["form"])
+    epochs = [gone_through(validation, case["form"]) for _ in range(2)]
+    return {
+        "is a DataLoader": isinstance(validation, DataLoader),
+        "collated": all(b is not None for epoch in epochs for b in epoch),
+        "batches": length_of(validation),
+        "sizes": [[len(batch or []) for batch in epoch] for epoch in epochs],
+        "values": [flat(epoch) for epoch in epochs],
+    }
+
+
+def refused_or_not(make_loaders, case):
+    """When a ValueError comes, if one does, and the sizes if none does."""
+    try:
+        train, _ = two_loaders(make_loaders, case)
+    except ValueError:
+        return {"when": "at once", "sizes": []}
+    try:
+        sizes = [len(batch) for batch in gone_through(train)]
+    except ValueError:
+        return {"when": "later", "sizes": []}
+    return {"when": "never", "sizes": sizes}
+
+
+def network_trained(make_loaders, case):
+    """A network with batch normalization: an epoch of training, an epoch of
+    validation. A batch of one would end it in a ValueError."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layers = nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)
+        model = nn.Sequential(*layers).double()
+    train, validation = two_loaders(make_loaders, case)
+    failed = None
+    rows = {"train": [], "validation": []}
+    try:
+        for mode, loader in (("train", train), ("validation", validation)):
+            model.train(mode == "train")
+            for batch in gone_through(loader):
+                X = torch.tensor(batch, dtype=torch.float64).view(-1, 1)
+                model(X.expand(-1, 2))
+                rows[mode].append(len(batch))
+    except ValueError:
+        failed = mode
+    return {
+        "failed": failed,
+        "steps": int(model[1].num_batches_tracked),
+        "rows": [sum(rows[mode]) for mode in ("train", "validation")],
+    }
+
+
+def order_of_training(make_loaders, case):
+    """Facts about the order of the samples, from several runs."""
+
+    def run(global_seed, validate, disturb, **changes):
+        with torch.random.fork_rng(devices=[]):
+            kept = random.getstate(), np.random.get_state()
+            torch.manual_seed(global_seed)
+            random.seed(global_seed)
+            np.random.seed(global_seed)
+            train, validation = two_loaders(make_loaders, case, **changes)
+            epochs = []
+            for _ in range(case["num_epochs"]):
+                if disturb:
+                    torch.rand(3), random.random(), np.random.rand(3)
+                epochs.append(flat(gone_through(train, case["form"])))
+                if validate:
+                    gone_through(validation, case["form"])
+            random.setstate(kept[0])
+            np.random.set_state(kept[1])
+        return epochs
+
+    plain = run(case["global_seed"], False, False)
+    as_given = case["train"].tolist()
+    distinct = {tuple(epoch) for epoch in plain}
+    other = run(case["global_seed"], False, False, seed=case["other_seed"])
+    return {
+        "shuffled": all(one != as_given[: len(one)] for one in plain),
+        "epochs differ": len(distinct) == len(plain),
+        "again": run(case["global_seed"], False, False) == plain,
+        "other global seed": run(case["global_seed"] + 1, False, False)
+        == plain,
+        "others draw": run(case["global_seed"], False, True) == plain,
+        "with validation": run(case["global_seed"], True, False) == plain,
+        "seeds differ": all(
+            one != two for one, two in zip(plain, other, strict=True)
+        ),
+        "spread": spread(plain, as_given),
+        # what a "drop" leaves is the learner's to choose
+        "seen": sorted(set(plain[0])) if case["tail"] == "merge" else [],
+    }
+
+
+def spread(epochs, as_given):
+    """Whether the first places of the epochs hold samples from all over: a
+    rotation or a shuffled order of ready batches would not."""
+    places = {value: place for place, value in enumerate(as_given)}
+    neighbours = sum(
+        abs(places[one] - places[two]) == 1
+        for epoch in epochs
+        for one, two in itertools.pairwise(epoch)
+        if one in places and two in places
+    )
+    return neighbours < 0.4 * sum(len(epoch) - 1 for epoch in epochs)
+
+
+def seed_left_alone(make_loaders, case):
+    """Whether global generators are seeded, by making or by going through."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
+        train, validation = two_loaders(make_loaders, case)
+        sizes = [len(batch) for batch in gone_through(train)]
+        gone_through(validation)
+        return {
+            "torch": torch.initial_seed() == SEED,
+            "others": random.getstate() == python
+            and bool((np.random.get_state()[1] == numpy_state).all()),
+            "sizes": sizes,
+        }
+
+
+# bytes_ahead
+
+Example = namedtuple("Example", ["x", "y"])
+"""A sample with names."""
+
+
+def sample_of(node):
+    """The sample that a case describes. A node is a pair (kind, what)."""
+    kind, what = node
+    if kind == "tensor":
+        return what
+    if kind == "empty":  # of a shape and a dtype; its values do not matter
+        shape, dtype = what
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+    if kind == "expanded":
+        tensor, size = what
+        return tensor.unsqueeze(0).expand(size, *tensor.shape)
+    if kind == "slice":
+        tensor, size = what
+        return tensor[:size]
+    if kind == "strided":
+        return what.t()[::2]
+    if kind == "array":
+        return what.numpy()
+    if kind == "array view":
+        return what.numpy()[::2]
+    if kind == "scalar":
+        value, dtype = what
+        return getattr(np, dtype)(value)
+    if kind == "list":
+        return [sample_of(one) for one in what]
+    if kind == "tuple":
+        return tuple(sample_of(one) for one in what)
+    if kind == "named":
+        return Example(*(sample_of(one) for one in what))
+    if kind == "dict":
+        return {name: sample_of(one) for name, one in what.items()}
+    return what  # a number or a string
+
+
+def bytes_of_batches(bytes_ahead, case):
+    sample = sample_of(case["sample"])
+    arguments = [sample, case["batch_size"], case["num_workers"]]
+    if "prefetch_factor" in case:
+        arguments.append(case["prefetch_factor"])
+    return {"bytes": bytes_ahead(*arguments)}
+
+
+# fitting_loader
+
+
+def fitting(fitting_loader, case, **changes):
+    """The learner's loader over the case's values."""
+    case = {**case, **changes}
+    given = {}
+    for name in ("num_workers", "prefetch_factor"):
+        if case[name] is not None:  # None: the one that the signature gives
+            given[name] = case[name]
+    return fitting_loader(
+        Samples(case["values"], case["form"]),
+        case["batch_size"],
+        case["batch_bytes"],
+        case["free_bytes"],
+        torch.device(case["device"]),
+        case["seed"],
+        **given,
+    )
+
+
+def chosen(fitting_loader, case):
+    """What the loader is set to; it is not gone through."""
+    with forked_workers():
+        loader = fitting(fitting_loader, case)
+    if not isinstance(loader, DataLoader):
+        return {"is a DataLoader": False}
+    return {
+        "is a DataLoader": True,
+        "batch_size": getattr(loader.batch_sampler, "batch_size", None)
+        if loader.batch_size is None
+        else loader.batch_size,
+        "workers": loader.num_workers,
+        "prefetch": loader.prefetch_factor,
+        "stay": loader.persistent_workers,
+        "pinned": loader.pin_memory,
+    }
+
+
+def epochs_without_workers(fitting_loader, case):
+    """Facts about some epochs of a loader that has no room for workers."""
+    loader = fitting(fitting_loader, case)
+    facts = about(loader, case["values"], case["num_epochs"], case["form"])
+    with torch.random.fork_rng(devices=[]):
+        epochs = [
+            orders_of(fitting_loader, case, seed, global_seed)
+            for seed, global_seed in (
+                (case["seed"], 1),
+                (case["seed"], 2),
+                (case["other_seed"], 1),
+            )
+        ]
+    as_given = case["values"].tolist()
+    facts["shuffled"] = as_given not in epochs[0]
+    distinct = {tuple(one) for one in epochs[0]}
+    facts["epochs differ"] = len(distinct) == len(epochs[0])
+    facts["again"] = epochs[0] == epochs[1]
+    facts["seeds differ"] = all(
+        one != two for one, two in zip(epochs[0], epochs[2], strict=True)
+    )
+    facts["spread"] = spread(epochs[0], as_given)
+    return facts
+
+
+def orders_of(fitting_loader, case, seed, global_seed):
+    torch.manual_seed(global_seed)
+    loader = fitting(fitting_loader, case, seed=seed)
+    epochs = []
+    for _ in range(case["num_epochs"]):
+        torch.rand(global_seed)  # others draw, too
+        epochs.append(flat(gone_through(loader, case["form"])))
+    return epochs
+
+
+def batches_by_workers(fitting_loader, case):
+    """The batches of some epochs, for several numbers of workers."""
+    seen, workers, in_order = [], [], []
+    for num_workers in case["numbers_of_workers"]:
+        with (
+            forked_workers() as loaders,
+            torch.random.fork_rng(devices=[]),
+        ):
+            torch.manual_seed(num_workers)
+            loader = fitting(fitting_loader, case, num_workers=num_workers)
+            loaders.append(loader)
+            epochs = [
+                gone_through(loader, case["form"])
+                for _ in range(case["num_epochs"])
+            ]
+            workers.append(getattr(loader, "num_workers", None))
+            in_order.append(getattr(loader, "in_order", True))
+        seen.append(epochs)
+    return {
+        "workers": workers,
+        "in order": all(in_order),
+        "shuffled": [
+            case["values"].tolist() not in map(flat, epochs) for epochs in seen
+        ],
+        "first epoch alike": all(one[0] == seen[0][0] for one in seen),
+        "alike": all(one == seen[0] for one in seen),
+        "samples": sorted(flat(seen[0][0])),
+    }
+
+
+def loader_seed_left_alone(fitting_loader, case):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
+        samples = flat(gone_through(fitting(fitting_loader, case)))
+        return {
+            "torch": torch.initial_seed() == SEED,
+            "others": random.getstate() == python
+            and bool((np.random.get_state()[1] == numpy_state).all()),
+            "samples": sorted(samples),
+        }
+
+
+# time_split
+
+
+class Clock:
+    """A clock that the probe sets. Looking at it takes no time."""
+
+    def __init__(self, start):
+        self.now = start
+
+    def __call__(self):
+        return self.now
+
+
+class Stopped(Exception):
+    """What a loader or a step of a case may raise."""
+
+
+class ComesApart:
+    """A loader whose every part takes its time: iter, each next, the end."""
+
+    def __init__(self, clock, case, log):
+        self.clock, self.case, self.log = clock, case, log
+
+    def __iter__(self):
+        self.clock.now += self.case["start"]
+        self.log.append("iter")
+        self.place = 0
+        return Batches(self)
+
+
+class Batches:
+    def __init__(self, loader):
+        self.loader = loader
+        self.place, self.ended = 0, False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        loader, place = self.loader, self.place
+        case = loader.case
+        self.place += 1
+        if place < len(case["loading"]):
+            loader.clock.now += case["loading"][place]
+            loader.log.append(f"next {place}")
+            if case["fails"] == ["loader", place]:
+                raise error_of(case)
+            return (place, case["batches"][place])
+        if not self.ended:
+            loader.clock.now += case["end"]
+            loader.log.append("end")
+            self.ended = True
+        raise StopIteration
+
+
+def error_of(case):
+    return {
+        "Stopped": Stopped,
+        "StopIteration": StopIteration,
+        "RuntimeError": RuntimeError,
+        "KeyError": KeyError,
+    }[case["error"]]()
+
+
+def generated(loader):
+    """The same, as a generator: it is one-shot and has no length."""
+    yield from iter(loader)
+
+
+class Indexed:
+    """The same, by the old protocol: a `for` loop asks for 0, 1, 2, ..."""
+
+    def __init__(self, loader):
+        self.batches = iter(loader)
+
+    def __getitem__(self, place):
+        for batch in self.batches:
+            return batch
+        raise IndexError(place)
+
+
+def epoch_timed(time_split, case):
+    """What comes back, and what happened in which order."""
+    clock, log, samples = Clock(case["now"]), [], []
+    loader = ComesApart(clock, case, log)
+    if case["kind"] == "generator":
+        loader = generated(loader)
+    elif case["kind"] == "sequence":
+        loader = Indexed(loader)
+
+    def step(batch):
+        if not isinstance(batch, tuple) or len(batch) != 2:
+            log.append("step on something else")
+            return None
+        place, sample = batch
+        samples.append(sample)
+        clock.now += case["steps"][place]
+        log.append(f"step {place}")
+        if case["fails"] == ["step", place]:
+            raise error_of(case)
+        return case["result"]
+
+    def synchronize():
+        clock.now += case["waits"][min(len(samples), len(case["waits"])) - 1]
+        log.append("synchronize")
+
+    arguments = [loader, step]
+    if case["clock"]:
+        arguments.append(clock)
+    if case["synchronized"]:
+        arguments.append(synchronize)
+    wanted = () if case["fails"] is None else (type(error_of(case)),)
+    given, reached = None, None
+    try:
+        given = time_split(*arguments)
+    except wanted as error:
+        reached = type(error).__name__
+    times = [float(one) for one in given or []]
+    return {
+        "type": type(given).__name__,
+        "types": [type(one).__name__ for one in given or []],
+        # real seconds are never alike
+        "times": times if case["clock"] else [],
+        "sensible": all(0 <= one < 10 for one in times),
+        "log": log,
+        "reached": reached,
+        "elapsed": clock.now - case["now"],
+    }
+
+
+# quiz
+
+
+def answer(quiz, case):
+    """The letter for the question of the case, in small letters.
+
+    The ticket comes with the case: what is recorded of one call is of no use
+    in another.
+    """
+    given, form, letter = quiz(), "a letter", ""
+    if not isinstance(given, dict):
+        form = "no dict"
+    elif case["question"] not in given:
+        form = "no answer"
+    else:
+        letter = str(given[case["question"]]).strip().lower()
+        if letter not in ("a", "b", "c", "d"):
+            form, letter = "no letter", ""
+    return {"letter": letter, "form": form, "ticket": case["ticket"]}
