@@ -6111,3 +6111,427 @@ def loaders_that_merge_large_batches_only(
         DataLoader(train_set, batch_sampler=batches),
         DataLoader(validation_set, batch_size),
     )
+
+
+@accepted("time_split")
+def split_by_iter_with_a_sentinel(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    end = object()
+
+    def timed_next():
+        nonlocal waiting
+        start = clock()
+        found = next(batches, end)
+        waiting += clock() - start
+        return found
+
+    start = clock()
+    batches = iter(loader)
+    waiting = clock() - start
+    for batch in iter(timed_next, end):
+        start = clock()
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        working += clock() - start
+    return waiting, working
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take a batch that is None, or empty, for the end. Only a "
+    "StopIteration is the end; or give `next` an object of your own.",
+)
+def split_until_none(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    a = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, None)
+        b = clock()
+        waiting += b - a
+        if batch is None:
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = clock()
+        working += a - b
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You skip batches that look empty. What a batch is does not concern you: "
+    "each goes to `step`.",
+)
+def split_without_empty_batches(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    for batch in loader:
+        b = clock()
+        waiting += b - a
+        if batch:
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+        a = clock()
+        working += a - b
+    return waiting + (clock() - a), working
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.counts_nested_samples,
+    tells="You count a tensor that stands at two places once. Collating copies it "
+    "to both.",
+)
+def bytes_by_identity(sample, batch_size, num_workers, prefetch_factor=None):
+    known = {}
+
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            if id(one) in known:
+                return 0
+            known[id(one)] = one
+            return one.numel() * one.element_size()
+        if isinstance(one, dict):
+            return sum(map(size_of, one.values()))
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        if isinstance(one, str):
+            return 0
+        return default_collate([one]).nbytes
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.counts_nested_samples,
+    tells="You go two levels deep. Samples may be nested deeper: let the function "
+    "call itself.",
+)
+def bytes_of_two_levels(sample, batch_size, num_workers, prefetch_factor=None):
+    def opened(parts):
+        found = []
+        for one in parts:
+            if isinstance(one, dict):
+                found.extend(one.values())
+            elif isinstance(one, list | tuple):
+                found.extend(one)
+            else:
+                found.append(one)
+        return found
+
+    def leaf(one):
+        if isinstance(one, str | dict | list | tuple):
+            return 0
+        return default_collate([one]).nbytes
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    each = sum(map(leaf, opened(opened([sample]))))
+    return num_workers * ahead * batch_size * each
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.counts_numbers,
+    tells="You make one tensor of a list of numbers, in float32. Collating makes a "
+    "tensor of each number, in float64.",
+)
+def bytes_of_lists_as_tensors(
+    sample, batch_size, num_workers, prefetch_factor=None
+):
+    def size_of(one):
+        if isinstance(one, str):
+            return 0
+        if isinstance(one, list) and all(type(x) is float for x in one):
+            return torch.tensor(one).nbytes
+        if isinstance(one, dict):
+            return sum(map(size_of, one.values()))
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        return default_collate([one]).nbytes
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.reads_in_turn,
+    tells="You read the whole dataset into a list first. It may not fit into "
+    "memory, and a dataset that augments its samples would do so only once.",
+)
+def loaders_over_copies(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    n = len(train_set)
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    own = torch.Generator().manual_seed(seed)
+    train_set = [train_set[i] for i in range(n)]
+    order = RandomSampler(train_set, generator=own)
+
+    class Joining(BatchSampler):
+        def __iter__(self):
+            batches = list(super().__iter__())
+            if len(batches[-1]) == 1:
+                batches[-2:] = [batches[-2] + batches[-1]]
+            return iter(batches)
+
+        def __len__(self):
+            return (len(self.sampler) + self.batch_size - 2) // self.batch_size
+
+    if tail == "drop":
+        batches = BatchSampler(order, batch_size, drop_last=True)
+    else:
+        batches = Joining(order, batch_size, drop_last=False)
+    return (
+        DataLoader(train_set, batch_sampler=batches),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="You draw a few orders beforehand and go round them. Sooner or later an "
+    "epoch has an order that came before: draw a new one for each.",
+)
+def loaders_with_ten_orders(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    n = len(train_set)
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    own = torch.Generator().manual_seed(seed)
+    ten = [torch.randperm(n, generator=own).tolist() for _ in range(10)]
+
+    class Order(Sampler):
+        epoch = 0
+
+        def __iter__(self):
+            self.epoch += 1
+            return iter(ten[self.epoch % 10])
+
+        def __len__(self):
+            return n
+
+    class Joining(BatchSampler):
+        def __iter__(self):
+            batches = list(super().__iter__())
+            if len(batches[-1]) == 1:
+                batches[-2:] = [batches[-2] + batches[-1]]
+            return iter(batches)
+
+        def __len__(self):
+            return (len(self.sampler) + self.batch_size - 2) // self.batch_size
+
+    if tail == "drop":
+        batches = BatchSampler(Order(), batch_size, drop_last=True)
+    else:
+        batches = Joining(Order(), batch_size, drop_last=False)
+    return (
+        DataLoader(train_set, batch_sampler=batches),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.validation_is_whole,
+    tells="You refuse, or merge, a lone last sample in validation, too. In `eval()` "
+    "it does no harm, and `tail` is about training.",
+)
+def loaders_that_refuse_a_lone_validation_sample(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    n = len(train_set)
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    if len(validation_set) % batch_size == 1:
+        raise ValueError("a lone sample in validation")
+    own = torch.Generator().manual_seed(seed)
+    order = RandomSampler(train_set, generator=own)
+
+    class Joining(BatchSampler):
+        def __iter__(self):
+            batches = list(super().__iter__())
+            if len(batches[-1]) == 1:
+                batches[-2:] = [batches[-2] + batches[-1]]
+            return iter(batches)
+
+        def __len__(self):
+            return (len(self.sampler) + self.batch_size - 2) // self.batch_size
+
+    if tail == "drop":
+        batches = BatchSampler(order, batch_size, drop_last=True)
+    else:
+        batches = Joining(order, batch_size, drop_last=False)
+    return (
+        DataLoader(train_set, batch_sampler=batches),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@accepted("make_loaders")
+def loaders_by_a_random_of_ones_own(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    import random
+
+    own = random.Random(seed)
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError(f"unknown tail {tail}")
+    if batch_size < 2 or n < 2 or (tail == "drop" and n < batch_size):
+        raise ValueError(f"{n} samples cannot be trained on")
+    starts = list(range(0, n, batch_size))
+    if n % batch_size and tail == "drop":
+        starts.pop()
+    elif n % batch_size == 1:
+        starts.pop()
+    ends = [*starts[1:], n if tail == "merge" else starts[-1] + batch_size]
+
+    class Cut:
+        def __iter__(self):
+            order = list(range(n))
+            own.shuffle(order)
+            return (order[a:b] for a, b in zip(starts, ends))
+
+        def __len__(self):
+            return len(starts)
+
+    validation = DataLoader(
+        validation_set, batch_size=batch_size, shuffle=False, drop_last=False
+    )
+    return DataLoader(train_set, batch_sampler=Cut()), validation
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.loader_reads_in_turn,
+    tells="You read the whole dataset first. It may not fit into memory, and the "
+    "workers are there to do the reading.",
+)
+def fitting_over_a_copy(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    workers = max(0, min(num_workers, room))
+    if_any = {}
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    own = torch.Generator().manual_seed(seed)
+    samples = [dataset[index] for index in range(len(dataset))]
+    return DataLoader(
+        samples,
+        batch_size,
+        sampler=RandomSampler(samples, generator=own),
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.each_sample_once,
+    tells="You draw a few orders beforehand and go round them. Sooner or later an "
+    "epoch has an order that came before: draw a new one for each.",
+)
+def fitting_with_five_orders(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    workers = max(0, min(num_workers, room))
+    if_any = {}
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    own = torch.Generator().manual_seed(seed)
+    n = len(dataset)
+    five = [torch.randperm(n, generator=own).tolist() for _ in range(5)]
+
+    class Order(Sampler):
+        epoch = 0
+
+        def __iter__(self):
+            self.epoch += 1
+            return iter(five[self.epoch % 5])
+
+        def __len__(self):
+            return n
+
+    return DataLoader(
+        dataset,
+        batch_size,
+        sampler=Order(),
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.workers_that_fit,
+    tells="You count room for whole rounds: with fewer batches than workers · "
+    "prefetch you take the prefetch factor away from all, then give up all "
+    "workers but one. As many as fit is asked for.",
+)
+def fitting_with_one_worker_or_all(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    workers = num_workers if num_workers <= room else min(1, num_workers)
+    workers = workers if room > 0 else 0
+    if_any = {}
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    own = torch.Generator().manual_seed(seed)
+    return DataLoader(
+        dataset,
+        batch_size,
+        sampler=RandomSampler(dataset, generator=own),
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )

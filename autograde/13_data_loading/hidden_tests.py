@@ -366,6 +366,7 @@ def order_hangs_on_the_seed(draw: Draw) -> list[Case]:
         sets(draw, 6 * size + 1, size, "merge", num_epochs=3),
         sets(draw, 36 + size, size, "merge", num_epochs=3),
         sets(draw, 8 * size, size, "drop", form="pair"),
+        sets(draw, 4 * size + 2, size, "merge", num_epochs=12),
     ]
 
 
@@ -403,6 +404,35 @@ def collates_as_usual(draw: Draw) -> list[Case]:
         some(draw, 2, "merge", form="dict"),
         some(draw, 0, "drop", form="pair"),
         some(draw, 0, "drop", form="dict"),
+    ]
+
+
+@readable
+def about_reading(case: Case, seen: Result, expected: Result) -> str | None:
+    read, right = seen.data["read"], expected.data["read"]
+    if seen.data["handed out"] != expected.data["handed out"]:
+        return "The epochs hold more or fewer samples than they should."
+    if read[0] != right[0]:
+        return "Samples are read while the loader is made."
+    if read != right:
+        return (
+            "Not every sample of an epoch is read, once, when its turn comes: "
+            "a dataset that augments its samples would not get to do so."
+        )
+    return None
+
+
+@check(
+    "make_loaders",
+    probe=probes.reading,
+    rule=about_reading,
+    says="samples are read in each epoch anew, and none before",
+)
+def reads_in_turn(draw: Draw) -> list[Case]:
+    return [
+        some(draw, 2, "merge", num_epochs=3),
+        some(draw, 0, "drop"),
+        some(draw, 0, "merge", form="pair"),
     ]
 
 
@@ -523,6 +553,7 @@ def counts_numbers(draw: Draw) -> list[Case]:
         batches(draw, ("number", draw.integer(-9, 9))),
         batches(draw, ("tuple", [number(draw, "bool"), number(draw, "int")])),
         batches(draw, ("dict", {"label": number(draw, "int")})),
+        batches(draw, ("list", [number(draw, "float") for _ in range(3)])),
     ]
 
 
@@ -585,6 +616,8 @@ def counts_nested_samples(draw: Draw) -> list[Case]:
     return [
         batches(draw, ("tuple", [one(3), one()])),
         batches(draw, ("list", [same, same, same])),
+        batches(draw, ("twice", same)),
+        batches(draw, ("list", [("tuple", [("list", [deep, one()])])])),
         batches(draw, ("dict", {"one": same, "two": same})),
         batches(draw, ("list", [one(), one(), one()])),
         batches(draw, ("dict", {"x": one(2), "y": one()})),
@@ -839,9 +872,22 @@ def each_sample_once(draw: Draw) -> list[Case]:
 
     return [
         budget(draw, 0, 2, 9, num_samples=samples(), num_epochs=3),
-        budget(draw, 2, 2, 1, num_samples=samples(), num_epochs=3),
+        budget(draw, 2, 2, 1, num_samples=samples(), num_epochs=12),
         budget(draw, 0, 2, 9, form="pair", num_samples=samples()),
         budget(draw, 0, 2, 0, form="dict", num_samples=samples()),
+    ]
+
+
+@check(
+    "fitting_loader",
+    probe=probes.reading_alone,
+    rule=about_reading,
+    says="samples are read in each epoch anew, and none before",
+)
+def loader_reads_in_turn(draw: Draw) -> list[Case]:
+    return [
+        budget(draw, 0, 2, 9, num_samples=draw.integer(20, 90), num_epochs=3),
+        budget(draw, 0, 2, 9, form="pair", num_samples=draw.integer(20, 90)),
     ]
 
 
@@ -909,11 +955,13 @@ def epoch(
     error: str = "Stopped",
     result: Any = None,
     late: bool = False,
+    strange: bool = False,
     kind: str = "loader",
     clock: bool = True,
 ) -> Case:
     """What each part of an epoch takes, in multiples of 1/64 s, which a float
-    adds up exactly. If `late`, the clock has run for years; without `clock`, the
+    adds up exactly. If `late`, the clock has run for years; if `strange`, some batches
+    are `None` and the like; without `clock`, the
     learner's function is to take its own."""
 
     def seconds(*shape: int) -> Any:
@@ -926,7 +974,8 @@ def epoch(
         "loading": seconds(num_batches),
         "steps": seconds(num_batches),
         "waits": seconds(max(num_batches, 1)),
-        "batches": draw.normal(num_batches).tolist(),
+        "batches": ([None, 0, "", False, []] if strange else [])
+        + draw.normal(num_batches - 5 * strange).tolist(),
         "synchronized": synchronized,
         "kind": kind,
         "clock": clock,
@@ -1045,6 +1094,7 @@ def takes_what_comes(draw: Draw) -> list[Case]:
         epoch(draw, draw.integer(3, 7), kind="generator", start=True, end=True),
         epoch(draw, 0, kind="generator", end=True),
         epoch(draw, draw.integer(3, 7), kind="sequence"),
+        epoch(draw, draw.integer(6, 9), strange=True),
         epoch(draw, draw.integer(3, 7), clock=False),
         epoch(draw, 0),
         epoch(draw, draw.integer(3, 7), result=0),

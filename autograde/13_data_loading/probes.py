@@ -24,12 +24,13 @@ class Samples(Dataset):
     """Numbered samples of a form: a value, a pair or a dict."""
 
     def __init__(self, values, form="value"):
-        self.values, self.form = values, form
+        self.values, self.form, self.num_read = values, form, 0
 
     def __len__(self):
         return len(self.values)
 
     def __getitem__(self, index):
+        self.num_read += 1
         value = self.values[index]
         if self.form == "pair":
             return value, int(index)
@@ -179,6 +180,23 @@ def network_trained(make_loaders, case):
     }
 
 
+def reading(make_loaders, case):
+    """How many samples were read, and handed out, at each stage."""
+    train_set = Samples(case["train"], case["form"])
+    validation_set = Samples(case["validation"], case["form"])
+    given = [] if case["tail"] is None else [case["tail"]]
+    train, validation = make_loaders(
+        train_set, validation_set, case["batch_size"], case["seed"], *given
+    )
+    read = [[train_set.num_read, validation_set.num_read]]
+    handed_out = []
+    for _ in range(case["num_epochs"]):
+        for loader in (train, validation):
+            handed_out.append(len(flat(gone_through(loader, case["form"]))))
+        read.append([train_set.num_read, validation_set.num_read])
+    return {"read": read, "handed out": handed_out}
+
+
 def order_of_training(make_loaders, case):
     """Facts about the order of the samples, from several runs."""
 
@@ -264,6 +282,9 @@ def sample_of(node):
     if kind == "empty":  # of a shape and a dtype; its values do not matter
         shape, dtype = what
         return torch.empty(shape, dtype=getattr(torch, dtype))
+    if kind == "twice":
+        both = sample_of(what)
+        return both, both
     if kind == "expanded":
         tensor, size = what
         return tensor.unsqueeze(0).expand(size, *tensor.shape)
@@ -372,6 +393,25 @@ def orders_of(fitting_loader, case, seed, global_seed):
     return epochs
 
 
+def reading_alone(fitting_loader, case):
+    """How many samples were read, and handed out, at each stage."""
+    samples = Samples(case["values"], case["form"])
+    loader = fitting_loader(
+        samples,
+        case["batch_size"],
+        case["batch_bytes"],
+        case["free_bytes"],
+        torch.device(case["device"]),
+        case["seed"],
+        0,
+    )
+    read, handed_out = [samples.num_read], []
+    for _ in range(case["num_epochs"]):
+        handed_out.append(len(flat(gone_through(loader, case["form"]))))
+        read.append(samples.num_read)
+    return {"read": read, "handed out": handed_out}
+
+
 def batches_by_workers(fitting_loader, case):
     """The batches of some epochs, for several numbers of workers."""
     seen, workers, in_order = [], [], []
@@ -462,7 +502,7 @@ class Batches:
             loader.log.append(f"next {place}")
             if case["fails"] == ["loader", place]:
                 raise error_of(case)
-            return (place, case["batches"][place])
+            return case["batches"][place]
         if not self.ended:
             loader.clock.now += case["end"]
             loader.log.append("end")
@@ -506,11 +546,12 @@ def epoch_timed(time_split, case):
         loader = Indexed(loader)
 
     def step(batch):
-        if not isinstance(batch, tuple) or len(batch) != 2:
+        place = len(samples)
+        due = case["batches"][place : place + 1]
+        if len(due) == 0 or type(batch) is not type(due[0]) or batch != due[0]:
             log.append("step on something else")
             return None
-        place, sample = batch
-        samples.append(sample)
+        samples.append(batch)
         clock.now += case["steps"][place]
         log.append(f"step {place}")
         if case["fails"] == ["step", place]:

@@ -99,7 +99,7 @@ def new_network():
 # %% cell="train_network"
 network = new_network()
 adam = torch.optim.Adam(network.parameters(), lr=0.01)
-for _ in range(120):
+for _ in range(80):
     pick = torch.randperm(len(data.X_train))[:128]
     scores = network(data.X_train[pick])
     train_loss = F.cross_entropy(scores, data.y_train[pick])
@@ -131,7 +131,7 @@ def test_accuracy(net, train_mode, by_class, batch_size):
 
 
 # %% cell="order_matters_figure"
-eval_sizes = [4, 8, 18, 36, 90, 180, 360]
+eval_sizes = [6, 18, 36, 90, 180, 360]
 curves = {
     "eval()": (False, True),
     "no_grad(), file order": (True, False),
@@ -557,7 +557,7 @@ computes the others again when the backward pass needs them.
 
 
 # %% cell="timelines"
-def deep_network(depth=24, width=128):
+def deep_network(depth=16, width=128):
     torch.manual_seed(7)
     layers = [
         nn.Sequential(
@@ -571,7 +571,7 @@ def deep_network(depth=24, width=128):
     return nn.Sequential(*layers)
 
 
-def run_deep(net, x, kind, group=6):
+def run_deep(net, x, kind, group=4):
     if kind == "no_grad":
         with torch.no_grad():
             return net(x).sum()
@@ -747,7 +747,7 @@ checkpointing. On a busy machine the times scatter: look at the spread.
 # %%
 rows_here = 65536 if device.type == "cuda" else 256
 many_rows, _ = gaussian_clusters(rows_here, (128,), device=device)
-deep = deep_network(depth=12).to(device)
+deep = deep_network(depth=8).to(device)
 constants = [*deep.parameters(), many_rows]
 
 
@@ -770,7 +770,7 @@ for name, call in {
     "step": lambda: step_of("plain"),
     "step, checkpointed": lambda: step_of("checkpointed"),
 }.items():
-    timing = measure_time(call, warmup=1, repeats=5)
+    timing = measure_time(call, warmup=1, repeats=3)
     memory = peak_memory(call, ignore=constants)
     measured[name] = timing.median_s * 1e3, memory.peak_bytes / 2**20
     print(f"{name:24} {timing}, {measured[name][1]:.1f} MiB ({memory.counted})")

@@ -109,7 +109,7 @@ of 8 MB, which nobody else sees and which is gone when the child ends. A batch h
 
 # %%
 program = """
-import subprocess, sys, torch
+import subprocess, torch
 from torch.utils.data import DataLoader, Dataset
 
 class Images(Dataset):
@@ -138,16 +138,16 @@ load("2 workers, 96 MB", 2)
 # %% [markdown]
 r"""
 Linux has the corner: `unshare` gives the child a table of mounts of its own. Where that is not allowed (in
-most containers, on Colab) or not there (macOS, Windows), you read what we recorded.
+many containers) or not there (macOS, Windows), you read what we recorded.
 """
 
 # %%
 recorded_lines = """\
 2 workers: RuntimeError: unable to allocate shared memory(shm) for file \
-</torch_19_2281821321_0>: No space left on device (28)
+</torch_19462_2281821321_0>: No space left on device (28)
 no workers: all batches loaded
 2 workers, file_system: RuntimeError: unable to allocate shared memory(shm) \
-for file </torch_23_4203911705_0>: No space left on device (28)
+for file </torch_19686_4203911705_0>: No space left on device (28)
 2 workers, 96 MB: all batches loaded
 """
 
@@ -170,7 +170,7 @@ def in_a_small_shm():
 
 # %% cell="small_shm"
 lines = in_a_small_shm()
-here = "here" if lines else "recorded, Linux, torch 2.13"
+here = "here" if lines else "recorded in November 2026 with torch 2.13"
 outcome = {}
 for line in (lines or recorded_lines).splitlines():
     what, _, came = line.partition(": ")
@@ -179,9 +179,9 @@ for line in (lines or recorded_lines).splitlines():
 
 # %% [markdown]
 r"""
-The message speaks of a *device* on which no space is left. It is not the disk and not the GPU, it is `/dev/shm`. Older
-releases of PyTorch do not look beforehand: there the kernel kills the worker, and you read *Unexpected bus error
-encountered in worker. This might be caused by insufficient shared memory (shm)*. The other three lines are the cures
+The message speaks of a *device* on which no space is left. It is not the disk and not the GPU, it is `/dev/shm`. PyTorch
+reserves the space beforehand since the autumn of 2025. Until then the kernel killed the worker that wrote into it, and one
+read *Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)*. The other three lines are the cures
 that you read about, and one of them is none (section 5).
 """
 
@@ -391,8 +391,8 @@ this moment shows, too.)
 
 ### Which sizes are dangerous
 
-N samples in batches of B. Orange: the last batch holds a single sample. Tick the box: with `drop_last` it is gone, and below the
-diagonal (blue) there is no batch left at all.
+N samples in batches of B. Orange: the last batch holds a single sample. Tick the box: with `drop_last` it is gone, except for B = 1, and
+where N < B (blue) there is no batch left at all.
 """
 
 
@@ -711,7 +711,8 @@ attempted*, *try again* or *looks right*. These visible checks are few. After yo
 others look at everything that the text asks for, so read it to the end.
 
 The datasets of the exercises are map-style: they have `len(dataset)` and `dataset[i]`. Whatever you build hands out batches
-as PyTorch's own collating makes them. In exercises 1 and 3 PyTorch's global seed is not yours to set: no
+as PyTorch's own collating makes them. Samples are read in each epoch anew, when their turn comes, so that a dataset may
+augment them; nothing is read before. In exercises 1 and 3 PyTorch's global seed is not yours to set: no
 `torch.manual_seed`.
 """
 
@@ -823,7 +824,8 @@ Workers put each finished batch into shared memory, `prefetch_factor` of them pe
   deep as you like. All samples are of the same form, and all batches are full.
 - Count what PyTorch's own collating makes of `batch_size` such samples: tensors and arrays keep their dtype, Python ints become
   int64, floats float64, bools bool; NumPy scalars keep their dtype. Strings stay strings: they travel through a pipe and count 0.
-- A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it: an expanded tensor counts in full, a slice of a large one as a slice.
+- A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it: an expanded tensor counts in full, a slice of a large one as a slice, and the same tensor at two
+  places twice.
 - `num_workers=0`: the batches are made in the main process, and no shared memory is taken.
 - `prefetch_factor=None` is 2, as in `DataLoader`.
 - Returns a Python int, and the exact one. The sample stays as it is. No batch is built for it: a `batch_size` of a hundred million is answered at once.
@@ -971,7 +973,7 @@ floats, `(waiting, working)`: the seconds in which the model waited for data, an
 - Working is the time within `step(batch)`. A GPU does its work later: if `synchronize` is given, call it after
   each step, once. Its time is work, too.
 - `clock()` gives the time in seconds. Read it as often as you like, and no other clock.
-- `loader` is anything that a `for` loop can go through. It may be a generator, it may be empty, it need not have a length. Take a batch when the last one is done, not
+- `loader` is anything that a `for` loop can go through. It may be a generator, it may be empty, it need not have a length, and a batch may be anything, `None` included. Take a batch when the last one is done, not
   earlier, and give each to `step` once.
 - An exception of `loader` or of `step` reaches the caller as it is. That goes for a `StopIteration` raised by `step`, too.
 
@@ -1110,6 +1112,7 @@ r"""
   [sharing strategies](https://docs.pytorch.org/docs/stable/multiprocessing.html#sharing-strategies),
   [pin_memory and non_blocking](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html),
   [BatchNorm1d](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm1d.html),
+  [reserving shared memory](https://github.com/pytorch/pytorch/pull/161910),
   and the section on Docker in its [README](https://github.com/pytorch/pytorch#docker-image).
 - [StatefulDataLoader](https://github.com/pytorch/data/tree/main/torchdata/stateful_dataloader) of torchdata.
 - [`docker run --shm-size`](https://docs.docker.com/reference/cli/docker/container/run/), and Python's
