@@ -1,0 +1,1737 @@
+"""What is checked in chapter 08: clipping and NaNs."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    check,
+    leaves_inputs_alone,
+    leaves_state_alone,
+)
+
+from . import probes
+
+FLOAT, DOUBLE, HALF = torch.float32, torch.float64, torch.float16
+CLOSE = {"rtol": 1e-9, "atol": 1e-12}
+NAN, INF = math.nan, math.inf
+ALONE = (leaves_inputs_alone, leaves_state_alone)
+
+
+def same(seen: object, expected: object, rtol: float = 1e-9) -> bool:
+    """Equal in structure, dtypes and shapes, and in values to rounding."""
+    if isinstance(expected, Tensor):
+        return (
+            isinstance(seen, Tensor)
+            and seen.dtype == expected.dtype
+            and seen.shape == expected.shape
+            and torch.allclose(
+                seen.to(DOUBLE),
+                expected.to(DOUBLE),
+                rtol=rtol,
+                atol=1e-12,
+                equal_nan=True,
+            )
+        )
+    if isinstance(expected, dict):
+        return (
+            isinstance(seen, dict)
+            and seen.keys() == expected.keys()
+            and all(same(seen[key], expected[key], rtol) for key in expected)
+        )
+    if isinstance(expected, list | tuple):
+        return (
+            type(seen) is type(expected)
+            and len(seen) == len(expected)
+            and all(
+                same(one, other, rtol)
+                for one, other in zip(seen, expected, strict=True)
+            )
+        )
+    if isinstance(expected, float):
+        return isinstance(seen, float) and math.isclose(
+            seen, expected, rel_tol=rtol, abs_tol=1e-12
+        )
+    return type(seen) is type(expected) and seen == expected
+
+
+# clip_gradients
+
+
+def joint_norm(gradients: list[Tensor | None], p: float) -> float:
+    there = [g.to(DOUBLE).flatten() for g in gradients if g is not None]
+    return float(torch.linalg.vector_norm(torch.cat(there), p))
+
+
+def clipping(
+    draw: Draw,
+    *,
+    norm: float | None = None,
+    max_norm: float = 1.0,
+    shapes: tuple[tuple[int, ...], ...] = ((3, 4), (5,), (2, 3, 2)),
+    dtypes: tuple[torch.dtype, ...] = (FLOAT,),
+    missing: tuple[int, ...] = (),
+    frozen: tuple[int, ...] = (),
+    given_as: str = "list",
+    memory: str = "own",
+    may_raise: bool = False,
+    **options: object,
+) -> Case:
+    """Tensors of these shapes, with gradients of that joint norm (if it is
+    given); the dtypes come in turn."""
+    gradients: list[Tensor | None] = [
+        draw.normal(*shape, std=1.0 + i, dtype=DOUBLE)
+        for i, shape in enumerate(shapes)
+    ]
+    if norm is not None:
+        p = float(options.get("norm_type", 2.0))  # type: ignore[arg-type]
+        kept = [g for i, g in enumerate(gradients) if i not in missing]
+        factor = norm / joint_norm(kept, p)
+        gradients = [factor * g for g in gradients if g is not None]
+    turns = [dtypes[i % len(dtypes)] for i in range(len(shapes))]
+    gradients = [
+        None if i in missing or g is None else g.to(dtype)
+        for i, (g, dtype) in enumerate(zip(gradients, turns, strict=True))
+    ]
+    return {
+        "gradients": gradients,
+        "values": [
+            draw.normal(*shape, dtype=dtype)
+            for shape, dtype in zip(shapes, turns, strict=True)
+        ],
+        "max_norm": max_norm,
+        "frozen": list(frozen),
+        "given_as": given_as,
+        "memory": memory,
+        "may_raise": may_raise,
+        "options": options,
+    }
+
+
+def with_entries(case: Case, *places: tuple[int, int, float]) -> Case:
+    """The case with (tensor, entry, value) written into its gradients."""
+    gradients = [g if g is None else g.clone() for g in case["gradients"]]
+    for which, entry, value in places:
+        flat = gradients[which].view(-1)
+        flat[entry % flat.numel()] = value
+    return {**case, "gradients": gradients}
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    weight=2,
+    on=("norm",),
+    rtol=1e-5,
+    says="returned is the norm before clipping, of all gradients together",
+)
+def norm_before_clipping(draw: Draw) -> list[Case]:
+    return [
+        clipping(draw, norm=5.0, max_norm=1.0),
+        clipping(draw, norm=draw.integer(3, 9) + 0.5, max_norm=0.5),
+        clipping(draw, norm=2.0, max_norm=50.0),
+        clipping(draw, max_norm=1.0, dtypes=(DOUBLE,)),
+        clipping(draw, shapes=((7,),), max_norm=0.1),
+    ]
+
+
+def clipped_to(case: Case, seen: Result, expected: Result) -> str | None:
+    gradients, right = seen.data["gradients"], expected.data["gradients"]
+    if same(gradients, right, rtol=1e-5):
+        return None
+    if not all(isinstance(g, Tensor) for g in gradients):
+        return "A gradient is gone."
+    length = joint_norm(gradients, 2.0)
+    wanted = joint_norm(right, 2.0)
+    cosine = float(
+        sum(
+            (one.to(DOUBLE) * other.to(DOUBLE)).sum()
+            for one, other in zip(gradients, right, strict=True)
+        )
+        / max(length * wanted, 1e-300)
+    )
+    if wanted > 0 and cosine < 1 - 1e-6:
+        return "After clipping the gradient points in another direction."
+    return "The direction is right, but not the norm after clipping."
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    weight=3,
+    rule=clipped_to,
+    says="large gradients: the joint norm becomes max_norm, the direction stays",
+)
+def one_common_factor(draw: Draw) -> list[Case]:
+    norm = draw.integer(20, 90) / 10
+    return [
+        clipping(draw, norm=5.0, max_norm=1.0),
+        clipping(draw, norm=300.0, max_norm=draw.integer(2, 9) + 0.5),
+        clipping(draw, norm=1e6, max_norm=1e-2, dtypes=(DOUBLE,)),
+        clipping(draw, norm=norm, max_norm=norm * 0.999),
+        clipping(draw, norm=norm, max_norm=norm, dtypes=(DOUBLE,)),
+        clipping(draw, norm=4.0, max_norm=0.0),
+        clipping(draw, shapes=((4,), (4,)), norm=3.0, max_norm=2.5),
+    ]
+
+
+def untouched(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in zip(
+        seen.data["gradients"], case["gradients"], strict=True
+    ):
+        if not (isinstance(one, Tensor) and torch.equal(one, other)):
+            return "A gradient whose norm was small enough has changed."
+    return None
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    weight=2,
+    rule=untouched,
+    says="gradients with a smaller norm stay as they are, bit for bit",
+)
+def small_gradients_stay(draw: Draw) -> list[Case]:
+    return [
+        clipping(draw, norm=5.0, max_norm=100.0),
+        clipping(draw, norm=5.0, max_norm=5.01),
+        clipping(draw, norm=draw.integer(1, 9) * 1.0, max_norm=1e6),
+        clipping(draw, norm=0.5, max_norm=INF, dtypes=(DOUBLE,)),
+        clipping(draw, norm=2.0, max_norm=2.02, norm_type=1.0),
+    ]
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    on=("norm", "gradients"),
+    rtol=1e-5,
+    says="any norm_type: 1, 3, one half, infinity",
+)
+def other_norms(draw: Draw) -> list[Case]:
+    double = (DOUBLE,)
+    return [
+        clipping(draw, norm=6.0, norm_type=1.0, dtypes=double),
+        clipping(draw, norm=6.0, norm_type=3.0, dtypes=double),
+        clipping(draw, norm=9.0, norm_type=0.5, dtypes=double),
+        clipping(draw, norm=4.0, max_norm=2.0, norm_type=INF),
+        clipping(draw, norm=7.0, max_norm=2.0, norm_type=1),
+        clipping(draw, norm=7.0, max_norm=9.0, norm_type=INF),
+    ]
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    on=("norm", "gradients"),
+    rtol=1e-5,
+    says="tensors without gradient or without elements; no gradient, or zeros",
+)
+def gradients_that_are_missing(draw: Draw) -> list[Case]:
+    empty = ((3,), (0, 4), (2, 2))
+    zeros = clipping(draw)
+    zeros["gradients"] = [torch.zeros_like(g) for g in zeros["gradients"]]
+    return [
+        clipping(draw, norm=5.0, missing=(draw.integer(0, 3),)),
+        clipping(draw, norm=5.0, missing=(0, 2), max_norm=2.0),
+        clipping(draw, norm=5.0, shapes=empty),
+        clipping(draw, norm=5.0, shapes=((), (3,), (1, 1))),
+        clipping(draw, missing=(0, 1, 2)),
+        clipping(draw, shapes=()),
+        zeros,
+    ]
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    on=("norm", "gradients"),
+    rtol=1e-5,
+    says="parameters may be a generator, a view of a dict, a set or one tensor",
+)
+def any_iterable(draw: Draw) -> list[Case]:
+    kinds = ("generator", "values", "set", "iterator", "generator")
+    return [
+        *(
+            clipping(draw, norm=draw.integer(3, 9) * 1.0, given_as=kind)
+            for kind in kinds
+        ),
+        clipping(draw, norm=3.0, shapes=((4, 2),), given_as="tensor"),
+        clipping(draw, norm=3.0, shapes=((1,),), given_as="tensor"),
+    ]
+
+
+def in_place(case: Case, seen: Result, expected: Result) -> str | None:
+    if not all(seen.data["same"]):
+        return (
+            "A `.grad` is another tensor than before, not multiplied in place."
+        )
+    if not same(seen.data["buffers"], expected.data["buffers"], rtol=1e-5):
+        return (
+            "The memory that the gradients share with a larger buffer, or that "
+            "lies between their entries, does not hold what it should."
+        )
+    if not same(seen.data["gradients"], expected.data["gradients"], rtol=1e-5):
+        return "Gradients in memory that is not contiguous are wrong."
+    return None
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    rule=in_place,
+    says="gradients are multiplied in place, in whatever memory they lie",
+)
+def multiplied_in_place(draw: Draw) -> list[Case]:
+    return [
+        clipping(draw, norm=5.0, memory="own"),
+        clipping(draw, norm=5.0, memory="buffer"),
+        clipping(draw, norm=5.0, memory="strided"),
+        clipping(draw, norm=5.0, max_norm=9.0, memory="buffer"),
+    ]
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    on=("norm", "gradients"),
+    rtol=1e-5,
+    says="float32 and float64 together: one norm, each keeps its dtype",
+)
+def mixed_dtypes(draw: Draw) -> list[Case]:
+    return [
+        clipping(draw, norm=5.0, dtypes=(FLOAT, DOUBLE)),
+        clipping(draw, norm=5.0, dtypes=(DOUBLE, FLOAT), missing=(0,)),
+        clipping(draw, norm=5.0, dtypes=(FLOAT, DOUBLE), missing=(1,)),
+        clipping(draw, norm=5.0, dtypes=(DOUBLE,)),
+    ]
+
+
+def half_clipped(case: Case, seen: Result, expected: Result) -> str | None:
+    norm, right = seen.data["norm"], expected.data["norm"]
+    if not isinstance(norm, Tensor) or norm.dtype != right.dtype:
+        return (
+            "The norm of half precision gradients is not float32 (or float64)."
+        )
+    if not same(norm, right, rtol=1e-4):
+        return (
+            "The norm of half precision gradients is wrong: was it too large?"
+        )
+    for one, other in zip(
+        seen.data["gradients"], expected.data["gradients"], strict=True
+    ):
+        if not isinstance(one, Tensor) or one.dtype != other.dtype:
+            return "A gradient in half precision changed its dtype."
+        rtol = 5e-3 if one.dtype == HALF else 2e-2
+        if not torch.allclose(one.double(), other.double(), rtol, 1e-5):
+            return "A gradient in half precision is wrong after clipping."
+    return None
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    weight=2,
+    rule=half_clipped,
+    says="half precision: the norm is float32, also where float16 overflows",
+)
+def half_precision(draw: Draw) -> list[Case]:
+    half, brain = (HALF,), (torch.bfloat16,)
+    # so many entries that none of them overflows
+    large = {"shapes": ((10, 10), (60,), (10, 16))}
+    return [
+        clipping(draw, norm=1.5e5, max_norm=1e3, dtypes=half, **large),
+        clipping(
+            draw, norm=8e4, max_norm=2e3, dtypes=half, norm_type=1.0, **large
+        ),
+        clipping(draw, norm=5.0, dtypes=half),
+        clipping(draw, norm=50.0, dtypes=brain),
+        clipping(draw, norm=9e4, max_norm=1e3, dtypes=(HALF, DOUBLE), **large),
+    ]
+
+
+def spread(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["raised"]:
+        return "An error was raised although `error_if_nonfinite` is False."
+    if not same(seen.data["norm"], expected.data["norm"], rtol=1e-5):
+        return "The norm that was returned is wrong; it may be NaN or infinite."
+    if not same(seen.data["gradients"], expected.data["gradients"], rtol=1e-5):
+        return (
+            "After a norm that is not finite the gradients are not what "
+            "multiplying by `max_norm / norm` makes of them."
+        )
+    return None
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    rule=spread,
+    says="NaN and infinity are not hidden: the gradients are multiplied as usual",
+)
+def nonfinite_spreads(draw: Draw) -> list[Case]:
+    def place(value: float) -> tuple[int, int, float]:
+        return draw.integer(0, 3), draw.integer(0, 100), value
+
+    return [
+        with_entries(clipping(draw, norm=5.0), place(NAN)),
+        with_entries(clipping(draw, norm=5.0), place(INF)),
+        with_entries(clipping(draw, norm=5.0), place(-INF)),
+        with_entries(clipping(draw, norm=0.5), place(NAN), place(INF)),
+        with_entries(clipping(draw, norm=0.5, max_norm=2.0), place(NAN)),
+        clipping(draw, norm=3.0),
+    ]
+
+
+def refused(case: Case, seen: Result, expected: Result) -> str | None:
+    if bool(seen.data["raised"]) != bool(expected.data["raised"]):
+        if expected.data["raised"]:
+            return "With `error_if_nonfinite` no RuntimeError was raised."
+        return "With `error_if_nonfinite` finite gradients were refused."
+    if not same(seen.data["gradients"], expected.data["gradients"], rtol=1e-5):
+        return "With `error_if_nonfinite` the gradients are not as they should."
+    return None
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    rule=refused,
+    says="error_if_nonfinite: a RuntimeError, and no gradient is touched",
+)
+def nonfinite_is_refused(draw: Draw) -> list[Case]:
+    cases = []
+    for value in (NAN, INF, -INF):
+        case = clipping(draw, norm=5.0, error_if_nonfinite=True, may_raise=True)
+        place = draw.integer(0, 3), draw.integer(0, 100), value
+        cases.append(with_entries(case, place))
+    return [*cases, clipping(draw, norm=5.0, error_if_nonfinite=True)]
+
+
+def only_gradients(case: Case, seen: Result, expected: Result) -> str | None:
+    if not same(seen.data["values"], expected.data["values"]):
+        return "The parameters themselves have changed."
+    if seen.data["frozen"] != expected.data["frozen"]:
+        return "A parameter's `requires_grad` has changed."
+    if not seen.data["detached"]:
+        return "The norm that was returned has a graph."
+    if not seen.data["unseeded"]:
+        return "PyTorch's global generator was seeded."
+    if not seen.data["list_kept"]:
+        return "The list that was given to you is not as it was."
+    if not same(seen.data["gradients"], expected.data["gradients"], rtol=1e-5):
+        return "The gradients are wrong."
+    return None
+
+
+@check(
+    "clip_gradients",
+    probe=probes.clipped,
+    rule=only_gradients,
+    also=ALONE,
+    says="nothing changes but the gradients",
+)
+def nothing_else_changes(draw: Draw) -> list[Case]:
+    return [
+        clipping(draw, norm=5.0),
+        clipping(draw, norm=5.0, frozen=(1,), missing=(2,)),
+        clipping(draw, norm=5.0, max_norm=20.0, given_as="generator"),
+    ]
+
+
+# nonfinite_entries
+
+KEYS = (
+    "image",
+    "label",
+    "mask",
+    "weight",
+    "boxes",
+    "scale",
+    "depth",
+    "audio",
+    "time",
+    "a",
+    "z",
+    "x",
+)
+Node = list[object]  # [kind, content]
+
+
+def tensor_leaf(
+    draw: Draw,
+    value: complex | None = None,
+    dtype: torch.dtype = FLOAT,
+    form: str = "plain",
+    shape: tuple[int, ...] = (2, 3),
+) -> Node:
+    """A tensor; if there is a value, it stands somewhere in it."""
+    tensor = draw.normal(*shape, dtype=DOUBLE)
+    if dtype == torch.bool or not (dtype.is_floating_point or dtype.is_complex):
+        tensor = (tensor * 3).abs()
+    tensor = tensor.to(dtype)
+    if value is not None:
+        tensor.view(-1)[draw.integer(0, tensor.numel())] = value
+    return ["tensor", [tensor, form]]
+
+
+def dict_of(draw: Draw, *nodes: Node) -> Node:
+    """The nodes in this order under keys that are drawn."""
+    order = draw.permutation(len(KEYS)).tolist()
+    pairs = zip(order, nodes, strict=False)
+    return ["dict", [[KEYS[index], node] for index, node in pairs]]
+
+
+def shuffled(draw: Draw, *nodes: Node) -> Node:
+    """A dict of the nodes in an order that is drawn."""
+    order = draw.permutation(len(nodes)).tolist()
+    return dict_of(draw, *(nodes[index] for index in order))
+
+
+def tree(draw: Draw, node: Node, name: str | None = None) -> Case:
+    return {"tree": node, "name": name}
+
+
+def number(value: object) -> Node:
+    return ["number", value]
+
+
+NAMES = {"on": ("names",)}
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    weight=2,
+    **NAMES,
+    says="NaN, infinity and negative infinity in the tensors of a dict",
+)
+def nan_and_infinities(draw: Draw) -> list[Case]:
+    good = [tensor_leaf(draw) for _ in range(3)]
+    bad = [tensor_leaf(draw, value) for value in (NAN, INF, -INF)]
+    return [
+        tree(draw, shuffled(draw, *good, *bad)),
+        tree(draw, shuffled(draw, *good, bad[0])),
+        tree(draw, shuffled(draw, *good, bad[1])),
+        tree(draw, shuffled(draw, *good, bad[2])),
+        tree(draw, shuffled(draw, *good)),
+    ]
+
+
+def nested(draw: Draw, depth: int) -> Node:
+    """A tree of this depth with good and bad leaves."""
+    if depth == 0:
+        value = draw.choice([None, None, NAN, INF, -INF])
+        return tensor_leaf(draw, value, shape=(draw.integer(1, 4),))
+    inner = [nested(draw, depth - 1) for _ in range(draw.integer(2, 4))]
+    leaf = [tensor_leaf(draw, NAN, shape=(2,))]
+    kind = draw.choice(["dict", "list", "tuple"])
+    if kind == "dict":
+        return dict_of(draw, *inner, *leaf)
+    return [kind, inner + leaf]
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    weight=2,
+    **NAMES,
+    says="dicts, lists and tuples to any depth: names, in the order of the data",
+)
+def names_of_nested_entries(draw: Draw) -> list[Case]:
+    deep: Node = tensor_leaf(draw, INF)
+    for _ in range(6):
+        filler = [tensor_leaf(draw) for _ in range(draw.integer(1, 4))]
+        kind = draw.choice(["dict", "list", "tuple"])
+        inside = [*filler, deep]
+        deep = dict_of(draw, *inside) if kind == "dict" else [kind, inside]
+    return [
+        tree(draw, dict_of(draw, nested(draw, 1), nested(draw, 2))),
+        tree(draw, nested(draw, 2)),
+        tree(draw, nested(draw, 3)),
+        tree(draw, dict_of(draw, deep)),
+        tree(draw, ["list", [["list", []], ["dict", []], nested(draw, 1)]]),
+        tree(
+            draw,
+            dict_of(draw, tensor_leaf(draw, NAN), *[["again", None]] * 2),
+        ),
+    ]
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    **NAMES,
+    says="the outermost has the name that is given, or `batch`",
+)
+def name_of_the_outermost(draw: Draw) -> list[Case]:
+    bad = tensor_leaf(draw, NAN)
+    return [
+        tree(draw, bad, draw.choice(KEYS)),
+        tree(draw, number(INF), draw.choice(KEYS)),
+        tree(draw, ["tuple", [tensor_leaf(draw), bad]], draw.choice(KEYS)),
+        tree(draw, dict_of(draw, bad), draw.choice(KEYS)),
+        tree(draw, bad),
+        tree(draw, dict_of(draw, bad)),
+        tree(draw, tensor_leaf(draw), draw.choice(KEYS)),
+    ]
+
+
+FLOATS = (HALF, torch.bfloat16, FLOAT, DOUBLE)
+COMPLEX = (torch.complex64, torch.complex128)
+INTEGERS = (
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.bool,
+)
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    weight=2,
+    **NAMES,
+    says="every dtype, half precision, complex and integers among them",
+)
+def every_dtype(draw: Draw) -> list[Case]:
+    wide = FLOATS + COMPLEX
+    imaginary = [
+        tensor_leaf(draw, complex(1, value), dtype)
+        for value in (NAN, INF)
+        for dtype in COMPLEX
+    ]
+    return [
+        tree(draw, shuffled(draw, *imaginary, tensor_leaf(draw))),
+        tree(draw, shuffled(draw, *(tensor_leaf(draw, NAN, d) for d in wide))),
+        tree(draw, shuffled(draw, *(tensor_leaf(draw, INF, d) for d in wide))),
+        tree(
+            draw,
+            shuffled(
+                draw,
+                *(tensor_leaf(draw, None, d) for d in INTEGERS + wide),
+                tensor_leaf(draw, -INF, draw.choice(FLOATS)),
+            ),
+        ),
+        tree(
+            draw,
+            shuffled(
+                draw,
+                *(tensor_leaf(draw, draw.choice([None, NAN]), d) for d in wide),
+                *(tensor_leaf(draw, None, d) for d in INTEGERS),
+            ),
+        ),
+    ]
+
+
+def largest(draw: Draw, dtype: torch.dtype, sign: float = 1.0) -> Node:
+    """A finite tensor of the largest numbers: its sum is infinite."""
+    shape = draw.integer(2, 5), draw.integer(2, 5)
+    tensor = torch.full(shape, sign * torch.finfo(dtype).max, dtype=dtype)
+    return ["tensor", [tensor, "plain"]]
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    **NAMES,
+    says="the largest finite numbers are finite, also where their sum is not",
+)
+def large_numbers_are_finite(draw: Draw) -> list[Case]:
+    big = [largest(draw, dtype) for dtype in FLOATS]
+    low = [largest(draw, dtype, -1.0) for dtype in FLOATS]
+    bad = [tensor_leaf(draw, INF, dtype) for dtype in FLOATS]
+    return [
+        tree(draw, shuffled(draw, *big, bad[0], bad[3])),
+        tree(draw, shuffled(draw, *low, *bad)),
+        tree(draw, shuffled(draw, number(1.7e308), bad[1], number(-1.7e308))),
+    ]
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    weight=2,
+    **NAMES,
+    says="tensors that need a gradient, are empty, strided or have no dimensions",
+)
+def every_kind_of_tensor(draw: Draw) -> list[Case]:
+    def leaves(value: float | None) -> list[Node]:
+        forms = ("requires_grad", "of_a_graph", "strided")
+        return [
+            *(tensor_leaf(draw, value, form=form) for form in forms),
+            tensor_leaf(draw, value, shape=()),
+            tensor_leaf(draw, value, form="requires_grad", shape=()),
+            tensor_leaf(
+                draw, value, dtype=torch.bfloat16, form="requires_grad"
+            ),
+        ]
+
+    empty = [tensor_leaf(draw, shape=(0, 3)), tensor_leaf(draw, shape=(0,))]
+    return [
+        tree(draw, shuffled(draw, *leaves(NAN), *empty)),
+        tree(draw, shuffled(draw, *leaves(INF), *empty)),
+        tree(draw, shuffled(draw, *leaves(None), *empty, *leaves(NAN)[:1])),
+    ]
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    **NAMES,
+    says="Python numbers: floats may not be finite, whole numbers of any size are",
+)
+def python_numbers(draw: Draw) -> list[Case]:
+    huge: list[Node] = [
+        ["integer", str(10 ** draw.integer(310, 500))],
+        ["integer", str(-(10 ** draw.integer(310, 500)))],
+        ["integer", "0"],
+    ]
+    bad = [number(NAN), number(INF), number(-INF)]
+    good = [number(draw.integer(0, 99) / 7), number(True), number(-0.0)]
+    return [
+        tree(draw, shuffled(draw, *bad, *good)),
+        tree(draw, shuffled(draw, *huge, *good, bad[0])),
+        tree(draw, ["list", [*good, *huge, bad[1], *good, bad[2]]]),
+    ]
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    **NAMES,
+    says="strings and None are nothing to name",
+)
+def texts_and_none(draw: Draw) -> list[Case]:
+    texts = [["text", one] for one in ("nan", "inf", "-inf", "", "cat")]
+    none: Node = ["none", None]
+    return [
+        tree(draw, shuffled(draw, *texts, none, number(NAN))),
+        tree(draw, shuffled(draw, none, none, tensor_leaf(draw, INF))),
+        tree(draw, ["list", [*texts, none, tensor_leaf(draw, NAN), none]]),
+    ]
+
+
+def left_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["same"]:
+        return (
+            "The data you were given is not as it was: its structure, its "
+            "values, its gradients or `requires_grad`."
+        )
+    if not seen.data["unseeded"]:
+        return "PyTorch's global generator was seeded."
+    if not same(seen.data["names"], expected.data["names"]):
+        return "The names are wrong."
+    return None
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    rule=left_alone,
+    also=ALONE,
+    says="the data, its tensors and their gradients are left alone",
+)
+def data_left_alone(draw: Draw) -> list[Case]:
+    forms = ("plain", "requires_grad", "of_a_graph", "strided")
+    bad = [tensor_leaf(draw, NAN, form=form) for form in forms]
+    good = [tensor_leaf(draw, form=form) for form in forms]
+    return [
+        tree(draw, dict_of(draw, *bad, *good)),
+        tree(draw, dict_of(draw, ["list", bad], ["list", good])),
+    ]
+
+
+# guarded_epoch
+
+
+def batches(
+    draw: Draw,
+    num_batches: int,
+    *,
+    max_norm: float = 0.5,
+    loss: str = "squares",
+    scale: float = 1.0,
+    mode: str = "train",
+    adam: bool = False,
+    old_gradients: bool = False,
+    as_generator: bool = False,
+    num_epochs: int = 1,
+    **options: float,
+) -> Case:
+    """Good batches, and what model and optimizer are like."""
+    num_features, num_outputs = draw.integer(4, 7), draw.integer(2, 4)
+    return {
+        "batches": [
+            [
+                draw.normal(6, num_features, std=2.0, dtype=DOUBLE),
+                draw.normal(6, num_outputs, mean=3.0, dtype=DOUBLE).abs() + 1,
+            ]
+            for _ in range(num_batches)
+        ],
+        "num_features": num_features,
+        "num_outputs": num_outputs,
+        "width": draw.integer(5, 8),
+        "start": draw.normal(600, dtype=DOUBLE),
+        "max_norm": max_norm,
+        "loss": loss,
+        "scale": scale,
+        "mode": mode,
+        "adam": adam,
+        "old_gradients": old_gradients,
+        "as_generator": as_generator,
+        "num_epochs": num_epochs,
+        "options": {"lr": 0.1, **options},
+    }
+
+
+def spoilt(draw: Draw, case: Case, *faults: tuple[int, str, float]) -> Case:
+    """The case with faults (position, where, value) in its batches: in an entry
+    of "x" or "y", in all of the "target" or the "row"."""
+    pairs = [[x.clone(), y.clone()] for x, y in case["batches"]]
+    for position, where, value in faults:
+        x, y = pairs[position]
+        row = draw.integer(0, len(x))
+        if where == "x":
+            x[row, draw.integer(0, x.shape[1])] = value
+        elif where == "y":
+            y[row, draw.integer(0, y.shape[1])] = value
+        elif where == "target":
+            y[:] = value
+        else:
+            x[row] = value
+    return {**case, "batches": pairs}
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    weight=3,
+    on=("weights", "num_steps"),
+    **CLOSE,
+    says="each step uses the gradient of its batch, clipped to max_norm",
+)
+def clipped_updates(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 3, max_norm=0.3),
+        batches(draw, 3, max_norm=0.01, scale=100.0),
+        batches(draw, 2, max_norm=1e9),
+        batches(draw, 3, max_norm=1.5),
+        batches(draw, 2, max_norm=0.2, scale=1e9),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    weight=2,
+    on=("norms", "losses"),
+    rtol=1e-6,
+    atol=1e-12,
+    says="norms (before clipping) and losses of the good batches, as floats",
+)
+def reported_norms(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 3, max_norm=0.3),
+        batches(draw, 2, max_norm=1e9),
+        spoilt(draw, batches(draw, 4), (1, "x", NAN), (3, "y", INF)),
+        spoilt(draw, batches(draw, 3), (2, "row", 0.0)),
+        spoilt(draw, batches(draw, 1), (0, "x", NAN)),
+    ]
+
+
+UNSPOILT = {"on": ("weights", "skipped", "num_steps"), **CLOSE}
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    weight=2,
+    **UNSPOILT,
+    says="a NaN or an infinity in x or y: no step, and training goes on",
+)
+def bad_inputs(draw: Draw) -> list[Case]:
+    return [
+        spoilt(draw, batches(draw, 4), (1, "x", NAN)),
+        spoilt(draw, batches(draw, 4), (0, "y", NAN), (2, "x", INF)),
+        spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "x", -INF)),
+        spoilt(draw, batches(draw, 3, mode="eval"), (2, "y", INF)),
+        spoilt(draw, batches(draw, 2), (0, "x", NAN), (1, "x", NAN)),
+        spoilt(draw, batches(draw, 3), (1, "x", 1e7), (2, "x", NAN)),
+        spoilt(draw, batches(draw, 3, loss="bounded"), (1, "y", INF)),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    **UNSPOILT,
+    says="good inputs, but a loss that is not finite",
+)
+def bad_losses(draw: Draw) -> list[Case]:
+    ratio = {"loss": "ratio"}
+    return [
+        spoilt(draw, batches(draw, 4, **ratio), (1, "y", 0.0)),
+        spoilt(draw, batches(draw, 3, **ratio), (0, "y", 0.0), (2, "y", 0.0)),
+        spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "target", 1e200)),
+        spoilt(draw, batches(draw, 3, loss="penalty"), (1, "y", 800.0)),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    weight=2,
+    **UNSPOILT,
+    says="a finite loss whose gradient is not finite",
+)
+def bad_gradients(draw: Draw) -> list[Case]:
+    return [
+        spoilt(draw, batches(draw, 4), (1, "row", 0.0)),
+        spoilt(draw, batches(draw, 3), (0, "row", 0.0), (2, "row", 0.0)),
+        spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "row", 0.0)),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    **UNSPOILT,
+    says="finite gradients whose total norm overflows",
+)
+def overflowing_norms(draw: Draw) -> list[Case]:
+    huge = {"loss": "huge"}
+    return [
+        spoilt(draw, batches(draw, 3, **huge), (1, "y", 60.0)),
+        spoilt(
+            draw,
+            batches(draw, 3, weight_decay=0.2, **huge),
+            (draw.integer(0, 3), "y", 70.0),
+        ),
+    ]
+
+
+def buffers_kept(case: Case, seen: Result, expected: Result) -> str | None:
+    if same(seen.data["buffers"], expected.data["buffers"]):
+        return None
+    found = seen.data["buffers"]
+    if any(not bool(one.isfinite().all()) for one in found.values()):
+        return "A buffer holds NaN or infinity after the epoch."
+    return "The buffers are not those of the good batches alone."
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    weight=3,
+    rule=buffers_kept,
+    says="buffers: running statistics and counter know the good batches alone",
+)
+def buffers_as_before(draw: Draw) -> list[Case]:
+    ratio = {"loss": "ratio"}
+    return [
+        batches(draw, 3),
+        spoilt(draw, batches(draw, 4), (1, "x", NAN), (2, "y", NAN)),
+        spoilt(draw, batches(draw, 3, **ratio), (1, "y", 0.0)),
+        spoilt(draw, batches(draw, 3), (2, "row", 0.0)),
+        spoilt(draw, batches(draw, 3), (1, "row", 1e200)),
+        spoilt(draw, batches(draw, 3, mode="mixed"), (1, "row", 0.0)),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    on=("weights", "optimizer", "settings", "num_steps"),
+    **CLOSE,
+    says="momentum, weight decay and Adam's state know nothing of bad batches",
+)
+def optimizer_as_before(draw: Draw) -> list[Case]:
+    decay = {"weight_decay": 0.1}
+    return [
+        spoilt(draw, batches(draw, 4, momentum=0.9, **decay), (2, "x", NAN)),
+        spoilt(
+            draw,
+            batches(draw, 4, adam=True, num_epochs=2, **decay),
+            (1, "row", 0.0),
+        ),
+        spoilt(
+            draw,
+            batches(draw, 3, momentum=0.9, loss="ratio"),
+            (draw.integer(1, 3), "y", 0.0),
+        ),
+        batches(draw, 3, adam=True, lr=0.01),
+    ]
+
+
+def no_gradient_left(case: Case, seen: Result, expected: Result) -> str | None:
+    if any(seen.data["left"]):
+        return "After the epoch a `.grad` is neither None nor zero."
+    if not same(seen.data["weights"], expected.data["weights"]):
+        return (
+            "The weights are wrong: gradients from elsewhere took part, or a "
+            "frozen or unused parameter moved."
+        )
+    return None
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    weight=2,
+    rule=no_gradient_left,
+    says="only a batch's own gradient counts, and none is left at the end",
+)
+def gradients_are_cleared(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 2, old_gradients=True, max_norm=1e9),
+        spoilt(draw, batches(draw, 3, max_norm=1e9), (2, "row", 0.0)),
+        spoilt(draw, batches(draw, 3, max_norm=1e9), (1, "row", 0.0)),
+        batches(draw, 3, weight_decay=0.3),
+        spoilt(
+            draw,
+            batches(draw, 2, old_gradients=True, momentum=0.5),
+            (0, "x", NAN),
+        ),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    **UNSPOILT,
+    says="the loader may be a generator, and batches may hold whole numbers",
+)
+def other_loaders(draw: Draw) -> list[Case]:
+    whole = batches(draw, 3)
+    whole["batches"] = [
+        [(3 * x).round().long() + 1, (3 * y).round().to(torch.int32)]
+        for x, y in whole["batches"]
+    ]
+    return [
+        batches(draw, 3, as_generator=True),
+        spoilt(draw, batches(draw, 4, as_generator=True), (1, "x", NAN)),
+        whole,
+        {**whole, "as_generator": True},
+        batches(draw, 0),
+    ]
+
+
+def used_once(case: Case, seen: Result, expected: Result) -> str | None:
+    data, right = seen.data, expected.data
+    if not data["called"]:
+        return "`model.forward` was called, and not `model(...)`."
+    limit = case["num_epochs"] * len(case["batches"])
+    if len(data["rows"]) > limit or data["losses_taken"] > limit:
+        return "A batch went through the model or the loss more than once."
+    found = [one for one in data["rows"] if math.isfinite(one)]
+    wanted = [one for one in right["rows"] if math.isfinite(one)]
+    if not same(found, wanted):
+        return "Not every good batch went through the model, in order."
+    if not data["modes_kept"]:
+        return "A layer was in another mode (train or eval) than before."
+    if not data["frozen_kept"]:
+        return "A parameter's `requires_grad` has changed."
+    if not data["settings_kept"]:
+        return "Anomaly detection is left on. It makes all that follows slow."
+    if not data["unseeded"]:
+        return "PyTorch's global generator was seeded."
+    if data["hooks"]:
+        return "A hook was left on the model."
+    if not data["plain"]:
+        return "A tensor of a batch requires a gradient now."
+    return None
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    rule=used_once,
+    also=ALONE,
+    says="each batch passes once; modes, batches and settings are left alone",
+)
+def the_rest_is_left_alone(draw: Draw) -> list[Case]:
+    return [
+        *(batches(draw, 3, mode=mode) for mode in ("train", "eval", "mixed")),
+        spoilt(draw, batches(draw, 3, num_epochs=2), (1, "x", NAN)),
+        spoilt(draw, batches(draw, 3), (1, "row", 0.0)),
+    ]
+
+
+# safe_gradients
+
+SAFE = {"on": ("value", "gradient", "graph")}
+
+
+def numbers(
+    draw: Draw, *shape: int, dtype: torch.dtype = DOUBLE, strided: bool = False
+) -> Case:
+    return {"x": draw.normal(*shape, std=3.0, dtype=dtype), "strided": strided}
+
+
+def at(case: Case, *places: tuple[object, object]) -> Case:
+    """The case with values written into its x."""
+    x = case["x"].clone()
+    for index, value in places:
+        x[index] = value
+    return {**case, "x": x}
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_root,
+    weight=2,
+    **SAFE,
+    says="root: values and gradients at positive numbers, at 0 and below",
+)
+def root_and_its_slope(draw: Draw) -> list[Case]:
+    return [
+        at(numbers(draw, 9), (draw.integer(0, 9), 0.0), (4, 1.0)),
+        {"x": draw.uniform(3, 4, low=0.1, high=9.0, dtype=DOUBLE)},
+        at(numbers(draw, 5), (slice(0, 3), 0.0)),
+        {"x": torch.tensor([0.0, 1.0, 4.0, -1.0], dtype=DOUBLE)},
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_root,
+    rtol=1e-7,
+    atol=0.0,
+    **SAFE,
+    says="root: tiny numbers and very large ones",
+)
+def root_of_extremes(draw: Draw) -> list[Case]:
+    sizes = torch.tensor([1e-30, 1e-20, 1e-12, 1e-6, 1e12, 1e30], dtype=DOUBLE)
+    factors = draw.uniform(6, low=1.0, high=9.0, dtype=DOUBLE)
+    return [{"x": sizes * factors}, {"x": -sizes * factors}]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_lengths,
+    weight=2,
+    **SAFE,
+    says="lengths: values and gradients, rows of zeros among others",
+)
+def lengths_and_gradients(draw: Draw) -> list[Case]:
+    return [
+        at(numbers(draw, 5, 3), (draw.integer(0, 5), 0.0)),
+        numbers(draw, 4, 6),
+        at(numbers(draw, 4, 2), ((slice(None), 0), 0.0), (1, 0.0)),
+        at(numbers(draw, 3, 4), (slice(None), 0.0)),
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_lengths,
+    rtol=1e-7,
+    atol=0.0,
+    **SAFE,
+    says="lengths: tiny rows and very large ones",
+)
+def lengths_of_extremes(draw: Draw) -> list[Case]:
+    sizes = torch.tensor([1e-30, 1e-20, 1e-12, 1e-5, 1e30], dtype=DOUBLE)
+    return [{"x": sizes[:, None] * draw.normal(5, 3, dtype=DOUBLE)}]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_entropy,
+    weight=2,
+    **SAFE,
+    says="entropy: values and gradients, of logits that are far apart, too",
+)
+def entropy_and_gradients(draw: Draw) -> list[Case]:
+    far = [0.0] * 4
+    far[draw.integer(0, 4)] = 1e4
+    return [
+        numbers(draw, 4, 5),
+        at(numbers(draw, 3, 4), (1, torch.tensor(far, dtype=DOUBLE))),
+        {"x": draw.normal(3, 4, std=3000.0, dtype=DOUBLE)},
+        {"x": draw.normal(2, 4, mean=-1e4, dtype=DOUBLE)},
+        {"x": draw.normal(2, 3, mean=40.0, dtype=DOUBLE)},
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_entropy,
+    weight=2,
+    **SAFE,
+    says="entropy: classes that are ruled out by -inf",
+)
+def entropy_with_ruled_out_classes(draw: Draw) -> list[Case]:
+    column = draw.integer(0, 5)
+    return [
+        at(numbers(draw, 4, 5), ((slice(None), column), -INF)),
+        at(numbers(draw, 4, 5), ((1, slice(0, 3)), -INF)),
+        at(numbers(draw, 3, 4), ((0, slice(1, 4)), -INF)),
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_entropy,
+    rtol=1e-6,
+    atol=1e-18,
+    **SAFE,
+    says="entropy: small probabilities count as well",
+)
+def entropy_of_sure_classes(draw: Draw) -> list[Case]:
+    sure = draw.normal(3, 4, dtype=DOUBLE)
+    sure[:, 1] += 12.0
+    surer = draw.normal(3, 4, dtype=DOUBLE)
+    surer[:, 2] += 20.0
+    return [{"x": sure}, {"x": surer}]
+
+
+def predictions(
+    draw: Draw,
+    *shape: int,
+    unknown: float = 0.4,
+    dtype: torch.dtype = DOUBLE,
+    strided: bool = False,
+) -> Case:
+    target = draw.normal(*shape, std=2.0, dtype=dtype)
+    gone = draw.uniform(*shape) < unknown
+    return {
+        "x": draw.normal(*shape, std=2.0, dtype=dtype),
+        "target": torch.where(gone, torch.full_like(target, NAN), target),
+        "strided": strided,
+    }
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_known_mse,
+    weight=2,
+    **SAFE,
+    says="known_mse: the mean over known targets, and its gradient",
+)
+def error_of_known_targets(draw: Draw) -> list[Case]:
+    return [
+        predictions(draw, 12),
+        predictions(draw, 5, 4, unknown=0.7),
+        predictions(draw, 6, unknown=0.0),
+        predictions(draw, 3, 2, 4),
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_known_mse,
+    **SAFE,
+    says="known_mse: no known target gives 0, and gradients of 0",
+)
+def error_without_targets(draw: Draw) -> list[Case]:
+    return [
+        predictions(draw, 6, unknown=2.0),
+        predictions(draw, 3, 4, unknown=2.0),
+        predictions(draw, 1, unknown=-1.0),
+        predictions(draw, 0, unknown=2.0),
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_root,
+    **SAFE,
+    says="root: float32, no dimensions, several, none at all, strided",
+)
+def forms_of_root(draw: Draw) -> list[Case]:
+    return [
+        at(numbers(draw, 6, dtype=FLOAT), (0, 0.0)),
+        {"x": draw.uniform(low=1.0, high=9.0, dtype=DOUBLE)},
+        numbers(draw, 0),
+        numbers(draw, 2, 3, 4),
+        numbers(draw, 3, 4, strided=True),
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_lengths,
+    **SAFE,
+    says="lengths: float32, one row, several dimensions, no row, strided",
+)
+def forms_of_lengths(draw: Draw) -> list[Case]:
+    return [
+        at(numbers(draw, 4, 3, dtype=FLOAT), (1, 0.0)),
+        numbers(draw, 5),
+        at(numbers(draw, 2, 3, 4), ((0, 1), 0.0)),
+        numbers(draw, 0, 3),
+        numbers(draw, 3, 1),
+        numbers(draw, 3, 4, strided=True),
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_entropy,
+    **SAFE,
+    says="entropy: float32, one row, several dimensions, no row, strided",
+)
+def forms_of_entropy(draw: Draw) -> list[Case]:
+    return [
+        numbers(draw, 4, 3, dtype=FLOAT),
+        numbers(draw, 5),
+        numbers(draw, 2, 3, 4),
+        numbers(draw, 0, 3),
+        numbers(draw, 3, 4, strided=True),
+    ]
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_known_mse,
+    **SAFE,
+    says="known_mse: float32, no dimensions, strided",
+)
+def forms_of_known_mse(draw: Draw) -> list[Case]:
+    return [
+        predictions(draw, 12, dtype=FLOAT),
+        predictions(draw, unknown=0.0),
+        predictions(draw, 3, 4, strided=True),
+    ]
+
+
+def wrote_nothing(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["written"] or seen.data.get("target_written"):
+        return "Your code writes into its input."
+    if not same(seen.data["value"], expected.data["value"], rtol=1e-6):
+        return "The values are wrong."
+    return None
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_known_mse,
+    rule=wrote_nothing,
+    says="known_mse writes nothing into prediction and target",
+)
+def target_left_alone(draw: Draw) -> list[Case]:
+    return [predictions(draw, 8), predictions(draw, 3, 4)]
+
+
+def plain_use(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["unseeded"]:
+        return "PyTorch's global generator was seeded."
+    if not seen.data["settings_kept"]:
+        return "Anomaly detection is left on. It makes all that follows slow."
+    if not seen.data["plain"]:
+        return "A tensor that was given to you requires a gradient now."
+    if not same(seen.data["results"], expected.data["results"], rtol=1e-6):
+        return "The values without a graph are wrong."
+    return None
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_all,
+    rule=plain_use,
+    also=ALONE,
+    says="inputs and settings are left alone",
+)
+def inputs_left_alone(draw: Draw) -> list[Case]:
+    return [predictions(draw, 3, 4), predictions(draw, 6)]
+
+
+# diagnose
+
+NAMES_OF_LAYERS = (
+    "first",
+    "second",
+    "mix",
+    "squash",
+    "gate",
+    "scale",
+    "embed",
+    "project",
+    "encode",
+    "decode",
+    "stem",
+    "body",
+    "tail",
+    "neck",
+)
+
+
+def run(
+    draw: Draw,
+    *special: tuple[int, str],
+    num_steps: int = 8,
+    lr: float = 0.05,
+    kinds: tuple[str, str, str] = ("plain", "plain", "plain"),
+    loss: str = "squares",
+    loudness: float = 1.0,
+    train: bool = True,
+    old_gradients: bool = False,
+    activation: str = "tanh",
+) -> Case:
+    """A healthy run of two chains of layers. Each of `special` is (chain, kind):
+    a layer of that kind stands second in that chain."""
+    names = [
+        NAMES_OF_LAYERS[i]
+        for i in draw.permutation(len(NAMES_OF_LAYERS)).tolist()
+    ]
+    width = draw.integer(4, 7)
+    chains = []
+    for index in range(2):
+        layers = [[names.pop(), "linear"]]
+        layers += [[names.pop(), kind] for at, kind in special if at == index]
+        layers += [[names.pop(), activation], [names.pop(), "linear"]]
+        chains.append(
+            {
+                "name": names.pop(),
+                "layers": layers,
+                "registered": draw.permutation(len(layers)).tolist(),
+                "kind": kinds[index],
+            }
+        )
+    return {
+        "chains": chains,
+        "registered": draw.permutation(2).tolist(),
+        "kind": kinds[2],
+        "width": width,
+        "start": draw.normal(600, dtype=DOUBLE),
+        "loudness": loudness,
+        "spoilt": [],
+        "train": train,
+        "old_gradients": old_gradients,
+        "loss": loss,
+        "lr": lr,
+        "batches": [
+            [
+                draw.normal(5, width, dtype=DOUBLE),
+                draw.normal(5, width, dtype=DOUBLE),
+            ]
+            for _ in range(num_steps)
+        ],
+    }
+
+
+def with_faults(
+    draw: Draw, case: Case, *faults: tuple[int, str, float]
+) -> Case:
+    """The run with faults (step, where, value): in an entry of "x" or "y", or
+    in a whole row of "x" ("row") or "y" ("target")."""
+    pairs = [[x.clone(), y.clone()] for x, y in case["batches"]]
+    for step, where, value in faults:
+        x, y = pairs[step]
+        row, column = draw.integer(0, len(x)), draw.integer(0, x.shape[1])
+        if where == "x":
+            x[row, column] = value
+        elif where == "y":
+            y[row, column] = value
+        elif where == "row":
+            x[row] = value
+        else:
+            y[row] = value
+    return {**case, "batches": pairs}
+
+
+def zero_row(draw: Draw, case: Case, first: int = 1) -> Case:
+    """The run with a row of zeros in a batch that is drawn, from `first` on."""
+    step = draw.integer(first, len(case["batches"]) - 1)
+    return with_faults(draw, case, (step, "row", 0.0))
+
+
+def spoilt_entry(
+    draw: Draw, case: Case, chain: int, layer: int, entry: str, value: float
+) -> Case:
+    name = ".".join(
+        [
+            case["chains"][chain]["name"],
+            case["chains"][chain]["layers"][layer][0],
+            entry,
+        ]
+    )
+    place = [name, draw.integer(0, 50), value]
+    return {**case, "spoilt": [*case["spoilt"], place]}
+
+
+def found_right(case: Case, seen: Result, expected: Result) -> str | None:
+    found, right = seen.data["found"], expected.data["found"]
+    if same(found, right):
+        return None
+    if right is None:
+        return "A healthy run is called broken."
+    if found is None:
+        return "A broken run is called healthy."
+    if not isinstance(found, tuple) or len(found) != 3:
+        return "What is returned is no tuple of three."
+    if found[0] != right[0]:
+        return "The cause is wrong."
+    if found[1] != right[1]:
+        return "The cause is right, but not the step."
+    if not same(found[1], right[1]):
+        return "The step is no int."
+    return "Cause and step are right, but not the third entry."
+
+
+def trained_for_real(case: Case, seen: Result, expected: Result) -> str | None:
+    given = seen.data["outputs"]
+    for output in expected.data["outputs"]:
+        if not any(
+            isinstance(one, float)
+            and math.isclose(one, output, rel_tol=1e-6, abs_tol=1e-9)
+            for one in given
+        ):
+            return (
+                "The losses on the way are not those of the run, with `lr` "
+                "or, where the text asks for it, with `lr / 100`."
+            )
+    return found_right(case, seen, expected)
+
+
+HUNT = {"probe": probes.diagnosed, "rule": found_right}
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    says="state: a parameter or a buffer that is not finite from the start",
+)
+def broken_state(draw: Draw) -> list[Case]:
+    value = draw.choice([NAN, INF, -INF])
+    first = run(draw)
+    with_norm = run(draw, (1, "norm"), train=False)
+    both = spoilt_entry(draw, run(draw, (0, "norm")), 0, 1, "running_var", NAN)
+    return [
+        spoilt_entry(draw, first, draw.integer(0, 2), 2, "weight", value),
+        spoilt_entry(draw, with_norm, 1, 1, "running_mean", value),
+        spoilt_entry(draw, with_norm, 1, 1, "running_var", INF),
+        spoilt_entry(draw, both, 1, 0, "weight", NAN),
+        with_faults(
+            draw,
+            spoilt_entry(draw, first, 0, 0, "weight", NAN),
+            (0, "x", NAN),
+        ),
+    ]
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    says="data: a batch that is not finite, and whether it is x or y",
+)
+def broken_data(draw: Draw) -> list[Case]:
+    last = draw.integer(1, 8)
+    return [
+        with_faults(draw, run(draw), (draw.integer(0, 8), "x", NAN)),
+        with_faults(draw, run(draw), (draw.integer(0, 8), "x", -INF)),
+        with_faults(draw, run(draw), (draw.integer(0, 8), "y", INF)),
+        with_faults(draw, run(draw), (3, "y", NAN), (3, "x", INF)),
+        with_faults(draw, run(draw), (0, "y", NAN), (last, "x", NAN)),
+    ]
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    weight=2,
+    says="layer: the first one that makes something not finite out of finite",
+)
+def broken_layers(draw: Draw) -> list[Case]:
+    return [
+        zero_row(draw, run(draw, (0, "ratio"))),
+        zero_row(draw, run(draw, (1, "ratio"))),
+        zero_row(draw, run(draw, (0, "log"), activation="leaky")),
+        zero_row(draw, run(draw, (0, "ratio"), (1, "log"))),
+        with_faults(
+            draw,
+            run(draw, (0, "norm"), (0, "ratio"), train=False),
+            (0, "row", 0.0),
+        ),
+        zero_row(draw, run(draw, (1, "ratio"), (1, "log"), train=False)),
+    ]
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    says="layer: a fault in a container's own forward; the whole model is ''",
+)
+def broken_containers(draw: Draw) -> list[Case]:
+    fine = "plain"
+    return [
+        zero_row(draw, run(draw, kinds=("ratio", fine, fine))),
+        zero_row(draw, run(draw, kinds=(fine, "ratio", fine))),
+        zero_row(draw, run(draw, kinds=(fine, "ratio after", fine))),
+        zero_row(draw, run(draw, kinds=(fine, fine, "ratio"))),
+        zero_row(draw, run(draw, kinds=(fine, fine, "ratio after"))),
+    ]
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    says="loss: the model's output is finite, and the loss is not",
+)
+def broken_losses(draw: Draw) -> list[Case]:
+    def bad(value: float) -> tuple[int, str, float]:
+        return draw.integer(0, 8), "target", value
+
+    return [
+        with_faults(draw, run(draw, loss="relative"), bad(0.0)),
+        with_faults(draw, run(draw, loss="relative"), bad(0.0)),
+        with_faults(draw, run(draw), bad(1e200)),
+    ]
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    weight=2,
+    says="gradient: the loss is finite, a gradient is NaN; the operation",
+)
+def broken_gradients(draw: Draw) -> list[Case]:
+    return [
+        zero_row(draw, run(draw, (0, "length"))),
+        zero_row(draw, run(draw, (1, "length"))),
+        zero_row(draw, run(draw, (draw.integer(0, 2), "choice"))),
+        zero_row(draw, run(draw, (draw.integer(0, 2), "roots"))),
+        zero_row(draw, run(draw, (draw.integer(0, 2), "log"))),
+    ]
+
+
+@check(
+    "diagnose",
+    probe=probes.diagnosed,
+    rule=trained_for_real,
+    says="gradient: infinite and not NaN, so anomaly mode names no operation",
+)
+def infinite_gradients(draw: Draw) -> list[Case]:
+    return [
+        run(draw, (0, "scale")),
+        run(draw, (1, "scale"), lr=0.3),
+        zero_row(draw, run(draw, (draw.integer(0, 2), "length"))),
+    ]
+
+
+STEEP = {"activation": "leaky", "num_steps": 16}
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    weight=3,
+    says="learning rate: with a hundredth of it the fault is gone",
+)
+def rates_too_large(draw: Draw) -> list[Case]:
+    return [
+        run(draw, lr=20.0, **STEEP),
+        run(draw, lr=40.0, **STEEP),
+        run(draw, lr=10.0, train=False, **STEEP),
+        with_faults(draw, run(draw, lr=20.0, **STEEP), (15, "x", NAN)),
+        zero_row(draw, run(draw, (1, "ratio"), lr=2.0)),
+    ]
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    weight=2,
+    says="a healthy run, also with -inf before a softmax, and with frozen layers",
+)
+def healthy_runs(draw: Draw) -> list[Case]:
+    return [
+        run(draw),
+        run(draw, (0, "masked")),
+        run(draw, (1, "masked"), (0, "idle")),
+        run(draw, (0, "norm"), (1, "norm")),
+        with_faults(
+            draw, run(draw, (0, "norm"), (0, "ratio")), (0, "row", 0.0)
+        ),
+        zero_row(draw, run(draw)),
+        zero_row(draw, run(draw, (draw.integer(0, 2), "ratio"))),
+        with_faults(
+            draw, run(draw, (0, "masked")), (draw.integer(2, 7), "x", NAN)
+        ),
+    ]
+
+
+@check(
+    "diagnose",
+    **HUNT,
+    weight=2,
+    says="of several faults the one that comes first, after real training",
+)
+def first_of_several(draw: Draw) -> list[Case]:
+    ratio = run(draw, (0, "ratio"), (1, "idle"))
+    early = draw.integer(0, 4)
+    return [
+        with_faults(draw, ratio, (early, "row", 0.0), (early + 2, "x", NAN)),
+        with_faults(draw, ratio, (early, "y", NAN), (early + 2, "row", 0.0)),
+        with_faults(draw, ratio, (early, "y", NAN), (early, "row", 0.0)),
+        with_faults(
+            draw,
+            run(draw, (1, "length"), loss="relative"),
+            (early, "row", 0.0),
+            (early + 3, "target", 0.0),
+        ),
+        with_faults(
+            draw,
+            run(draw, (1, "length"), loss="relative", old_gradients=True),
+            (early, "target", 0.0),
+            (early, "row", 0.0),
+        ),
+    ]
+
+
+@check(
+    "diagnose",
+    probe=probes.diagnosed,
+    rule=trained_for_real,
+    weight=2,
+    says="the run is followed step by step, with its learning rate and lr / 100",
+)
+def followed_step_by_step(draw: Draw) -> list[Case]:
+    return [
+        run(draw, lr=0.5),
+        run(draw, (0, "norm"), (1, "idle"), lr=0.5, old_gradients=True),
+        run(draw, (0, "norm"), lr=0.5, train=False),
+        run(draw, lr=20.0, **STEEP),
+        zero_row(draw, run(draw, (0, "length"), lr=0.5), first=3),
+    ]
+
+
+def kept(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["model_kept"]:
+        return (
+            "The model is not as it was: parameters, buffers, gradients, "
+            "modes or hooks."
+        )
+    if not seen.data["settings_kept"]:
+        return "Anomaly detection is left on. It makes all that follows slow."
+    if not seen.data["unseeded"]:
+        return "PyTorch's global generator was seeded."
+    if not seen.data["batches_kept"]:
+        return "The list of batches is not as it was."
+    return found_right(case, seen, expected)
+
+
+@check(
+    "diagnose",
+    probe=probes.diagnosed,
+    rule=kept,
+    weight=2,
+    also=ALONE,
+    says="model, batches and settings are afterwards as they were",
+)
+def run_left_alone(draw: Draw) -> list[Case]:
+    return [
+        with_faults(draw, run(draw), (4, "x", NAN)),
+        run(draw, (0, "norm")),
+        zero_row(draw, run(draw, (1, "ratio"), old_gradients=True)),
+        zero_row(draw, run(draw, (0, "length"), (1, "idle"))),
+        run(draw, lr=20.0, **STEEP),
+    ]

@@ -1,0 +1,1264 @@
+# %% [markdown]
+r"""
+# 08 · Clipping and NaNs
+
+A loss falls for an hour, jumps, and prints `nan` from then on. Clipping keeps a step that is
+too large from doing harm. It repairs nothing that is already NaN. So this chapter has two
+halves: how to clip, and how to find where the first NaN came from.
+
+**After this chapter you can**
+
+- clip by the norm of all gradients, at the right place in the loop, and read the norm it returns;
+- say what clipping cannot repair, and skip a bad batch so that it leaves no trace;
+- write formulas whose gradients are finite where the obvious ones give NaN;
+- find the first layer, operation or batch that went wrong, with hooks and anomaly mode.
+
+**Time:** 30 minutes to read, about two hours for the five exercises.
+**Builds on:** chapter 03 (*stable losses*), chapter 04 (*hooks*), chapter 05 (*running
+statistics*), chapter 06 (*learning rates*).
+"""
+
+# %% setup="imports"
+import copy
+import math
+import re
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_utils import expect, visible_check
+
+# %% [markdown]
+r"""
+The cell above, and one more in section 6, is all that the exercises need. The cells that you only
+read use a few things more.
+"""
+
+# %%
+import numpy as np
+
+from course_utils import (
+    PALETTE,
+    bar_chart,
+    beside_reference,
+    digits,
+    explore,
+    measure_time,
+    new_figure,
+    pick_device,
+)
+
+device = pick_device()
+print("torch", torch.__version__, "on", device)
+
+# %% [markdown]
+r"""
+## 1 · The problem, seen going wrong
+
+A recurrent network reads each digit row by row: eight steps through the same weights. If these
+weights make a vector grow, eight steps make it grow eight times over, and so they do with the
+gradient on its way back.
+"""
+
+# %%
+data = digits()
+
+
+class RowReader(nn.Module):
+    def __init__(self, gain):
+        super().__init__()
+        self.rnn = nn.RNN(8, 64, nonlinearity="relu", batch_first=True)
+        self.head = nn.Linear(64, 10)
+        nn.init.orthogonal_(self.rnn.weight_hh_l0, gain)
+
+    def forward(self, images):  # (n, 1, 8, 8)
+        states, _ = self.rnn(images.squeeze(1))
+        return self.head(states[:, -1])
+
+
+# %% cell="exploding_training"
+def train_reader(clip_at=None, gain=3.0, lr=0.2, num_steps=200):
+    torch.manual_seed(0)
+    reader, losses, norms = RowReader(gain), [], []
+    sgd = torch.optim.SGD(reader.parameters(), lr=lr)
+    for _ in range(num_steps):
+        pick = torch.randint(len(data.X_train), (64,))
+        scores = reader(data.X_train[pick])
+        loss = F.cross_entropy(scores, data.y_train[pick])
+        sgd.zero_grad()
+        loss.backward()
+        bound = math.inf if clip_at is None else clip_at
+        total = nn.utils.clip_grad_norm_(reader.parameters(), bound)
+        sgd.step()
+        losses.append(loss.item())
+        norms.append(total.item())
+    return losses, norms
+
+
+unclipped, unclipped_norms = train_reader()
+clipped, clipped_norms = train_reader(clip_at=1.0)
+first_bad = [math.isfinite(one) for one in unclipped].index(False)
+print("unclipped:", unclipped[: first_bad + 1])
+print("clipped, the last loss:", clipped[-1])
+
+# %% cell="exploding_figure"
+figure, (left, right) = new_figure(1, 2)
+for axes, name, pair in (
+    (left, "loss (nats)", (unclipped, clipped)),
+    (right, "norm of the gradient", (unclipped_norms, clipped_norms)),
+):
+    axes.plot(pair[1], color=PALETTE[0], label="clipped to 1")
+    axes.plot(pair[0], "o-", color=PALETTE[1], label="as it is")
+    axes.set(xlabel="step", ylabel=name, yscale="log", ylim=(0.1, 1e4))
+left.set_title(f"As it is: not finite at step {first_bad}")
+right.set_title("The norm, before clipping")
+left.legend()
+figure
+
+# %% [markdown]
+r"""
+One step with a large gradient throws the weights far away, where the next gradient is larger
+still. After a few of them numbers overflow, and the loss is not finite any more. Clipped, the same
+network with the same learning rate learns. The right plot shows what is worth logging: the norm
+*before* clipping. Above 1 it tells that clipping acted.
+"""
+
+# %% [markdown]
+r"""
+## 2 · The trick, in its shortest correct form
+
+```python
+loss.backward()
+norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
+optimizer.step()
+```
+
+After `backward()`, before `step()`. All gradients are taken together as one long vector $g$. If its
+norm is larger than `max_norm`, every gradient is multiplied by the same factor:
+
+$$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
+
+The direction stays, the length is bounded, and with plain SGD a step is never longer than `lr` times
+`max_norm`. At any other place in the loop the call does something else, without an error:
+"""
+
+
+# %% cell="order_matters"
+def length_of_step(order):
+    torch.manual_seed(0)
+    line, x = nn.Linear(3, 1), 50 * torch.randn(8, 3)
+    sgd = torch.optim.SGD(line.parameters(), lr=0.1)
+    start = nn.utils.parameters_to_vector(line.parameters()).detach()
+    for call in order.split(", "):
+        if call == "backward":
+            line(x).pow(2).mean().backward()
+        elif call == "clip":
+            nn.utils.clip_grad_norm_(line.parameters(), 1.0)
+        else:
+            sgd.step()
+    moved = nn.utils.parameters_to_vector(line.parameters()).detach()
+    return (moved - start).norm().item()
+
+
+for order in (
+    "backward, clip, step",
+    "clip, backward, step",
+    "backward, step, clip",
+):
+    print(f"{order}: the weights moved by {length_of_step(order):.3f}")
+
+# %% [markdown]
+r"""
+## 3 · See it
+
+### By norm, by value, tensor by tensor
+
+Two gradients, of one number each, drawn as an arrow from 0 to the dot. Clipping by norm shortens the arrow. Clipping by value
+(`clip_grad_value_`) cuts each entry, and so does clipping each tensor by itself here: both *turn* the arrow.
+"""
+
+
+# %% cell="arrows"
+def arrows_figure(max_norm=2.0, angle=20):
+    turn = math.radians(angle)
+    full = torch.tensor([5 * math.cos(turn), 5 * math.sin(turn)])
+    by_norm = full * min(1.0, max_norm / 5)
+    by_value = full.clamp(-max_norm, max_norm)
+    figure, axes = new_figure(figsize=(5, 3.4))
+    for arrow, color, name in (
+        (full, PALETTE[6], "the gradient"),
+        (by_value, PALETTE[1], "clipped by value"),
+        (by_norm, PALETTE[0], "clipped by norm"),
+    ):
+        right, up = arrow.tolist()
+        axes.plot([0, right], [0, up], color=color, label=name)
+        axes.plot(right, up, "o", color=color)
+    around = torch.linspace(0, math.pi / 2, 50)
+    axes.plot(
+        max_norm * around.cos(), max_norm * around.sin(), ":", color="0.5"
+    )
+    off = torch.atan2(by_value[1], by_value[0]).item() - turn
+    axes.set_title(
+        f"Clipping by value turns the step by {math.degrees(off):.0f}°"
+    )
+    axes.set(xlabel="first entry", ylabel="second entry", aspect="equal")
+    axes.set(xlim=(-0.2, 5.5), ylim=(-0.2, 5.5))
+    axes.legend(loc="upper right")
+    return figure
+
+
+explore(arrows_figure, max_norm=(0.5, 5.0, 0.5), angle=range(5, 86, 5))
+
+# %% [markdown]
+r"""
+### What clipping cannot repair
+
+A NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry
+makes the factor 0: the infinity becomes 0 · inf = NaN, and all else becomes 0.
+"""
+
+
+# %% cell="cannot_repair"
+def clipped_pair(first, dtype=torch.float32, **options):
+    pair = [torch.zeros(2, dtype=dtype, requires_grad=True) for _ in "ab"]
+    pair[0].grad = torch.tensor([first, 1.0], dtype=dtype)
+    pair[1].grad = torch.tensor([1.0, 1.0], dtype=dtype)
+    total = nn.utils.clip_grad_norm_(pair, 1.0, **options)
+    return total.item(), pair[0].grad.tolist() + pair[1].grad.tolist()
+
+
+for first in (3.0, math.nan, math.inf):
+    print(f"{first} 1 1 1 ->", clipped_pair(first)[1])
+print("float16: 60000 60000 1 1 ->", end=" ")
+a = torch.zeros(4, dtype=torch.float16, requires_grad=True)
+a.grad = torch.tensor([6e4, 6e4, 1, 1], dtype=torch.float16)
+print(nn.utils.clip_grad_norm_([a], 1.0).item(), a.grad.tolist())
+
+# %% [markdown]
+r"""
+The last line is the same in disguise. All four entries are finite, but PyTorch takes the norm in
+their dtype, and beyond 65504 that is infinite in float16. The gradient is 0, and nobody hears of it. (Autocast
+keeps gradients of float32 weights in float32; chapter 10 has the rest.)
+
+So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error.
+"""
+
+# %% [markdown]
+r"""
+## 4 · Where NaN comes from
+
+Overflow does not give NaN. It gives infinity, and the NaN comes one operation later: $\infty - \infty$,
+$0 \cdot \infty$, $\infty / \infty$. In a forward pass one sees it in the loss. The treacherous ones are in the
+*backward* pass: the value is fine, and the slope is infinite.
+"""
+
+
+# %% cell="slopes_at_zero"
+def slope(function, at):
+    point = torch.tensor(at, requires_grad=True)
+    value = function(point)
+    value.backward()
+    return value.item(), point.grad.tolist()
+
+
+for name, function, at in (
+    ("sqrt(x)", torch.sqrt, 0.0),
+    ("0 * sqrt(x)", lambda x: 0 * x.sqrt(), 0.0),
+    ("sqrt(x**2)", lambda x: (x * x).sqrt(), 0.0),
+    ("norm(x)", lambda x: x.norm(), [0.0, 0.0]),
+    ("x * log(x)", lambda x: x * x.log(), 0.0),
+    ("std(x)", lambda x: x.std(), [1.0, 1.0]),
+):
+    value, found = slope(function, at)
+    print(f"{name:12} at {at}: value {value}, slope {found}")
+
+# %% [markdown]
+r"""
+**The trap of `torch.where`.** `torch.where(x > 0, x.sqrt(), 0)` looks safe, and its value is. But both branches are
+computed, and the backward pass sends a 0 into the branch that was not chosen: 0 times an infinite slope is NaN.
+Make the *input* safe first, then choose. The same goes for an epsilon: inside the root it
+helps (and changes the value), after the root it does nothing.
+"""
+
+# %% cell="where_trap"
+for name, rooted in (
+    ("one where", lambda x: torch.where(x > 0, x.sqrt(), 0.0)),
+    ("two", lambda x: torch.where(x > 0, torch.where(x > 0, x, 1).sqrt(), 0)),
+    ("eps after", lambda x: x.sqrt() + 1e-8),
+    ("eps inside", lambda x: (x + 1e-8).sqrt()),
+):
+    x = torch.tensor([0.0, 1.0], requires_grad=True)
+    rooted(x).sum().backward()
+    print(f"{name:10}: slopes {x.grad.tolist()}")
+
+# %% [markdown]
+r"""
+**Exponentials.** A logit of 10000 overflows in `exp`. `F.log_softmax` subtracts the largest logit first, and
+`F.cross_entropy` uses it. In general: take PyTorch's own function for the whole expression (`logsumexp`,
+`log_softmax`, `softplus`, `xlogy`, `vector_norm`) instead of the formula from the paper.
+"""
+
+# %% cell="stable_softmax"
+logits = torch.tensor([1e4, 0.0])
+print("formula:    ", (logits.exp() / logits.exp().sum()).log().tolist())
+print("log(softmax):", logits.softmax(0).log().tolist())
+print("log_softmax:", F.log_softmax(logits, 0).tolist())
+
+# %% [markdown]
+r"""
+## 5 · Find the first one
+
+### Forward: hooks
+
+A NaN spreads to everything behind it. The module to blame is the one whose *inputs are finite and whose output is
+not*. A forward hook on every module sees both, and the first name it writes down is the place.
+"""
+
+
+# %% cell="forward_hunt"
+class Halves(nn.Module):
+    def forward(self, x):  # (n, d): rows divided by their mean
+        return x / x.mean(1, keepdim=True)
+
+
+torch.manual_seed(3)
+suspect = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), Halves(), nn.Linear(6, 2))
+suspect[0].bias.data.fill_(-3.0)
+
+
+def report(place):
+    def look(layer, args, out):
+        if args[0].isfinite().all() and not out.isfinite().all():
+            print("first not finite:", place, type(layer).__name__)
+
+    return look
+
+
+hooks = [
+    m.register_forward_hook(report(n)) for n, m in suspect.named_children()
+]
+suspect(torch.rand(5, 4))
+for hook in hooks:
+    hook.remove()
+
+# %% [markdown]
+r"""
+All ReLUs were off, the row's mean was 0, and 0 / 0 is NaN.
+
+### Backward: anomaly mode
+
+`torch.autograd.detect_anomaly()` checks every gradient on its way back. At the first NaN it raises an error
+that names the operation, and prints where in *your* code that operation stood in the forward pass.
+"""
+
+# %% cell="anomaly"
+x = torch.zeros(3, requires_grad=True)
+with warnings.catch_warnings(record=True):  # it warns that it is slow
+    try:
+        with torch.autograd.detect_anomaly():
+            x.pow(2).sum().sqrt().backward()
+    except RuntimeError as complaint:
+        print(complaint)
+
+# %% [markdown]
+r"""
+It names `pow`, not `sqrt`: the root's slope is infinite, and that is no NaN yet. The NaN is 0 · inf, one
+operation further back. Read the message as "here or one step later in the forward pass". It does not look for
+infinity, and it is for hunting only: section 7 measures what it costs.
+
+### Dirty data, and what it leaves behind
+
+One NaN in one image, one forward pass in training, and batch norm's running statistics are NaN for good. The weights are
+fine, and every later prediction in `eval()` is NaN. A skipped step is not enough.
+"""
+
+# %% cell="poisoned_statistics"
+torch.manual_seed(4)
+poisoned = nn.BatchNorm1d(3)
+poisoned(torch.tensor([[1.0, math.nan, 0.0], [2.0, 1.0, 1.0]]))
+for _ in range(1000):
+    poisoned(torch.randn(16, 3))
+print("after 1000 good batches:", poisoned.running_mean.tolist())
+print("in eval:", poisoned.eval()(torch.zeros(1, 3)).detach().tolist())
+
+# %% [markdown]
+r"""
+### Before it breaks: activations and gradients, layer by layer
+
+NaN is the last act. The play is visible earlier, in the size of activations and gradients. Below, a network of eight
+layers with `tanh`. Its weights are drawn with a *gain*. Each column is a layer, each
+row a size; the darker, the more numbers of that size. Move the gain.
+"""
+
+
+# %% cell="histograms"
+def sizes_by_layer(gain, depth=8, width=100):
+    torch.manual_seed(5)
+    flow, outs = torch.randn(200, width), []
+    for _ in range(depth):
+        layer = nn.Linear(width, width, bias=False)
+        nn.init.normal_(layer.weight, std=gain / width**0.5)
+        flow = layer(flow).tanh()
+        flow.retain_grad()
+        outs.append(flow)
+    (flow * torch.randn_like(flow)).sum().backward()
+    return outs
+
+
+def layers_figure(gain=1.0):
+    outs = sizes_by_layer(gain)
+    figure, axes = new_figure(1, 2, figsize=(7, 3.2))
+    for one, what in zip(axes, ("activation", "gradient"), strict=True):
+        columns = []
+        for out in outs:
+            numbers = out.detach() if what == "activation" else out.grad
+            sizes = numbers.abs().clamp(min=1e-12).log10()
+            counts = torch.histc(sizes, 50, -4, 1)
+            columns.append(counts / counts.sum().clamp(min=1))
+        image = torch.stack(columns, 1).numpy()
+        one.imshow(
+            image,
+            origin="lower",
+            aspect="auto",
+            extent=(0.5, 8.5, -4, 1),
+            cmap="Blues",
+        )
+        one.set(xlabel="layer", ylabel=f"log10 of |{what}|")
+    saturated = (outs[-1].abs() > 0.97).float().mean().item()
+    ratio = outs[0].grad.norm() / outs[-1].grad.norm()
+    axes[0].set_title(f"Gain {gain:g}: {100 * saturated:.0f} % saturated")
+    axes[1].set_title(f"First / last gradient: {ratio:.1g}")
+    return figure
+
+
+explore(layers_figure, gain=[0.5, 1.0, 1.5, 2.0, 3.0, 5.0])
+
+# %% [markdown]
+r"""
+With a gain of 0.5 activations and gradients fade from layer to layer. At 1 both roughly keep their
+size. At 3 many units stand at ±1, and gradients grow towards the input, as in section 1. The same picture
+of your own network costs two hooks per layer: one forward, one on the gradient.
+"""
+
+# %% [markdown]
+r"""
+## 6 · A bug hunt
+
+Five runs, five different faults. The cell below makes them; exercise 5 asks for a function that finds the fault, in these
+and in others.
+"""
+
+
+# %% setup="broken_runs"
+class Proportions(nn.Module):
+    def forward(self, x):  # (n, d): each row divided by its sum of sizes
+        return x / x.abs().sum(1, keepdim=True)
+
+
+class WithLength(nn.Module):
+    def forward(self, x):  # (n, d) -> (n, d + 1): each row and its length
+        return torch.cat([x, x.pow(2).sum(1, keepdim=True).sqrt()], 1)
+
+
+def log_loss(score, y):
+    p = score.squeeze(1).sigmoid()
+    return -(y * p.log() + (1 - y) * (1 - p).log()).mean()
+
+
+def squared_error(score, y):
+    return (score.squeeze(1) - y).pow(2).mean()
+
+
+def broken_run(number):
+    """Model, loss function, batches and learning rate of run 1, 2, 3, 4 or 5."""
+    generator = torch.Generator().manual_seed(number)
+    X = torch.randn(20, 16, 6, generator=generator)
+    y = (X[:, :, 0] + X[:, :, 1] > 0).float()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(number)
+        middle = {2: Proportions(), 3: nn.ReLU()}.get(number, nn.Tanh())
+        last = WithLength() if number == 4 else nn.Identity()
+        model = nn.Sequential(
+            nn.Linear(6, 8, bias=False),
+            middle,
+            nn.Linear(8, 8, bias=False),
+            last,
+            nn.Linear(9 if number == 4 else 8, 1),
+        )
+    loss_function, lr = log_loss, 0.5
+    if number == 1:
+        X[7, 3, 2] = torch.inf
+    if number in (2, 4):
+        X[5 * number - 4, 9] = 0
+    if number == 3:
+        X[9, 0], y[9, 0] = 1e5 * X[9, 0], 1 - y[9, 0]
+    if number == 5:
+        loss_function, lr = squared_error, 10.0
+    return model, loss_function, list(zip(X, y, strict=True)), lr
+
+
+# %% cell="five_runs"
+def losses_of(number):
+    net, criterion, pairs, rate = broken_run(number)
+    seen = []
+    for features, wanted in pairs:
+        loss = criterion(net(features), wanted)
+        net.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for weight in net.parameters():
+                weight.sub_(weight.grad, alpha=rate)
+        seen.append(loss.item())
+    return seen
+
+
+runs = {f"run {number}": losses_of(number) for number in range(1, 6)}
+figure, axes = new_figure(figsize=(6, 3))
+for (name, seen), color in zip(runs.items(), PALETTE, strict=False):
+    finite = [one for one in seen if math.isfinite(one) and one < 1e3]
+    axes.plot(finite, "o-", color=color, label=name)
+    axes.plot(len(finite) - 1, finite[-1], "x", color=color, markersize=10)
+axes.set(xlabel="step", ylabel="loss", xlim=(-0.5, 22), ylim=(0.1, 1e3))
+axes.set_yscale("log")
+axes.set_xticks(range(0, 20, 2))
+axes.set_title("Five runs that end in NaN; none says why")
+axes.legend(loc="upper right")
+figure
+
+# %% [markdown]
+r"""
+A routine for the hunt, cheapest first:
+
+1. **When?** The last good step, from the log. Does it come back with the same seed? (Chapter 01.)
+2. **State.** Are parameters *and buffers* finite before that step? A checkpoint may be the culprit.
+3. **Data.** Are `x` and `y` of that batch finite?
+4. **Forward.** Hooks: the first module with finite input and output that is not.
+5. **Loss.** Finite output, loss not: a log, a division.
+6. **Backward.** Finite loss, gradient not: anomaly mode names the operation.
+7. **Or is it the learning rate?** Weights that explode break *some* layer first. Run it again with a hundredth of the rate.
+"""
+
+# %% [markdown]
+r"""
+## 7 · Measure it on this machine
+
+What does clipping cost, beside forward and backward? And anomaly mode? 60 layers of 100 x 100 (1000 x 1000 on a
+GPU), 64 rows. `foreach=True` works on all tensors in a few calls and is the default where it can; `foreach=False` is a loop.
+"""
+
+# %%
+width = 1000 if device.type == "cuda" else 100
+torch.manual_seed(6)
+deep = nn.Sequential(*(nn.Linear(width, width) for _ in range(60))).to(device)
+inputs = torch.randn(64, width, device=device)
+
+
+def forward_and_backward():
+    deep.zero_grad()
+    deep(inputs).pow(2).mean().backward()
+
+
+def in_anomaly_mode():
+    with torch.autograd.set_detect_anomaly(mode=True):
+        forward_and_backward()
+
+
+forward_and_backward()
+
+# %% cell="measure"
+weights = list(deep.parameters())
+timed = {
+    "forward and backward": forward_and_backward,
+    "the same in anomaly mode": in_anomaly_mode,
+    "clip": lambda: nn.utils.clip_grad_norm_(weights, 1e9),
+    "clip, foreach=False": lambda: nn.utils.clip_grad_norm_(
+        weights, 1e9, foreach=False
+    ),
+}
+took_ms = {}
+for name, function in timed.items():
+    timing = measure_time(function, warmup=2, repeats=9)
+    took_ms[name] = timing.median_s * 1e3
+    print(f"{name:25}: {timing}")
+
+# %%
+share = took_ms["clip"] / took_ms["forward and backward"]
+slower = took_ms["the same in anomaly mode"] / took_ms["forward and backward"]
+bar_chart(
+    took_ms,
+    title=f"Clipping: {100 * share:.0f} % on top; anomaly mode: {slower:.1f} x",
+    xlabel="time of a call (ms)",
+)
+
+# %% cell="measure_beside_reference"
+for name, ms in took_ms.items():
+    short = name.replace(" ", "_").replace(",", "").replace("=", "_")
+    beside_reference(f"08_clipping_and_nans/{short}_ms", ms, unit="ms")
+
+# %% [markdown]
+r"""
+## 8 · Folklore check
+
+What popular posts say, run against the PyTorch that is installed here. Each cell ends in an assertion.
+
+> **"The order is `zero_grad`, `backward`, `clip_grad_norm_(parameters, 20, 2)`, `step`."** (In two posts.)
+> *Correct.* With a gradient scaler, `scaler.unscale_(optimizer)` comes before clipping (chapter 10).
+"""
+
+# %% cell="claim_000_06"
+right_order = length_of_step("backward, clip, step")
+too_early = length_of_step("clip, backward, step")
+too_late = length_of_step("backward, step, clip")
+print(f"{right_order:.4f}  {too_early:.1f}  {too_late:.1f}")
+
+assert abs(right_order - 0.1) < 1e-5  # lr 0.1 times max_norm 1
+assert too_early > 100
+assert too_late > 100
+
+# %% [markdown]
+r"""
+> **"Its arguments: the parameters whose gradients are normalized, the largest norm, the kind of norm, 2 if not given."**
+> *Correct*, and there is more: it is *one* norm of all, the norm before clipping is returned, `inf` is a kind of norm too, and
+> `error_if_nonfinite` is `False` unless you say otherwise.
+"""
+
+
+# %% cell="claim_000_07"
+def two_gradients():
+    pair = [torch.zeros(2, requires_grad=True) for _ in range(2)]
+    pair[0].grad, pair[1].grad = torch.tensor([3.0, 0]), torch.tensor([0, 4.0])
+    return pair
+
+
+kinds = (2.0, 1.0, math.inf)
+norms = [
+    nn.utils.clip_grad_norm_(two_gradients(), 1.0, k).item() for k in kinds
+]
+joint = two_gradients()
+nn.utils.clip_grad_norm_(joint, 1.0)
+together = torch.cat([one.grad for one in joint])
+print("norms 2, 1, inf:", norms, "after:", together.tolist())
+
+assert norms == [5.0, 7.0, 4.0]
+assert abs(together.norm().item() - 1) < 1e-5
+assert math.isnan(clipped_pair(math.nan)[0])  # no error by default
+
+# %% [markdown]
+r"""
+> **"Clipping can take a lot of extra time."** (In two posts.)
+> *Half the story.* It reads and writes each gradient once, which is little beside forward and backward, unless there are very
+> many very small tensors. On a GPU do not call `.item()` on the norm at every step: it makes the CPU wait. Under FSDP2 gradients
+> are `DTensor`s; the norm is then taken over all shards, and costs an exchange.
+"""
+
+# %% cell="claim_000_08"
+print(f"clip: {took_ms['clip']:.2f} ms, {100 * share:.0f} % of the rest")
+
+assert took_ms["clip"] < took_ms["forward and backward"]
+
+# %% [markdown]
+r"""
+> **"Exploding gradients end in NaN. Try a lower learning rate, batch norm, or clipping."**
+> *Half the story.* Overflow gives infinity; NaN follows from inf - inf or 0 · inf. Clipping bounds what is
+> still finite. It cannot repair: one NaN makes all gradients NaN.
+"""
+
+# %% cell="claim_004_27"
+large = torch.tensor(3e38) * 10
+print("3e38 * 10 =", large.item(), " inf - inf =", (large - large).item())
+_, after_nan = clipped_pair(math.nan)
+_, after_inf = clipped_pair(math.inf)
+print("clipped NaN:", after_nan, " clipped inf:", after_inf)
+
+assert large.isinf()
+assert (large - large).isnan()
+assert (0 * large).isnan()
+assert all(map(math.isnan, after_nan))
+assert math.isnan(after_inf[0])
+assert after_inf[1:] == [0.0, 0.0, 0.0]
+assert sum(clipped[-20:]) / 20 < 1
+assert not math.isfinite(unclipped[-1])
+
+# %% [markdown]
+r"""
+> **"A bad loss or network: a division by 0, the log of 0, the root of 0."**
+> *Correct.* The root of 0 is 0, and its slope is infinite. `torch.where` helps only if the input was made safe first.
+> `x.norm()` at 0 is safe, the root of a sum of squares is not.
+"""
+
+# %% cell="claim_004_28"
+assert torch.tensor(0.0).log().item() == -math.inf
+assert math.isnan((torch.tensor(0.0) / 0).item())
+assert slope(torch.sqrt, 0.0) == (0.0, math.inf)
+assert slope(lambda x: x.norm(), [0.0, 0.0]) == (0.0, [0.0, 0.0])
+_, by_hand = slope(lambda x: x.pow(2).sum().sqrt(), [0.0, 0.0])
+_, one_where = slope(lambda x: torch.where(x > 0, x.sqrt(), 0 * x), 0.0)
+print("root of the sum of squares:", by_hand, " one where:", one_where)
+assert all(map(math.isnan, by_hand))
+assert math.isnan(one_where)
+
+# %% [markdown]
+r"""
+> **"Dirty data: test the inputs for NaN."**
+> *Correct*, and test for infinity, and the targets. Batch norm keeps what went through it.
+"""
+
+# %% cell="claim_004_29"
+dirty = torch.tensor([[1.0, math.inf], [2.0, 1.0]])
+statistics = nn.BatchNorm1d(2)
+statistics(dirty)
+statistics(torch.zeros(2, 2))
+print("isnan:", dirty.isnan().any().item(), statistics.running_var.tolist())
+
+assert not dirty.isnan().any()
+assert not statistics.running_var.isfinite().all()
+assert not poisoned.running_mean.isfinite().all()
+
+# %% [markdown]
+r"""
+> **"NaN and infinity cannot be tested with `==` or `is`."**
+> *Half the story.* NaN equals nothing. `inf == inf` is True. `is` asks whether two names mean one object, which says
+> nothing about either.
+"""
+
+# %% cell="claim_004_30"
+nan, other_nan = float("nan"), float("nan")
+numbers = torch.tensor([1.0, math.nan, math.inf])
+print("== nan:", (numbers == nan).tolist())
+print("!= itself:", (numbers != numbers).tolist())
+
+assert nan != nan
+assert nan is not other_nan
+assert math.inf == float("inf")
+assert (numbers == math.inf).tolist() == [False, False, True]
+
+# %% [markdown]
+r"""
+> **"Use `math.isnan` or `numpy.isnan`."**
+> *Half the story:* both are False for infinity, which is how most NaNs begin. Ask `isfinite`.
+"""
+
+# %% cell="claim_004_31"
+print("math.isnan(inf):", math.isnan(math.inf))
+print("isfinite:", torch.isfinite(numbers).tolist())
+
+assert not math.isnan(math.inf)
+assert not np.isnan(np.inf)
+assert not math.isfinite(math.inf)
+assert not np.isfinite(np.inf)
+assert torch.isfinite(numbers).tolist() == [True, False, False]
+
+# %% [markdown]
+r"""
+> **"`np.any(np.isnan(x.cpu().numpy()))` for a batch, `np.isnan(loss.item())` for a loss."**
+> *Half the story.* It works for plain float32. It raises for bfloat16 and for a tensor that requires a gradient, and copies the
+> data from the GPU. `torch.isfinite(x).all()` does neither.
+"""
+
+
+# %% cell="claim_004_32"
+def what_happens(tensor):
+    try:
+        return bool(np.any(np.isnan(tensor.cpu().numpy())))
+    except (RuntimeError, TypeError) as error:
+        return type(error).__name__
+
+
+found = [
+    what_happens(torch.tensor([math.nan])),
+    what_happens(torch.ones(2, dtype=torch.bfloat16)),
+    what_happens(torch.ones(2, requires_grad=True)),
+]
+print("float32, bfloat16, requires_grad:", found)
+
+assert found == [True, "TypeError", "RuntimeError"]
+assert torch.isfinite(torch.ones(2, dtype=torch.bfloat16)).all()
+
+# %% [markdown]
+r"""
+## 9 · Exercises
+
+Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not attempted*, *try
+again* or *looks right*. These visible checks are few. After you submit, others look at everything that the text asks
+for, so read it to the end.
+
+In all five: PyTorch's settings and its random seed are not yours to change, and what you are given stays as it is, unless the text
+says otherwise.
+"""
+
+# %% [markdown] task="clip_gradients" title="Clip by the norm of all gradients" minutes=20 builds_on="section 2"
+r"""
+Write `clip_gradients(parameters, max_norm, norm_type, error_if_nonfinite)`. It takes all gradients together as one long
+vector and, if the norm of that vector is larger than `max_norm`, multiplies *all* of them by one common factor, so that the
+norm becomes `max_norm`. It returns the norm as it was **before**.
+
+- `parameters` is one tensor or any iterable of tensors, also a generator, which can be gone through once. No tensor comes twice.
+- A tensor whose `.grad` is `None` is left out, and its `.grad` stays `None`. There may be tensors without elements, and
+  there may be no gradient at all: then the norm is 0.
+- Gradients are multiplied in place: each `.grad` is the same tensor as before, also if its memory is not contiguous or is
+  shared with a larger buffer. Nothing else changes.
+- If the norm is smaller than `max_norm`, the gradients stay as they are, bit for bit. `max_norm` may be 0.
+- `norm_type` is the $p$ of the norm $\left(\sum |g|^p\right)^{1/p}$: any number above 0, or `math.inf` for the largest $|g|$.
+- PyTorch adds 1e-6 to the norm before it divides by it. With it and without are both right: a relative 1e-5 is allowed.
+- If the norm is NaN or infinite, and `error_if_nonfinite`, a `RuntimeError` is raised before any gradient is
+  touched. Otherwise the gradients are multiplied all the same, by `max_norm` divided by that norm. Nothing is healed by it: after a NaN norm
+  each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
+- Returns a tensor without dimensions and without a graph: float64 if any gradient is float64, otherwise float32.
+- **Half precision:** the norm of float16 and bfloat16 gradients is taken in float32, so it is right where float16 would overflow.
+  PyTorch's own function does *not* do that (section 3): handed in as it is, it loses this one of the marks.
+
+<details><summary>Hint 1: one norm of many tensors</summary>
+
+The norm of the norms is the norm of all: `torch.stack` the norm of each gradient, and take the norm of that. It holds for every
+$p$. `torch.linalg.vector_norm(g, p)` takes the norm of a tensor of any shape.
+</details>
+<details><summary>Hint 2: the factor</summary>
+
+`max_norm / norm`, and at most 1. `clamp(max=1.0)` lets NaN pass, and so does nothing else than what is asked: `if norm >
+max_norm` is False for NaN.
+</details>
+<details><summary>Hint 3: PyTorch's own parts</summary>
+
+`nn.utils.get_total_norm` takes gradients, not parameters; `nn.utils.clip_grads_with_norm_` takes the norm you give it. Between the two there is
+room for what PyTorch leaves out.
+</details>
+<details><summary>Help: the norm is 0, and the gradients are clipped nonetheless (or the other way round)</summary>
+
+A generator is empty after the first loop over it. Make a list of it first.
+</details>
+"""
+
+
+# %% exercise="clip_gradients"
+@torch.no_grad()
+def clip_gradients(
+    parameters,  # a tensor or an iterable of tensors
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
+    """Clips all gradients to one joint norm; returns the norm before."""
+    ### BEGIN SOLUTION
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("The norm of the gradients is not finite.")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(factor)
+    return joint
+    ### END SOLUTION
+
+
+# %% check="clip_gradients"
+with visible_check("clip_gradients"):
+    a, b, unused = (torch.zeros(2, requires_grad=True) for _ in range(3))
+    a.grad, b.grad = torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])
+    before = clip_gradients([a, b, unused], max_norm=1.0)
+    expect("the norm before", before, torch.tensor(5.0))
+    expect("the first gradient", a.grad, torch.tensor([0.6, 0.0]))
+    expect("the second gradient", b.grad, torch.tensor([0.0, 0.8]))
+    before = clip_gradients([a, b, unused], max_norm=100.0)
+    expect("a small gradient", a.grad, torch.tensor([0.6, 0.0]))
+
+# %% grade="clip_gradients" points=8
+
+# %% [markdown] task="nonfinite_entries" title="Name what is not finite" minutes=15 builds_on="sections 3 and 4"
+r"""
+A batch is a dict of tensors, a checkpoint is a tree of dicts. Write `nonfinite_entries(data, name)`: the names of all entries
+that hold a NaN, an infinity or a negative infinity, in the order in which they stand in `data`.
+
+- `data` is a tensor, a Python number (`int`, `float`, `bool`), a string, `None`, or a list, tuple or dict (with strings as
+  keys) of such, to any depth.
+- The name of the outermost is `name`. What stands in a dict under `"key"` is called `name.key`, item 2 of a list or
+  tuple `name[2]`: `batch.meta[2].scale`. Only tensors and numbers are named, never what they stand in.
+- A tensor has any dtype from float16, bfloat16, float32, float64, complex64, complex128, any integer and bool, and any shape:
+  it may be empty or have no dimensions, it may require a gradient or not be contiguous. Finite values up to the largest of their
+  dtype are finite, also if their sum is not.
+- A Python `int` may be of any size.
+- Strings, such as `"nan"`, and `None` are nothing to name.
+- Returns a list of strings, empty if all is well. `data`, its tensors and their gradients are left as they are.
+
+<details><summary>Hint 1: the tree</summary>
+
+A function that calls itself: on each value of a dict, with the longer name, and on each item of a list or tuple.
+</details>
+<details><summary>Hint 2: the leaves</summary>
+
+`torch.isfinite` takes every dtype of the list, integers and complex included. Ask for `.all()`.
+</details>
+<details><summary>Help: OverflowError</summary>
+
+`math.isfinite(10**400)` wants a float and cannot make one. An `int` is finite: there is nothing to ask.
+</details>
+"""
+
+
+# %% exercise="nonfinite_entries"
+def nonfinite_entries(data, name: str = "batch") -> list[str]:
+    """Names of all tensors and numbers in `data` that are not finite."""
+    ### BEGIN SOLUTION
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(torch.isfinite(data).all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [one for n, value in inside for one in nonfinite_entries(value, n)]
+    ### END SOLUTION
+
+
+# %% check="nonfinite_entries"
+with visible_check("nonfinite_entries"):
+    bad, good = torch.tensor([1.0, math.nan]), torch.ones(2, 2)
+    data = {"x": good, "y": bad, "meta": [2, math.inf, "nan"]}
+    expect("of a dict", nonfinite_entries(data), ["batch.y", "batch.meta[1]"])
+    expect("of a tensor", nonfinite_entries(bad, "loss"), ["loss"])
+    expect("of a good one", nonfinite_entries(good, "loss"), [])
+
+# %% grade="nonfinite_entries" points=5
+
+# %% [markdown] task="guarded_epoch" title="An epoch that survives bad batches" minutes=25 builds_on="exercises 1 and 2, chapter 05"
+r"""
+Write `guarded_epoch(model, optimizer, loss_function, loader, max_norm)`: one epoch with clipping, in which a bad batch leaves
+no trace.
+
+- `loader` yields pairs `x`, `y`, tensors of any dtype; it may be a generator. Each is used once, in order, and passes through
+  the model at most once. The loss of a batch is `loss_function(model(x), y)`.
+- A batch is **bad** if `x`, `y`, the loss, or the total norm of all gradients holds a NaN or an infinity. The total norm is
+  that of `nn.utils.clip_grad_norm_`.
+- Otherwise it is good: its gradient, and no other, is clipped to the total norm `max_norm` over all parameters of the
+  model, and the optimizer steps once.
+- A bad batch is skipped: the optimizer does not step, and parameters, optimizer state and **buffers** (the running statistics
+  and the counter of batch norm) are afterwards bit for bit what they were before it. Training goes on with the next batch.
+- Frozen and unused parameters are not moved. Gradients that were there before do not count, and after the epoch every
+  `.grad` is `None` or zero.
+- Call `model(x)`. Leave alone: the mode of each layer, the tensors of the batches, PyTorch's settings.
+- Returns a dict: `"norms"`, the total norm *before* clipping of each good batch, a list of floats; `"losses"`, the loss of
+  each good batch, a list of floats; `"skipped"`, the positions of the bad batches (0 is the first), a list of ints.
+
+<details><summary>Hint 1: one number tells all</summary>
+
+`clip_grad_norm_` returns the norm, and that is NaN or infinite if a single gradient is. But it has already multiplied the
+gradients: what is left of them is for throwing away.
+</details>
+<details><summary>Hint 2: the buffers</summary>
+
+A forward pass in training writes running statistics. An input with a NaN need not go through the model. Where the *loss* turns out bad it is too late: keep
+a clone of each of `model.buffers()` from before, and copy it back.
+</details>
+<details><summary>Help: the weights move although nothing was stepped on</summary>
+
+A step with zeros as gradients is a step all the same: momentum and weight decay move the weights. Do not call `step()`.
+</details>
+"""
+
+
+# %% exercise="guarded_epoch"
+def guarded_epoch(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_function,  # (output, y) -> loss
+    loader,  # yields x, y
+    max_norm: float,
+) -> dict[str, list]:
+    """One epoch with clipping, without its bad batches."""
+    ### BEGIN SOLUTION
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x: Tensor, y: Tensor) -> bool:
+        if not (x.isfinite().all() and y.isfinite().all()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    model.zero_grad()
+    for position, (x, y) in enumerate(loader):
+        kept = [buffer.clone() for buffer in model.buffers()]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(model.buffers(), kept, strict=True):
+                buffer.copy_(value)
+        model.zero_grad()
+    return report
+    ### END SOLUTION
+
+
+# %% check="guarded_epoch"
+with visible_check("guarded_epoch"):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2)).double()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    good = 5 * torch.randn(4, 3).double(), torch.zeros(4, 2).double()
+    bad = torch.full_like(good[0], math.nan), good[1]
+    seen = guarded_epoch(model, sgd, F.mse_loss, [good, bad, good], 0.01)
+    expect("skipped", seen["skipped"], [1])
+    expect("the number of norms", len(seen["norms"]), 2)
+    expect("the counter", model[0].num_batches_tracked.item(), 2)
+    assert all(p.isfinite().all() for p in model.parameters()), "NaN weights"
+
+# %% grade="guarded_epoch" points=10
+
+# %% [markdown] task="safe_gradients" title="Functions with safe gradients" minutes=25 builds_on="section 3"
+r"""
+Write four functions whose **values and gradients** are finite where the obvious formula gives NaN. Inputs are float32 or float64, of any
+shape that fits, empty ones included; results have the dtype of the input. No trick with an epsilon: values and gradients are those of the exact
+formula, to rounding, for small numbers too (1e-12 is a number like others).
+
+- `root(x)`: elementwise $\sqrt x$ where $x > 0$, and 0 elsewhere. Its gradient is $1 / (2 \sqrt x)$ where $x > 0$, and 0
+  elsewhere, at $x = 0$ too. `x` holds no NaN.
+- `lengths(X)`: $\sqrt{\sum_j X_j^2}$ over the last dimension, which goes away. Where all $X_j$ are 0 the length is 0 and its gradient 0.
+- `entropy(logits)`: $-\sum_c p_c \log p_c$ over the last dimension, where $p$ is the softmax of the logits. A class with $p_c = 0$ adds 0.
+  Logits may be as far apart as 10000 and 0, and may be `-inf` (a class that is ruled out): it adds nothing, and its gradient is 0. Each
+  row has at least one finite logit.
+- `known_mse(prediction, target)`: the mean of $(\text{prediction} - \text{target})^2$ over the entries whose target is known; unknown targets are NaN.
+  A number without dimensions. The gradient of an unknown entry is 0. If no target is known, it is 0 and so are all gradients. Both
+  have one shape and dtype; `target` needs no gradient.
+
+Write nothing into the inputs. The results must have a graph to the input, whatever its values.
+
+<details><summary>Hint 1: `torch.where` twice</summary>
+
+`torch.where(ok, f(x), 0)` computes `f` everywhere, and backward multiplies the 0 of the unused entries by the infinite slope of `f`. So make the *input*
+safe first: `f(torch.where(ok, x, 1))`, then choose.
+</details>
+<details><summary>Hint 2: what PyTorch has</summary>
+
+`torch.linalg.vector_norm` takes 0 as its gradient at 0. `F.log_softmax` never takes the log of 0. Its value can be `-inf`, and 0 times that is NaN.
+</details>
+<details><summary>Help: the mean of nothing is NaN</summary>
+
+0 / 0. Divide the sum by the number of known targets, but at least by 1.
+</details>
+"""
+
+
+# %% exercise="safe_gradients"
+def root(x: Tensor) -> Tensor:
+    """The square root of what is positive, 0 elsewhere."""
+    ### BEGIN SOLUTION
+    positive = x > 0
+    safe = torch.where(positive, x, torch.ones_like(x))
+    return torch.where(positive, safe.sqrt(), torch.zeros_like(x))
+    ### END SOLUTION
+
+
+def lengths(X: Tensor) -> Tensor:
+    """Euclidean lengths along the last dimension."""
+    ### BEGIN SOLUTION
+    return torch.linalg.vector_norm(X, dim=-1)
+    ### END SOLUTION
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Entropy (nats) of the softmax over the last dimension."""
+    ### BEGIN SOLUTION
+    log_p = F.log_softmax(logits, dim=-1)
+    finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+    return -(log_p.exp() * finite).sum(-1)
+    ### END SOLUTION
+
+
+def known_mse(prediction: Tensor, target: Tensor) -> Tensor:
+    """Mean squared error where the target is not NaN; 0 if nowhere."""
+    ### BEGIN SOLUTION
+    known = ~target.isnan()
+    error = prediction - torch.where(known, target, prediction.detach())
+    return (error * known).pow(2).sum() / known.sum().clamp(min=1)
+    ### END SOLUTION
+
+
+# %% check="safe_gradients"
+with visible_check("safe_gradients"):
+    x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
+    (slope,) = torch.autograd.grad(root(x).sum(), x)
+    expect("root", root(x).detach(), torch.tensor([0.0, 1.0, 2.0]))
+    expect("the slope of root", slope, torch.tensor([0.0, 0.5, 0.25]))
+    (slope,) = torch.autograd.grad(lengths(0 * x), x)
+    expect("the gradient of lengths at 0", slope, torch.zeros(3))
+    flat = entropy(torch.zeros(2))
+    expect("entropy of two equal classes", flat, torch.tensor(2.0).log())
+    target = torch.tensor([1.0, math.nan, 4.0])
+    expect("known_mse", known_mse(x, target).item(), 0.5)
+
+# %% grade="safe_gradients" points=8
+
+# %% [markdown] task="diagnose" title="Bug hunt: what broke this run?" minutes=35 builds_on="sections 3 to 5, exercises 2 and 3"
+r"""
+Section 6 shows five broken runs. All five end in NaN, each for another reason. Write `diagnose(model, loss_function, batches, lr)`, which finds the
+reason, also in runs you have not seen.
+
+**The run.** `batches` is a list of pairs `x`, `y`. For each, in order: `loss_function(model(x), y)`, backward, and plain gradient
+descent, `p -= lr * p.grad`, for every parameter that has a gradient. The model runs in the mode in which it is. The run is broken as
+soon as one of these is not finite (holds NaN or an infinity), and they are looked at in this order:
+
+| before or in step $i$ | returned |
+|---|---|
+| before the first step, an entry of `model.state_dict()` | `("state", 0, name)`: the first such entry |
+| `x` or `y` | `("data", i, "x")` or `("data", i, "y")`; `"x"` if both |
+| the model's output | `("layer", i, name)` |
+| the loss | `("loss", i, "")` |
+| the gradient of a parameter | `("gradient", i, operation)` |
+
+- `name` of a layer: of all modules whose output is not finite although their input is, the one that *finishes* first in the forward
+  pass; named as in `named_modules()`. That may be a container, if the fault is in its own `forward`; the model itself is `""`.
+  Layers take and return one tensor.
+- A value inside that is not finite on purpose, such as a score of `-inf` before a softmax, is no fault as long as the model's output is finite.
+- `operation`: what `torch.autograd.detect_anomaly` names in its error, such as `"SqrtBackward0"`; `""` if it raises none, for it looks for NaN
+  alone and the gradient may be infinite.
+- **Is it the learning rate?** If the fault is in a layer, the loss or a gradient of step `i`, the run is repeated from the same start with
+  `lr / 100`, up to and with step `i`. If no fault is found then, the answer is `("learning rate", i, "")`.
+- A run without a fault: `None`.
+- Afterwards the model is as it was: parameters, buffers, gradients, modes, no hooks. So are the batches and PyTorch's
+  settings: anomaly mode is off.
+
+<details><summary>Hint 1: two functions</summary>
+
+One that runs the batches on a copy (`copy.deepcopy`) and returns the first fault or `None`, whatever the learning rate. One that calls it, and calls it
+again with `lr / 100` if there is a reason to.
+</details>
+<details><summary>Hint 2: who finishes first</summary>
+
+`module.register_forward_hook(hook)` calls `hook(module, inputs, output)` when the module has finished. Put one on each of
+`named_modules()` and let it append its name to a list. A leaf finishes before the container it stands in.
+</details>
+<details><summary>Hint 3: the name of the operation</summary>
+
+Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`. `re.search(r"'(\w+)'", str(error))`
+finds the name. `torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn.
+</details>
+<details><summary>Help: a layer after the faulty one is blamed</summary>
+
+It got the NaN from somebody else: its input is not finite. Look at the input, too.
+</details>
+"""
+
+
+# %% exercise="diagnose"
+def diagnose(
+    model: nn.Module,
+    loss_function,  # (output, y) -> loss
+    batches: list[tuple[Tensor, Tensor]],
+    lr: float,
+) -> tuple[str, int, str] | None:
+    """(cause, step, where) of a broken run; None if it is not broken."""
+
+    ### BEGIN SOLUTION
+    def finite(tensor: Tensor) -> bool:
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps: int, rate: float):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name: str):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+            except RuntimeError as error:
+                operation = re.search(r"Function '(\w+)'", str(error))
+                return "gradient", step, operation.group(1)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in model.state_dict().items():
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else fault
+    ### END SOLUTION
+
+
+# %% check="diagnose"
+with visible_check("diagnose"):
+    expect("run 1", diagnose(*broken_run(1)), ("data", 7, "x"))
+    expect("run 2", diagnose(*broken_run(2)), ("layer", 6, "1"))
+    expect("run 3", diagnose(*broken_run(3))[0], "loss")
+    expect("run 4", diagnose(*broken_run(4))[:2], ("gradient", 16))
+    expect("run 5", diagnose(*broken_run(5))[0], "learning rate")
+    model, loss_function, batches, lr = broken_run(5)
+    slow = diagnose(model, loss_function, batches, lr / 1000)
+    expect("run 5 at a thousandth", slow, None)
+
+# %% grade="diagnose" points=10
+
+# %% [markdown]
+r"""
+## 10 · Recap
+
+- Backward, clip, step. One norm over all gradients, one factor for all; log the norm that is returned.
+- Clipping by value, or tensor by tensor, turns the step.
+- Clipping bounds what is finite. A NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
+- `isfinite`, not `isnan`: infinity comes first.
+- A bad batch is skipped whole: no step, no gradients left, buffers put back.
+- Make the input safe *before* the root, the log, the division; a single `torch.where` saves the value and not the gradient.
+- To find the first NaN: state, data, layer (finite in, not finite out), loss, gradient (anomaly mode), and whether a smaller
+  rate cures it.
+
+**Primary sources**
+
+- PyTorch:
+  [clip_grad_norm_](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html),
+  [get_total_norm](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.get_total_norm.html),
+  [anomaly detection](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection),
+  [gradients for non-differentiable functions](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions),
+  [Module.register_forward_hook](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook).
+- Clipping: R. Pascanu, T. Mikolov and Y. Bengio, [On the difficulty of training recurrent neural networks](https://arxiv.org/abs/1211.5063), 2013.
+- The size of activations and gradients: X. Glorot and Y. Bengio,
+  [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html), 2010.
+"""
