@@ -134,7 +134,7 @@ classified well already.
 
 
 # %% cell="gradient_sizes"
-def gradient_sizes(num_steps=40):
+def gradient_sizes(num_steps=30):
     torch.manual_seed(0)
     net, kept = digit_convnet(), []
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
@@ -173,7 +173,10 @@ def underflow_figure(log2_scale=0):
     figure, axes = new_figure(figsize=(6, 3))
     axes.axvspan(-14, 16, color=PALETTE[2], alpha=0.2)
     axes.axvspan(-24, -14, color=PALETTE[4], alpha=0.2)
-    axes.hist(exponents, bins=range(-60, 28), color=PALETTE[0])
+    counts, *_ = axes.hist(exponents, bins=range(-60, 28), color=PALETTE[0])
+    axes.set_ylim(0, 1.2 * counts.max())
+    for place, words in ((1, "normal range"), (-19, "fewer digits")):
+        axes.text(place, 1.1 * counts.max(), words, ha="center", fontsize=8)
     axes.set(xlim=(-60, 28), xlabel="size of a gradient, as a power of 2")
     axes.set(ylabel="gradients", yticks=[])
     axes.spines["left"].set_visible(False)
@@ -346,11 +349,11 @@ A high start, and a growth interval of 20 to see something. Each cross is a step
 # %% cell="scale_over_time"
 def scale_over_time(num_steps=160):
     torch.manual_seed(0)
-    net, scales, skips = digit_mlp(), [], []
+    net, scales, skips = digit_mlp(width=16), [], []
     moves = torch.optim.SGD(net.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**28, growth_interval=20)
     for number in range(num_steps):
-        pick = torch.randperm(len(data.X_train))[:64]
+        pick = torch.randperm(len(data.X_train))[:32]
         moves.zero_grad()
         with torch.autocast("cpu", torch.float16):
             mean = F.cross_entropy(net(data.X_train[pick]), data.y_train[pick])
@@ -413,7 +416,7 @@ the backward pass falls anywhere, though not to half: the 16-bit copies of the w
 on_gpu = device.type == "cuda"
 if on_gpu:
     print("bfloat16 supported:", torch.cuda.is_bf16_supported())
-width, rows = (4096, 8192) if on_gpu else (256, 512)
+width, rows = (4096, 8192) if on_gpu else (256, 128)
 points, kinds = gaussian_clusters(rows, (1, 8, 8), device=device)
 big = digit_mlp(width=width, depth=3).to(device)
 
@@ -446,7 +449,8 @@ figure, (left, right) = new_figure(1, 2)
 left.bar(precisions, [peak_mib[one] for one in precisions], color=PALETTE[0])
 left.set(ylabel=f"peak, {memory.counted} (MiB)")
 left.set_title(f"Memory: bf16 {peak_mib['bf16'] / peak_mib['fp32']:.2f} x")
-right.bar(precisions, [step_ms[one] for one in precisions], color=PALETTE[1])
+bars = right.bar(precisions, list(step_ms.values()), color=PALETTE[1])
+right.bar_label(bars, fmt="%.3g")
 right.set(ylabel="time of a step (ms)")
 right.set_title(f"Time: bf16 {step_ms['bf16'] / step_ms['fp32']:.2f} x")
 figure
