@@ -291,7 +291,7 @@ except Exception as error:
 
 
 # %%
-def torchrun(*functions, num_ranks=2, timeout_s=20, deadline_s=50):
+def torchrun(*functions, num_ranks=2, timeout_s=60, deadline_s=180):
     """What each rank's call of each function(rank, world_size) returns.
 
     Returns a list with one entry per rank: the list of what the functions
@@ -315,16 +315,21 @@ def torchrun(*functions, num_ranks=2, timeout_s=20, deadline_s=50):
         if ended == "in time" and all(file.exists() for file in files):
             return [torch.load(file) for file in files]
         signs = [sign_of(Path(folder), rank) for rank in range(num_ranks)]
+        if not any(" raised " in sign for sign in signs):
+            said = Path(folder, "torchrun.log").read_text().splitlines()
+            signs += ["torchrun said", *said[-30:]]
     raise RuntimeError("; ".join([f"torchrun ended {ended}", *signs]))
 
 
 # %%
 def run_to_deadline(command, folder, deadline_s):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, **quiet
-    ) as process:
+    with (
+        Path(folder, "torchrun.log").open("w") as said,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=said, stderr=said
+        ) as process,
+    ):
         try:
             process.wait(deadline_s)
         except subprocess.TimeoutExpired:
@@ -419,6 +424,9 @@ def weights_after_steps(rank, world_size):
 # %% cell="two_ranks"
 experiments = [equal_shards, unequal_shards, unequal_repaired]
 two = torchrun(*experiments, weights_after_steps, num_ranks=2)
+
+
+# %% cell="four_ranks"
 four = torchrun(*experiments, num_ranks=4)
 
 for index, one in enumerate(experiments):
@@ -465,21 +473,26 @@ def one_hangs(rank, world_size):
     dist.all_reduce(torch.ones(1, device=device))
 
 
-# %% cell="dead_and_hung"
-accidents = {}
-for function in (one_dies, one_hangs):
+def accident(function):
     started = time.perf_counter()
     try:
         torchrun(function, timeout_s=3)
     except RuntimeError as error:
-        accidents[function.__name__] = str(error)
         seconds = time.perf_counter() - started
-        print(f"{function.__name__}, after {seconds:.0f} s:")
+        print(f"{function.__name__}: an error after {seconds:.0f} s:")
         print(" ", str(error).replace("; ", "\n  "))
+        return str(error)
 
-assert len(accidents) == 2
-assert "rank 1 ended without a word" in accidents["one_dies"]
-assert "rank 0 raised" in accidents["one_hangs"]
+
+# %% cell="dead_rank"
+died = accident(one_dies)
+
+assert "rank 1 ended without a word" in died
+
+# %% cell="hung_rank"
+hung = accident(one_hangs)
+
+assert "rank 0 raised" in hung
 
 # %% [markdown]
 r"""
