@@ -159,8 +159,8 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "    x.add_(1)\n    torch.rand(1)\n    random.random()\n"
         "    np.random.rand()\n    torch.set_grad_enabled(False)\n"
         "    torch.set_default_dtype(torch.float64)\n    warnings.warn('w')\n"
-        "    return x\n"
-        "def g(x):\n    return x + 1\n"
+        "    torch.set_default_device('meta')\n    return x\n"
+        "def g(x):\n    return x + torch.ones(2)\n"
     )
     with warm.kernel() as kernel:
         kernel.run_cell(source, "a")
@@ -172,7 +172,11 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
 
     assert dirty.result.effects.inputs_changed == ("x",)
     assert dirty.result.effects.rng_changed == ("torch", "numpy", "random")
-    assert dirty.result.effects.state_changed == ("grad mode", "default dtype")
+    assert dirty.result.effects.state_changed == (
+        "grad mode",
+        "default dtype",
+        "default device",
+    )
     assert dirty.result.effects.warnings == ("UserWarning",)
     assert clean.result.effects.inputs_changed == ()
     assert clean.result.effects.rng_changed == ()

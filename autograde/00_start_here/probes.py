@@ -363,10 +363,6 @@ def after_moves(TokenRNN, case):
         raise
     except (RuntimeError, TypeError) as error:
         return {"absent": absent, "ran": False, "mixed": _mixed(str(error))}
-    finally:
-        # "cpu" as default device is not the same as none: every later call of
-        # this process would go through Python
-        torch.set_default_device(None)
     if not isinstance(out, torch.Tensor):
         return {"absent": absent, "ran": True, "out": out}
     facts = {

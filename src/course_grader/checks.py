@@ -27,7 +27,8 @@ class Effects:
     rng_changed: tuple[str, ...] = ()
     """Which of `torch`, `numpy`, `random` drew numbers or were reseeded."""
     state_changed: tuple[str, ...] = ()
-    """Of `grad mode`, `default dtype`, `deterministic`, `autocast`, those left changed."""
+    """Of `grad mode`, `default dtype`, `default device`, `deterministic`, `autocast`,
+    those left changed."""
     modules_changed: tuple[str, ...] = ()
     """Of the modules given to the learner's functions: `training` or `hooks` left changed."""
     warnings: tuple[str, ...] = ()

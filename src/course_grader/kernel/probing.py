@@ -160,6 +160,10 @@ def _same_conditions() -> Iterator[None]:
         torch.set_warn_always(always)
         torch.set_grad_enabled(settings["grad mode"])
         torch.set_default_dtype(settings["default dtype"])
+        # None for the CPU: a default device, even that one, sends every later
+        # call of torch through Python
+        device = settings["default device"]
+        torch.set_default_device(None if device.type == "cpu" else device)
         torch.use_deterministic_algorithms(
             settings["deterministic"], warn_only=warn_only
         )
@@ -173,6 +177,7 @@ def _settings() -> dict[str, Any]:
     return {
         "grad mode": torch.is_grad_enabled(),
         "default dtype": torch.get_default_dtype(),
+        "default device": torch.get_default_device(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "autocast": torch.is_autocast_enabled("cpu"),
     }
