@@ -4328,6 +4328,71 @@ def with_detached_layer_weights():
             return F.layer_norm(x, self.normalized_shape, *values, self.eps)
 
 
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.shows_nans_of_all,
+    body=True,
+    tells="You replace NaNs by numbers. A NaN has to show in what it is averaged "
+    "with, or nobody finds out where it came from.",
+)
+def with_nans_swept_away():
+    class GroupNorm(nn.GroupNorm):
+        def forward(self, x):
+            return super().forward(x).nan_to_num()
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        pass
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.shows_nans_of_all,
+    body=True,
+    tells="You replace NaNs by numbers. A NaN has to show in what it is averaged "
+    "with, or nobody finds out where it came from.",
+)
+def with_nans_swept_out_of_x():
+    class GroupNorm(nn.GroupNorm):
+        def forward(self, x):
+            return super().forward(x.nan_to_num())
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+    class LayerNorm(nn.LayerNorm):
+        def forward(self, x):
+            return super().forward(x.nan_to_num())
+
+
+@wrong(
+    "one_reshape",
+    breaks=hidden_tests.instance_by_instance,
+    body=True,
+    tells="With `affine=True` your instance norm leaves weight and bias out for a "
+    "batch of one. A sample alone is weighed as it is among others.",
+)
+def with_one_instance_not_weighed():
+    class GroupNorm(nn.GroupNorm):
+        pass
+
+    class InstanceNorm(nn.InstanceNorm2d):
+        def __init__(self, num_features, eps=1e-5, affine=False):
+            super().__init__(num_features, eps=eps, affine=affine)
+
+        def forward(self, x):
+            if len(x) == 1:
+                return F.instance_norm(x, eps=self.eps)
+            return super().forward(x)
+
+    class LayerNorm(nn.LayerNorm):
+        pass
+
+
 # predict_one
 
 

@@ -1011,6 +1011,12 @@ def instance_by_instance(draw: Draw) -> list[Case]:
             "options": {"affine": True},
             **affine(draw, 4),
         },
+        {
+            "x": channelled(draw, 1, 5, 3, 2),
+            "num_channels": 5,
+            "options": {"affine": True},
+            **affine(draw, 5),
+        },
     ]
 
 
@@ -1189,6 +1195,19 @@ def gradients_of_three(draw: Draw) -> list[Case]:
 )
 def keeps_digits_of_all(draw: Draw) -> list[Case]:
     return [{"x": draw.normal(3, 4, 6, 5, mean=1000.0), "calls": 1}]
+
+
+@check(
+    "one_reshape",
+    probe=probes.run_all,
+    rtol=EXACT,
+    atol=EXACT,
+    says="a NaN shows in all that is averaged with it, and nowhere else",
+)
+def shows_nans_of_all(draw: Draw) -> list[Case]:
+    x = channelled(draw, 3, 4, 2, 3)
+    x[draw.integer(0, 3), draw.integer(0, 4), 0, 1] = torch.nan
+    return [{"x": x, "calls": 1}]
 
 
 @check(

@@ -245,6 +245,10 @@ r"""
 **Workers.** PyTorch seeds `torch`, `random` and `np.random` in each worker of each epoch. A
 generator held by the dataset it does not know. `worker_init_fn` runs in the worker and can seed it
 from `get_worker_info()`.
+
+The base seeds come out of the loader's generator, between one epoch's order and the next. With
+`persistent_workers=True` they are drawn once, so from the second epoch on the order is another one
+than with workers that end with the epoch. Chapter 13 gives the generator to the sampler alone.
 """
 
 

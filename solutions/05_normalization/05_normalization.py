@@ -1099,7 +1099,8 @@ element. All begin with ones and zeros.
 
 Nothing depends on the mode, on other samples or on earlier calls. Inputs need not be
 contiguous and stay as they were; the result has the shape of `x` and the dtype that `x` and the
-layer have. Gradients and the precision in float32 are those of exercise 1.
+layer have. Gradients and the precision in float32 are those of exercise 1. A NaN shows in all that
+is averaged with it.
 
 No case has a single value per channel or group, except that a last dimension of size 1 may be
 layer-normalized: it gives the bias.
