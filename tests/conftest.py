@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -190,6 +191,21 @@ def write_mini(root: Path) -> Course:
 def mini(tmp_path: Path) -> Course:
     """A small course of its own for one test."""
     return write_mini(tmp_path / "mini")
+
+
+@pytest.fixture(scope="module")  # Playwright's event loop is in others' way
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, driven by Playwright."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    with sync_api.sync_playwright() as play:
+        one = play.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield one
+        one.close()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -26,16 +27,12 @@ from course_grader.needs import free_port
 sync_api = pytest.importorskip("playwright.sync_api")
 Page, expect = sync_api.Page, sync_api.expect
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 COURSE = Course(Path(__file__).resolve().parent.parent)
 PICTURES = COURSE.root / "build" / "browser"
 PATIENCE_MS = 90_000
 """A loaded machine starts a kernel slowly; an idle one is done in seconds."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
+pytestmark = pytest.mark.slow
 
 DOUBLE = "def double(x, times=1):\n    return x * 2**times"
 MEAN = "def mean(x):\n    return x.mean().item()"
@@ -103,17 +100,13 @@ def wait_for(port: int, running: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
+def page(browser: Any) -> Iterator[Page]:
     """A page of a browser."""
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        one = browser.new_page(viewport={"width": 1280, "height": 900})
-        one.set_default_timeout(PATIENCE_MS)
-        expect.set_options(timeout=PATIENCE_MS)
-        yield one
-        browser.close()
+    one = browser.new_page(viewport={"width": 1280, "height": 900})
+    one.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
+    yield one
+    one.close()
 
 
 def picture(page: Page, name: str) -> None:

@@ -201,6 +201,13 @@ def test_a_broken_chapter_is_refused_with_a_sentence(
             "breaks=hidden_tests.keeps",
             "no check of mean",
         ),
+        # the first would be lost, and nobody would know
+        (
+            "answers",
+            "def the_sum(x)",
+            "def in_place(x)",
+            "two answers are called in_place",
+        ),
     ],
 )
 def test_a_broken_bank_is_refused_with_a_sentence(

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +18,12 @@ from course_grader.course import Course
 
 COURSE = Course(Path(__file__).resolve().parent.parent)
 CHAPTERS = COURSE.chapters()
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTH = 1280
 
 COLOUR_ARGUMENTS = {"color", "c", "facecolor", "edgecolor", "ecolor"}
 GREY = re.compile(r"0?\.\d+|black|white|none|k|w")
 MAPS = {"Blues", "cividis", "viridis", "gray", "binary"}
 """Each runs from light to dark, so it can be read without its hues."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    with sync_api.sync_playwright() as play:
-        one = play.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield one
-        one.close()
 
 
 @pytest.mark.slow

@@ -3439,7 +3439,7 @@ def copies_two_axes_at_most():
     tells="You copy an expanded tensor. NumPy can read a stride of 0 as it is: share the "
     "memory.",
 )
-def copies_the_expanded():
+def copies_the_expanded_tensor():
     def to_numpy(t, copy=False):
         low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
         array = (t.float() if t.dtype in low else t).numpy(force=True)

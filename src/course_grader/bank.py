@@ -9,10 +9,13 @@ on every case hears what it tells.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
+import os
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from course_grader.checks import Check
@@ -59,21 +62,43 @@ class Answer:
 
 
 def _source_of(made: Callable[..., Any], body: bool) -> str:
-    text = textwrap.dedent(inspect.getsource(made))
-    node = ast.parse(text).body[0]
-    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
-    lines = text.splitlines()
+    file = inspect.getsourcefile(inspect.unwrap(made))
+    assert file is not None
+    lines, definitions = _definitions(file, os.stat(file).st_mtime_ns)
+    node = definitions[made.__name__]
     if not body:
         own = node.decorator_list[1:]  # the first is the bank's
         start = min([node.lineno, *(one.lineno for one in own)])
-        return "\n".join(lines[start - 1 :]) + "\n"
-    statements = node.body
-    if ast.get_docstring(node) is not None:
-        statements = statements[1:]
-    first = statements[0]
-    decorators = getattr(first, "decorator_list", [])
-    start = min([first.lineno, *(d.lineno for d in decorators)])
-    return textwrap.dedent("\n".join(lines[start - 1 :])) + "\n"
+    else:
+        statements = node.body
+        if ast.get_docstring(node) is not None:
+            statements = statements[1:]
+        first = statements[0]
+        decorators = getattr(first, "decorator_list", [])
+        start = min([first.lineno, *(d.lineno for d in decorators)])
+    return textwrap.dedent("\n".join(lines[start - 1 : node.end_lineno])) + "\n"
+
+
+@functools.lru_cache(maxsize=2)
+def _definitions(
+    file: str, changed_ns: int
+) -> tuple[list[str], dict[str, ast.FunctionDef | ast.ClassDef]]:
+    """A file's lines and its functions and classes by name.
+
+    `inspect.getsource` would parse the whole file again for each class: minutes
+    for the banks of a course.
+
+    Raises:
+        ValueError: two have one name.
+    """
+    text = Path(file).read_text(encoding="utf-8")
+    found: dict[str, ast.FunctionDef | ast.ClassDef] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if node.name in found:
+                raise ValueError(f"two answers are called {node.name}")
+            found[node.name] = node
+    return text.split("\n"), found
 
 
 def accepted(

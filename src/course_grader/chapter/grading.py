@@ -113,12 +113,6 @@ def _refuse_contradictions(grading: Grading, probes: ModuleType) -> None:
                 f"{chapter.name}: {what.name} is for {what.exercise!r}, but "
                 "there is no such exercise."
             )
-    names = [one.name for one in grading.answers]
-    repeated = {one for one in names if names.count(one) > 1}
-    if repeated:
-        raise CourseError(
-            f"{chapter.name}: two answers are called {repeated.pop()}."
-        )
     for check in grading.checks:
         if not callable(getattr(probes, check.probe, None)):
             raise CourseError(

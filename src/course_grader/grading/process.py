@@ -73,9 +73,7 @@ class GradingClient:
             self.channel.send(request, blob)
             return self._answer()
         except ChannelClosed as error:
-            raise GradingFailed(
-                f"The grading process ended unexpectedly{self._status()}."
-            ) from error
+            raise self._ended() from error
 
     def _answer(self) -> tuple[dict[str, Any], bytes]:
         answer, blob = self.channel.receive()
@@ -85,8 +83,8 @@ class GradingClient:
             raise GradingFailed(answer["failed"])
         return answer, blob
 
-    def _status(self) -> str:
-        return ""
+    def _ended(self, status: str = "") -> GradingFailed:
+        return GradingFailed(f"The grading process ended unexpectedly{status}.")
 
     def close(self) -> None:
         """Hangs up; the process ends when it has done what it is doing."""
@@ -143,17 +141,18 @@ class GradingProcess(GradingClient):
                 self.channel.send({"op": "fork"})
                 socket.send_fds(self.channel.socket, [b"!"], [theirs.fileno()])
             self._answer()
-        except (OSError, GradingFailed) as error:
+        except GradingFailed:
             client.close()
-            raise GradingFailed(
-                f"The grading process ended unexpectedly{self._status()}."
-            ) from error
+            raise
+        except (OSError, ChannelClosed) as error:
+            client.close()
+            raise self._ended() from error
         return client
 
-    def _status(self) -> str:
+    def _ended(self, status: str = "") -> GradingFailed:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return f" (exit status {self.process.wait(timeout=5)})"
-        return ""
+            status = f" (exit status {self.process.wait(timeout=5)})"
+        return super()._ended(status)
 
     def close(self) -> None:
         """Ends it, and its forks."""
@@ -202,18 +201,19 @@ def _serve(
     """
     channel = Channel(sock)
     forks: list[int] = []
+    answer: dict[str, Any]
     while True:
         try:
             request, blob = channel.receive()
-            if request["op"] == "fork":
-                forks = [one for one in forks if not _ended(one)]
-                forks.append(_fork(sock, course, warm, ready))
-                channel.send({})
-                continue
         except ChannelClosed:
             return
         try:
-            answer, text = _answer(request, blob, course, warm, ready)
+            if request["op"] == "fork":
+                forks = [one for one in forks if not _gone(one)]
+                forks.append(_fork(sock, course, warm, ready))
+                answer, text = {}, b""
+            else:
+                answer, text = _answer(request, blob, course, warm, ready)
         except CourseError as error:
             answer, text = {"course_error": str(error)}, b""
         except Exception as error:
@@ -243,7 +243,7 @@ def _fork(
     return pid
 
 
-def _ended(pid: int) -> bool:
+def _gone(pid: int) -> bool:
     return os.waitpid(pid, os.WNOHANG)[0] == pid
 
 
