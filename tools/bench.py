@@ -154,6 +154,17 @@ def timed(course: Course, command: list[str]) -> float:
     return took
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """What is started in the block shares one processor."""
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(every)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
+
+
 def graded_at(course: Course, chapter: str) -> list[float]:
     """When each graded notebook was written, in order."""
     graded = (course.autograde / "autograded").glob(f"*/{chapter}/*.ipynb")
@@ -316,6 +327,8 @@ def main() -> None:
         classroom(mine, chapter, work)
         by_all = ours(mine, chapter, count, cores)
         by_one = ours(mine, chapter, count, 1)
+        with on_one_core():
+            by_one_core = ours(mine, chapter, count, 1)
         every_cell = ours(mine, chapter, count, cores, "--all-cells")
         latency = one_by_one(mine, chapter, work)
         least = floor(grading, work)
@@ -331,15 +344,18 @@ def main() -> None:
         row("stock `nbgrader autograde`", by_stock, count, by_stock),
         row(f"`course grade`, {cores} workers", by_all, count, by_stock),
         row("`course grade`, 1 worker", by_one, count, by_stock),
+        row("the same on one core", by_one_core, count, by_stock),
         row("`course grade --all-cells`", every_cell, count, by_stock),
         row("one grading process, warm", latency, count, by_stock),
         row("floor: a fork that runs the cells", least, count, by_stock),
         "",
-        f"{cores} workers are {by_one.seconds / by_all.seconds:.2f} times as "
-        f"fast as one, start included, and "
-        f"{by_all.per_second / by_one.per_second:.2f} times in the second half "
-        f"of the run ({by_all.per_second:.1f} against {by_one.per_second:.1f} "
-        f"submissions per second).",
+        f"In the second half of the run, when all is started: {cores} workers "
+        f"{by_all.per_second:.1f} submissions per second, 1 worker "
+        f"{by_one.per_second:.1f}, 1 worker on one core "
+        f"{by_one_core.per_second:.1f}. A worker per core on {cores} cores is "
+        f"{by_all.per_second / by_one_core.per_second:.2f} times one on one "
+        f"core, and {by_all.per_second / by_one.per_second:.2f} times one "
+        "that has all cores to itself.",
     ]
     text = "\n".join(lines)
     print(f"\n{text}")
