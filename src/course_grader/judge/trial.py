@@ -32,6 +32,7 @@ from course_grader.judge.reference import (
 )
 from course_grader.judge.report import ExerciseReport, Verdict
 from course_grader.judge.warming import WarmProcess
+from course_grader.kernel.warm import use_huge_pages
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def try_bank(
     if both_judges:
         # as in learners' processes: sums of more threads end in other digits
         torch.set_num_threads(1)
+        use_huge_pages()  # probes that kill and resume fork this process
     for seed in seeds:
         expected = reference_expectations(warm, grading, seed, wanted)
         answers = [
