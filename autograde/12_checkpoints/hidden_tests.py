@@ -524,7 +524,8 @@ def loss_scale(draw: Draw) -> list[Case]:
 )
 def order_and_draws(draw: Draw) -> list[Case]:
     return [
-        running(draw, "StepLR", draw.integer(1, 3)),
+        # within an epoch, and after an odd number of steps: `gauss` draws pairs
+        running(draw, "StepLR", draw.choice((1, 5))),
         running(draw, "StepLR", 6),
         running(draw, "StepLR", 9),
     ]
@@ -765,7 +766,7 @@ def other_prefixes(draw: Draw) -> list[Case]:
             draw,
             "ema_fc.weight",
             "ema_.bias",
-            "fc.weight",
+            "head.weight",
             "ema.bias",
             prefix="ema_",
             form="a prefix that ends without a dot",
