@@ -96,7 +96,7 @@ def clip_by_foreach(
         total = total ** (1 / norm_type)
     if error_if_nonfinite and (total.isnan() or total.isinf()):
         raise RuntimeError("The total norm is not finite.")
-    factor = torch.clamp(max_norm / (total + 1e-6), max=1.0).item()
+    factor = torch.clamp(max_norm / (total + 1e-6), max=1.0)
     if grads:
         torch._foreach_mul_(grads, factor)
     double = any(g.dtype == torch.float64 for g in grads)
@@ -898,6 +898,316 @@ def clip_always_refuses(
     return joint
 
 
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.multiplied_in_place,
+    tells="`reshape(-1)` of a gradient that is not contiguous is a copy. "
+    "You multiply the copy, and the gradient stays as it is. "
+    "Multiply `g` itself: it may have any shape.",
+)
+@torch.no_grad()
+def clip_a_reshaped_copy(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.reshape(-1).mul_(factor)
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.multiplied_in_place,
+    tells="`view(-1)` raises an error for a gradient that lies in memory "
+    "in another order, a transposed one. Multiply `g` itself: it may "
+    "have any shape.",
+)
+@torch.no_grad()
+def clip_views_flat(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.view(-1).mul_(factor)
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.gradients_that_are_missing,
+    tells="With `max_norm` 0 and gradients of zeros you divide 0 by 0: "
+    "zeros become NaN. Multiply only where the norm is not small "
+    "enough, or add a little to it before you divide.",
+)
+@torch.no_grad()
+def clip_zero_over_zero(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / joint).clamp(max=1.0)
+    for g in grads:
+        g.mul_(factor)
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.small_gradients_stay,
+    tells="You multiply gradients whose norm is a little below `max_norm`. "
+    "They are to stay as they are, bit for bit: the factor is at "
+    "most 1.",
+)
+@torch.no_grad()
+def clip_a_little_early(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    if joint < 0.999 * max_norm:
+        return joint
+    factor = max_norm / (joint + 1e-6)
+    for g in grads:
+        g.mul_(factor)
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.mixed_dtypes,
+    tells="You take the norm of float64 gradients in float32 and convert "
+    "the result. Beyond 3e38 it overflows. Take the norm in float64 "
+    "from the beginning.",
+)
+@torch.no_grad()
+def clip_double_in_float32(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g.float(), norm_type).to(dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(factor)
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.gradients_that_are_missing,
+    tells="The largest entry of a tensor without elements does not exist: "
+    "with `norm_type=math.inf` PyTorch raises an error there. Leave "
+    "such tensors out.",
+)
+@torch.no_grad()
+def clip_with_empty_tensors(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [torch.linalg.vector_norm(g, norm_type, dtype=dtype) for g in grads]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(factor)
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.half_precision,
+    tells="You round the factor to the gradient's dtype; so does `_foreach_mul_` with "
+    "a Python number. In float16 a factor such as 1e-7 is wrong by a third, and below "
+    "3e-8 it is 0. Multiply by the float32 tensor.",
+)
+@torch.no_grad()
+def clip_by_a_half_factor(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(factor.to(g.dtype))
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.half_precision,
+    tells="You round the factor to the gradient's dtype; so does `_foreach_mul_` with "
+    "a Python number. In float16 a factor such as 1e-7 is wrong by a third, and below "
+    "3e-8 it is 0. Multiply by the float32 tensor.",
+)
+@torch.no_grad()
+def clip_by_foreach_and_a_number(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    torch._foreach_mul_(grads, factor.item())
+    return joint
+
+
+@wrong(
+    "clip_gradients",
+    breaks=hidden_tests.nothing_else_changes,
+    tells="A gradient may have a graph (`create_graph=True`), and then the "
+    "norm that you return has one, too. Work under "
+    "`torch.no_grad()`.",
+)
+def clip_with_a_graph(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(factor)
+    return joint
+
+
+@accepted("clip_gradients")
+@torch.no_grad()
+def clip_where_the_norm_is_large(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
+):
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    double = any(g.dtype == torch.float64 for g in grads)
+    dtype = torch.float64 if double else torch.float32
+    norms = [
+        torch.linalg.vector_norm(g, norm_type, dtype=dtype)
+        for g in grads
+        if g.numel() > 0
+    ]
+    if not norms:
+        return torch.zeros((), dtype=dtype)
+    joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not joint.isfinite():
+        raise RuntimeError("not finite")
+    if not joint <= max_norm:
+        for g in grads:
+            g /= joint / max_norm
+    return joint
+
+
 # nonfinite_entries
 
 
@@ -927,9 +1237,9 @@ def entries_by_a_stack(data, name="batch"):
     while waiting:
         path, node = waiting.pop()
         inside = []
-        if type(node) is dict:
+        if isinstance(node, dict):
             inside = [(f"{path}.{key}", one) for key, one in node.items()]
-        elif type(node) in (list, tuple):
+        elif isinstance(node, list | tuple):
             inside = [(f"{path}[{i}]", one) for i, one in enumerate(node)]
         elif isinstance(node, Tensor) and node.numel() > 0:
             if not node.detach().isfinite().min():
@@ -1491,6 +1801,161 @@ def entries_joined_by_dots(data, name="batch"):
     return [one for n, v in inside for one in entries_joined_by_dots(v, n)]
 
 
+@wrong(
+    "nonfinite_entries",
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You ask for the exact type of a tensor. An `nn.Parameter` is a tensor as "
+    "well: ask `isinstance(data, Tensor)`.",
+)
+def entries_of_plain_tensors(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif type(data) is Tensor:
+        return [] if bool(data.isfinite().all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [
+        one for n, value in inside for one in entries_of_plain_tensors(value, n)
+    ]
+
+
+@wrong(
+    "nonfinite_entries",
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You ask for the exact type of a dict. A `state_dict` is an "
+    "`OrderedDict`, which is a dict as well: ask `isinstance(data, "
+    "dict)`.",
+)
+def entries_of_plain_dicts(data, name="batch"):
+    if type(data) is dict:
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(data.isfinite().all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [
+        one for n, value in inside for one in entries_of_plain_dicts(value, n)
+    ]
+
+
+@wrong(
+    "nonfinite_entries",
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You ask for the exact type of lists and tuples. A named tuple "
+    "is a tuple as well: ask `isinstance`.",
+)
+def entries_of_plain_lists(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif type(data) in (list, tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(data.isfinite().all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [
+        one for n, value in inside for one in entries_of_plain_lists(value, n)
+    ]
+
+
+@wrong(
+    "nonfinite_entries",
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You drop a name that came before. Keys may contain dots, so two "
+    "entries can have one name, and each is named.",
+)
+def entries_without_doubles(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(data.isfinite().all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    found = [
+        one for n, value in inside for one in entries_without_doubles(value, n)
+    ]
+    return list(dict.fromkeys(found))
+
+
+@wrong(
+    "nonfinite_entries",
+    breaks=hidden_tests.every_kind_of_tensor,
+    tells="`view(-1)` raises an error for a tensor that is not contiguous. "
+    "`torch.isfinite` takes any shape: do not flatten.",
+)
+def entries_by_a_flat_view(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(data.view(-1).isfinite().all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [
+        one for n, value in inside for one in entries_by_a_flat_view(value, n)
+    ]
+
+
+@wrong(
+    "nonfinite_entries",
+    breaks=hidden_tests.large_numbers_are_finite,
+    tells="The absolute value of a large complex number overflows although "
+    "both of its parts are finite. `torch.isfinite` takes complex "
+    "numbers as they are.",
+)
+def entries_by_absolute_values(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        sizes = data.abs() if data.is_complex() else data
+        return [] if bool(sizes.isfinite().all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [
+        one
+        for n, value in inside
+        for one in entries_by_absolute_values(value, n)
+    ]
+
+
+@accepted("nonfinite_entries")
+def entries_by_times_zero(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool((data.detach() * 0 == 0).all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [
+        one for n, value in inside for one in entries_by_times_zero(value, n)
+    ]
+
+
 # guarded_epoch
 
 
@@ -1519,7 +1984,7 @@ def epoch_with_a_snapshot(model, optimizer, loss_function, loader, max_norm):
 
 
 @accepted("guarded_epoch")
-def epoch_with_load_state_dict(
+def epoch_with_copied_buffers(
     model, optimizer, loss_function, loader, max_norm
 ):
     report = {"losses": [], "skipped": [], "norms": []}
@@ -1532,7 +1997,7 @@ def epoch_with_load_state_dict(
         if not math.isfinite(float((x * 0.0).sum() + (y * 0.0).sum())):
             report["skipped"].append(position)
             continue
-        saved = copy.deepcopy(model.state_dict())
+        saved = copy.deepcopy(dict(model.named_buffers()))
         loss = loss_function(model(x), y)
         good = bool(torch.isfinite(loss))
         if good:
@@ -1546,7 +2011,8 @@ def epoch_with_load_state_dict(
             report["norms"].append(norm.item())
             report["losses"].append(loss.item())
         else:
-            model.load_state_dict(saved)
+            for name, value in saved.items():
+                model.get_buffer(name).set_(value)
             report["skipped"].append(position)
         for p in parameters:
             p.grad = None
@@ -1557,8 +2023,7 @@ def epoch_with_load_state_dict(
 def epoch_by_autograd_grad(model, optimizer, loss_function, loader, max_norm):
     norms, losses, skipped = [], [], []
     wanted = [p for p in model.parameters() if p.requires_grad]
-    for p in wanted:
-        p.grad = None
+    model.zero_grad()
     for i, (x, y) in enumerate(loader):
         finite = bool(x.isfinite().all()) and bool(y.isfinite().all())
         kept = [b.clone() for b in model.buffers()]
@@ -1627,7 +2092,7 @@ def epoch_filling_zeros(model, optimizer, loss_function, loader, max_norm):
     report = {"norms": [], "losses": [], "skipped": []}
     model.zero_grad()
     for i, (x, y) in enumerate(loader):
-        state = {k: v.clone() for k, v in model.state_dict().items()}
+        state = {k: v.clone() for k, v in model.named_buffers()}
         good = all(bool(t.isfinite().all()) for t in (x, y))
         if good:
             loss = loss_function(model(x), y)
@@ -1640,7 +2105,7 @@ def epoch_filling_zeros(model, optimizer, loss_function, loader, max_norm):
             report["losses"].append(loss.detach().item())
         else:
             with torch.no_grad():
-                for k, v in model.state_dict().items():
+                for k, v in model.named_buffers():
                     v.copy_(state[k])
             report["skipped"].append(i)
         model.zero_grad()
@@ -2518,7 +2983,7 @@ def epoch_on_buffers_by_name(model, optimizer, loss_function, loader, max_norm):
     number = 0
     model.zero_grad()
     for x, y in loader:
-        everything = torch.stack([t.double().sum() * 0 for t in (x, y)])
+        everything = torch.stack([(t.double() * 0).sum() for t in (x, y)])
         fine = not everything.isnan().any()
         if fine:
             old = [model.get_buffer(name).clone() for name in names]
@@ -2535,7 +3000,7 @@ def epoch_on_buffers_by_name(model, optimizer, loss_function, loader, max_norm):
             else:
                 for name, value in zip(names, old):
                     model.get_buffer(name).copy_(value)
-            optimizer.zero_grad()
+            model.zero_grad()
         if not fine:
             skipped.append(number)
         number += 1
@@ -2685,6 +3150,313 @@ def epoch_skips_what_is_large(
     return report
 
 
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.optimizer_of_a_part,
+    tells="`optimizer.zero_grad()` clears the parameters that the "
+    "optimizer holds. The gradients of the others pile up from batch "
+    "to batch, and they count in the norm. Use `model.zero_grad()`.",
+)
+def epoch_clears_by_the_optimizer(
+    model, optimizer, loss_function, loader, max_norm
+):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not (x.isfinite().all() and y.isfinite().all()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    optimizer.zero_grad()
+    for position, (x, y) in enumerate(loader):
+        kept = [buffer.clone() for buffer in model.buffers()]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(model.buffers(), kept):
+                buffer.copy_(value)
+        optimizer.zero_grad()
+    return report
+
+
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.optimizer_of_a_part,
+    tells="You clip the parameters that the optimizer holds. The total "
+    "norm is that of all parameters of the model.",
+)
+def epoch_clips_what_is_optimized(
+    model, optimizer, loss_function, loader, max_norm
+):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not (x.isfinite().all() and y.isfinite().all()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(
+            [p for g in optimizer.param_groups for p in g["params"]], max_norm
+        )
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    model.zero_grad()
+    for position, (x, y) in enumerate(loader):
+        kept = [buffer.clone() for buffer in model.buffers()]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(model.buffers(), kept):
+                buffer.copy_(value)
+        model.zero_grad()
+    return report
+
+
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.buffers_of_any_layer,
+    tells="You put back the buffers of batch norm, or what stands in a `state_dict`, "
+    "which leaves out those registered with `persistent=False`. Put back all of "
+    "`model.buffers()`.",
+)
+def epoch_restores_the_state_dict(
+    model, optimizer, loss_function, loader, max_norm
+):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not (x.isfinite().all() and y.isfinite().all()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    model.zero_grad()
+    for position, (x, y) in enumerate(loader):
+        kept = copy.deepcopy(model.state_dict())
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            model.load_state_dict(kept)
+        model.zero_grad()
+    return report
+
+
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.buffers_of_any_layer,
+    tells="You put back the buffers of batch norm, or what stands in a `state_dict`, "
+    "which leaves out those registered with `persistent=False`. Put back all of "
+    "`model.buffers()`.",
+)
+def epoch_restores_batch_norms(
+    model, optimizer, loss_function, loader, max_norm
+):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not (x.isfinite().all() and y.isfinite().all()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    model.zero_grad()
+    for position, (x, y) in enumerate(loader):
+        norms = [m for m in model.modules() if hasattr(m, "running_mean")]
+        touched = [buffer for m in norms for buffer in m.buffers()]
+        kept = [buffer.clone() for buffer in touched]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(touched, kept):
+                buffer.copy_(value)
+        model.zero_grad()
+    return report
+
+
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.inputs_that_do_not_show,
+    tells="You do not look at `x`. Mostly a NaN there shows in the loss, "
+    "but a model need not look at every entry. The text calls the "
+    "batch bad all the same: test `x`.",
+)
+def epoch_without_a_look_at_inputs(
+    model, optimizer, loss_function, loader, max_norm
+):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not y.isfinite().all():
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    model.zero_grad()
+    for position, (x, y) in enumerate(loader):
+        kept = [buffer.clone() for buffer in model.buffers()]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(model.buffers(), kept):
+                buffer.copy_(value)
+        model.zero_grad()
+    return report
+
+
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.inputs_that_do_not_show,
+    tells="You ask whether the sum of a batch is finite. A sum of large "
+    "finite numbers overflows, and a good batch is skipped. Ask "
+    "every entry: `isfinite(x).all()`.",
+)
+def epoch_testing_sums(model, optimizer, loss_function, loader, max_norm):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not (x.sum().isfinite() and y.sum().isfinite()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    model.zero_grad()
+    for position, (x, y) in enumerate(loader):
+        kept = [buffer.clone() for buffer in model.buffers()]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(model.buffers(), kept):
+                buffer.copy_(value)
+        model.zero_grad()
+    return report
+
+
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.stale_gradients,
+    tells="You set old gradients to zero. For the optimizer a zero is a "
+    "gradient, and weight decay moves frozen and unused parameters. "
+    "Set them to None, as `model.zero_grad()` does.",
+)
+def epoch_with_zeros_for_none(
+    model, optimizer, loss_function, loader, max_norm
+):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not (x.isfinite().all() and y.isfinite().all()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    model.zero_grad(set_to_none=False)
+    for position, (x, y) in enumerate(loader):
+        kept = [buffer.clone() for buffer in model.buffers()]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(model.buffers(), kept):
+                buffer.copy_(value)
+        model.zero_grad(set_to_none=False)
+    return report
+
+
+@wrong(
+    "guarded_epoch",
+    breaks=hidden_tests.stale_gradients,
+    tells="You clear the gradients of parameters that require one. A "
+    "frozen parameter may have an old gradient, and the optimizer "
+    "then moves it. Clear all.",
+)
+def epoch_clears_what_is_trained(
+    model, optimizer, loss_function, loader, max_norm
+):
+    report = {"norms": [], "losses": [], "skipped": []}
+
+    def takes_step(x, y):
+        if not (x.isfinite().all() and y.isfinite().all()):
+            return False
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            return False
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if not norm.isfinite():
+            return False
+        optimizer.step()
+        report["norms"].append(norm.item())
+        report["losses"].append(loss.item())
+        return True
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    for p in trained:
+        p.grad = None
+    for position, (x, y) in enumerate(loader):
+        kept = [buffer.clone() for buffer in model.buffers()]
+        if not takes_step(x, y):
+            report["skipped"].append(position)
+            for buffer, value in zip(model.buffers(), kept):
+                buffer.copy_(value)
+        for p in trained:
+            p.grad = None
+    return report
+
+
 # safe_gradients
 
 
@@ -2710,7 +3482,7 @@ def safe_by_masked_indexing():
         known = ~torch.isnan(target)
         difference = prediction[known] - target[known]
         if difference.numel() == 0:
-            return prediction.sum() * 0
+            return difference.sum()
         return difference.pow(2).mean()
 
 
@@ -2728,8 +3500,12 @@ def safe_by_pytorch():
         ).entropy()
 
     def known_mse(prediction, target):
-        stand_in = torch.where(target.isnan(), prediction.detach(), target)
-        total = F.mse_loss(prediction, stand_in, reduction="sum")
+        guess = torch.where(
+            target.isnan(), torch.zeros_like(target), prediction
+        )
+        total = F.mse_loss(
+            guess, target.nan_to_num(0.0, math.inf, -math.inf), reduction="sum"
+        )
         return total / max(1, int((target == target).sum()))
 
 
@@ -2766,8 +3542,7 @@ def safe_by_autograd_functions():
 
     def known_mse(prediction, target):
         known = target.isnan().logical_not()
-        filled = torch.nan_to_num(target)
-        error = (prediction - filled) * known
+        error = (prediction - target).masked_fill(~known, 0.0)
         return (error * error).sum() / known.sum().clamp(1)
 
 
@@ -2789,7 +3564,7 @@ def safe_by_entr():
         known = target == target
         pairs = prediction.masked_select(known), target.masked_select(known)
         if not known.any():
-            return (prediction * 0).sum()
+            return pairs[0].sum()
         return F.mse_loss(*pairs)
 
 
@@ -2811,8 +3586,8 @@ def safe_by_clamp_before():
 
     def known_mse(prediction, target):
         unknown = target.isnan()
-        squares = (prediction - target.masked_fill(unknown, 0)) ** 2
-        squares = squares.masked_fill(unknown, 0)
+        guess = prediction.masked_fill(unknown, 0)
+        squares = (guess - target.masked_fill(unknown, 0)) ** 2
         return squares.sum() / (~unknown).sum().clamp(min=1)
 
 
@@ -2843,12 +3618,10 @@ def safe_by_nonzero_rows():
         return total.squeeze(-1).log() - (p * shifted).sum(-1)
 
     def known_mse(prediction, target):
-        seen = torch.isfinite(target)
-        stand_in = target.clone()
-        stand_in[~seen] = 0
-        weight = seen.to(prediction.dtype)
-        squares = weight * (prediction - stand_in) ** 2
-        return squares.sum() / max(float(weight.sum()), 1.0)
+        seen = target.isnan().logical_not()
+        squares = torch.zeros_like(prediction)
+        squares[seen] = (prediction[seen] - target[seen]) ** 2
+        return squares.sum() / max(float(seen.sum()), 1.0)
 
 
 @wrong(
@@ -2874,8 +3647,7 @@ def root_by_one_where():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -2901,8 +3673,7 @@ def root_with_epsilon_inside():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -2928,8 +3699,7 @@ def root_with_epsilon_after():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -2955,8 +3725,7 @@ def root_of_clamped():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -2982,8 +3751,7 @@ def root_clamped_at_a_small_number():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3008,8 +3776,7 @@ def root_of_sizes():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3034,8 +3801,7 @@ def root_without_graph():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3065,8 +3831,7 @@ def lengths_by_hand():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3099,8 +3864,7 @@ def lengths_by_one_where():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3130,8 +3894,7 @@ def lengths_with_epsilon():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3164,8 +3927,7 @@ def lengths_by_hypot():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3191,8 +3953,7 @@ def lengths_keep_the_dimension():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3218,8 +3979,7 @@ def entropy_by_exp_and_sum():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3249,8 +4009,7 @@ def entropy_by_log_of_softmax():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3277,8 +4036,7 @@ def entropy_by_log_softmax_alone():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3306,8 +4064,7 @@ def entropy_by_one_where():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3337,8 +4094,7 @@ def entropy_by_xlogy():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3365,8 +4121,7 @@ def entropy_with_epsilon():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3394,8 +4149,7 @@ def entropy_by_clamp_after_log():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3422,8 +4176,7 @@ def entropy_in_bits():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3651,8 +4404,7 @@ def all_in_float64():
     def known_mse(prediction, target):
         prediction, target = prediction.double(), target.double()
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3681,8 +4433,7 @@ def root_leaves_anomaly_mode_on():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3708,8 +4459,7 @@ def root_guarded_at_zero_alone():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3736,8 +4486,7 @@ def entropy_of_all_rows():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        error = (prediction - filled) * known
+        error = torch.where(known, prediction - target, 0.0)
         return error.pow(2).sum() / known.sum().clamp(min=1)
 
 
@@ -3764,8 +4513,248 @@ def mse_as_a_sum():
 
     def known_mse(prediction, target):
         known = ~target.isnan()
-        filled = torch.where(known, target, prediction.detach())
-        return ((prediction - filled) * known).pow(2).sum()
+        return torch.where(known, prediction - target, 0.0).pow(2).sum()
+
+
+@wrong(
+    "safe_gradients",
+    breaks=hidden_tests.root_of_extremes,
+    tells="You take the root in float32 and convert it back. A float64 "
+    "loses half of its digits by that, and 1e-60 becomes 0. Stay in "
+    "the dtype of the input.",
+    body=True,
+)
+def root_in_float32():
+    def root(x):
+        positive = x > 0
+        safe = torch.where(positive, x, torch.ones_like(x)).float()
+        return torch.where(positive, safe.sqrt().to(x.dtype), 0.0)
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        known = ~target.isnan()
+        error = torch.where(known, prediction - target, 0.0)
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@wrong(
+    "safe_gradients",
+    breaks=hidden_tests.no_hook_is_left,
+    tells="You repair the gradient by a hook on the input. The hook stays "
+    "there and hides NaN and infinity of every other formula that "
+    "uses this tensor. Make the formula itself safe.",
+    body=True,
+)
+def root_with_a_hook():
+    def root(x):
+        if x.requires_grad:
+            x.register_hook(lambda grad: grad.nan_to_num(0.0, 0.0, 0.0))
+        return x.clamp(min=0).sqrt()
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        known = ~target.isnan()
+        error = torch.where(known, prediction - target, 0.0)
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@wrong(
+    "safe_gradients",
+    breaks=hidden_tests.predictions_that_are_not_finite,
+    tells="You leave out every entry whose difference is NaN. A prediction "
+    "that is NaN where the target is known is a fault of the model, "
+    "and this hides it. Ask the target alone.",
+    body=True,
+)
+def mse_hides_bad_predictions():
+    def root(x):
+        positive = x > 0
+        safe = torch.where(positive, x, torch.ones_like(x))
+        return torch.where(positive, safe.sqrt(), torch.zeros_like(x))
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        error = prediction - target
+        known = ~error.isnan()
+        error = torch.where(known, error, 0.0)
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@wrong(
+    "safe_gradients",
+    breaks=hidden_tests.predictions_that_are_not_finite,
+    tells="`nan_to_num` on the difference hides a prediction that is NaN "
+    "or infinite, and an infinite target. Ask for the unknown "
+    "targets, `target.isnan()`, and leave the rest as it is.",
+    body=True,
+)
+def mse_repairs_differences():
+    def root(x):
+        positive = x > 0
+        safe = torch.where(positive, x, torch.ones_like(x))
+        return torch.where(positive, safe.sqrt(), torch.zeros_like(x))
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        known = ~target.isnan()
+        error = (prediction - target).nan_to_num(0.0)
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@wrong(
+    "safe_gradients",
+    breaks=hidden_tests.predictions_that_are_not_finite,
+    tells="You multiply by a mask. An infinite prediction times 0 is NaN, "
+    "although its target is unknown. Choose by `torch.where` or by "
+    "indexing.",
+    body=True,
+)
+def mse_times_a_mask():
+    def root(x):
+        positive = x > 0
+        safe = torch.where(positive, x, torch.ones_like(x))
+        return torch.where(positive, safe.sqrt(), torch.zeros_like(x))
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        known = ~target.isnan()
+        error = (prediction - target.nan_to_num()) * known
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@wrong(
+    "safe_gradients",
+    breaks=hidden_tests.predictions_that_are_not_finite,
+    tells="Without a known target you return 0 times the prediction. That "
+    "is NaN if the prediction is infinite. An empty sum, "
+    "`prediction[known].sum()`, is 0 and has a graph.",
+    body=True,
+)
+def mse_times_zero_if_unknown():
+    def root(x):
+        positive = x > 0
+        safe = torch.where(positive, x, torch.ones_like(x))
+        return torch.where(positive, safe.sqrt(), torch.zeros_like(x))
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        known = ~target.isnan()
+        if not known.any():
+            return (prediction * 0).sum()
+        error = torch.where(known, prediction - target, 0.0)
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@wrong(
+    "safe_gradients",
+    breaks=hidden_tests.predictions_that_are_not_finite,
+    tells="You take an infinite target for an unknown one. Unknown is NaN "
+    "alone; an infinite target is a fault of the data, and the value "
+    "has to show it.",
+    body=True,
+)
+def mse_of_finite_targets():
+    def root(x):
+        positive = x > 0
+        safe = torch.where(positive, x, torch.ones_like(x))
+        return torch.where(positive, safe.sqrt(), torch.zeros_like(x))
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        known = target.isfinite()
+        error = torch.where(known, prediction - target, 0.0)
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@accepted("safe_gradients", body=True)
+def root_behind_a_relu():
+    def root(x):
+        return x.relu().sqrt()  # the ReLU's backward pass masks the infinity
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+
+    def known_mse(prediction, target):
+        known = ~target.isnan()
+        error = torch.where(known, prediction - target, 0.0)
+        return error.pow(2).sum() / known.sum().clamp(min=1)
+
+
+@accepted("safe_gradients", body=True)
+def entropy_by_logsumexp():
+    def root(x):
+        positive = x > 0
+        safe = torch.where(positive, x, torch.ones_like(x))
+        return torch.where(positive, safe.sqrt(), torch.zeros_like(x))
+
+    def lengths(X):
+        return torch.linalg.vector_norm(X, dim=-1)
+
+    def entropy(logits):
+        top = logits.detach().amax(-1, keepdim=True)
+        shifted = logits - top
+        finite = torch.where(shifted > -math.inf, shifted, 0.0)
+        mean = (shifted.softmax(-1) * finite).sum(-1)
+        return shifted.logsumexp(-1) - mean
+
+    def known_mse(prediction, target):
+        known = ~target.isnan()
+        found, wanted = prediction[known], target[known]
+        return F.mse_loss(found, wanted) if known.any() else found.sum()
 
 
 # diagnose
@@ -3804,15 +4793,16 @@ def diagnose_with_an_optimizer(model, loss_function, batches, lr):
             sgd.zero_grad()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                try:
-                    with torch.autograd.detect_anomaly():
-                        loss.backward()
-                except RuntimeError as error:
-                    name = str(error).split("'")[1]
+                loss.backward(retain_graph=True)
+                grads = [p.grad for p in copied.parameters()]
+                if not all(g is None or good(g) for g in grads):
+                    name = ""
+                    try:
+                        with torch.autograd.detect_anomaly():
+                            loss.backward()
+                    except RuntimeError as error:
+                        name = str(error).split("'")[1]
                     return ("gradient", i, name)
-            for p in copied.parameters():
-                if p.grad is not None and not good(p.grad):
-                    return ("gradient", i, "")
             sgd.step()
         for handle in handles:
             handle.remove()
@@ -3909,14 +4899,15 @@ def diagnose_and_restore(model, loss_function, batches, lr):
             if not ok(loss):
                 return "loss", step, ""
             model.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                words = re.match(r"Function '([^']*)'", str(error))
-                return "gradient", step, words[1]
+            loss.backward(retain_graph=True)
             moved = [p for p in model.parameters() if p.grad is not None]
             if not ok(*(p.grad for p in moved)):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    words = re.match(r"Function '([^']*)'", str(error))
+                    return "gradient", step, words[1]
                 return "gradient", step, ""
             for p in moved:
                 p.data = p.data - rate * p.grad
@@ -4040,14 +5031,16 @@ def diagnose_with_pre_hooks(model, loss_function, batches, lr):
                 return "loss", step, ""
             for p in m.parameters():
                 p.grad = None
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                return "gradient", step, re.findall(r"'(.*?)'", str(error))[0]
+            loss.backward(retain_graph=True)
+            where = ""
             for p in m.parameters():
                 if p.grad is not None and not all_finite(p.grad):
-                    return "gradient", step, ""
+                    try:
+                        with torch.autograd.set_detect_anomaly(True):
+                            loss.backward()
+                    except RuntimeError as error:
+                        where = re.findall(r"'(.*?)'", str(error))[0]
+                    return "gradient", step, where
             for p in m.parameters():
                 if p.grad is not None:
                     p.data.sub_(rate * p.grad)
@@ -4091,15 +5084,17 @@ def diagnose_with_global_hooks(model, loss_function, batches, lr):
                 if not fine(loss):
                     return "loss", step, ""
                 m.zero_grad()
-                try:
-                    with torch.autograd.set_detect_anomaly(True):
-                        loss.backward()
-                except RuntimeError as e:
-                    return "gradient", step, e.args[0].split()[1].strip("'")
+                loss.backward(retain_graph=True)
+                grads = [p.grad for p in m.parameters()]
+                if not all(g is None or fine(g) for g in grads):
+                    told = "''"
+                    try:
+                        with torch.autograd.set_detect_anomaly(True):
+                            loss.backward()
+                    except RuntimeError as e:
+                        told = e.args[0].split()[1]
+                    return "gradient", step, told.strip("'")
                 with torch.no_grad():
-                    grads = [p.grad for p in m.parameters()]
-                    if not all(g is None or fine(g) for g in grads):
-                        return "gradient", step, ""
                     for p, g in zip(m.parameters(), grads):
                         if g is not None:
                             p.copy_(p - rate * g)
@@ -4150,14 +5145,15 @@ def diagnose_without_the_rate(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4205,14 +5201,15 @@ def diagnose_repeats_the_whole_run(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4265,14 +5262,15 @@ def diagnose_repeats_too_short(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4329,14 +5327,15 @@ def diagnose_blames_the_rate_always(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4386,14 +5385,15 @@ def diagnose_tries_a_tenth(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4444,14 +5444,15 @@ def diagnose_tries_a_thousandth(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4501,14 +5502,15 @@ def diagnose_never_clears(model, loss_function, batches, lr):
             loss = loss_function(output, y)
             if not finite(loss):
                 return "loss", step, ""
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4560,14 +5562,15 @@ def diagnose_with_momentum(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             sgd.step()
         return None
@@ -4616,14 +5619,15 @@ def diagnose_with_clipping(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             nn.utils.clip_grad_norm_(moved, 1.0)
             with torch.no_grad():
@@ -4675,14 +5679,15 @@ def diagnose_does_not_train(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
         return None
 
@@ -4729,14 +5734,15 @@ def diagnose_climbs(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4787,14 +5793,15 @@ def diagnose_blames_the_last_layer(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4845,14 +5852,15 @@ def diagnose_blames_who_gets_nan(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4905,14 +5913,15 @@ def diagnose_leaves_alone(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -4966,14 +5975,15 @@ def diagnose_in_order_of_registration(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5025,14 +6035,15 @@ def diagnose_calls_a_mask_a_fault(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5083,14 +6094,15 @@ def diagnose_looks_for_nan_alone(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5141,14 +6153,15 @@ def diagnose_without_targets(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5200,14 +6213,15 @@ def diagnose_parameters_alone(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5258,14 +6272,15 @@ def diagnose_looks_at_all_data_first(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5319,14 +6334,15 @@ def diagnose_forgets_the_state(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5373,14 +6389,15 @@ def diagnose_counts_from_one(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5486,14 +6503,15 @@ def diagnose_names_the_last_node(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = type(loss.grad_fn).__name__
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = type(loss.grad_fn).__name__
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5600,14 +6618,15 @@ def diagnose_trains_the_model(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5660,14 +6679,15 @@ def diagnose_repeats_from_where_it_broke(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5721,14 +6741,15 @@ def diagnose_restores_parameters_alone(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5778,14 +6799,15 @@ def diagnose_asks_the_loss_first(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5836,14 +6858,15 @@ def diagnose_stops_at_the_first_step(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -5953,14 +6976,15 @@ def diagnose_in_training_mode(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -6012,14 +7036,15 @@ def diagnose_in_eval(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -6070,14 +7095,15 @@ def diagnose_moves_frozen(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with torch.autograd.set_detect_anomaly(True):
-                    loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"'(\w+)'", str(error)).group(1)
-                return "gradient", step, operation
+            loss.backward(retain_graph=True)
             moved = list(twin.parameters())
             if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
                 return "gradient", step, ""
             with torch.no_grad():
                 for p in moved:
@@ -6127,6 +7153,130 @@ def diagnose_returns_a_list(model, loss_function, batches, lr):
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in model.state_dict().items():
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault and list(fault)
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ["learning rate", step, ""] if slow is None else list(fault)
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.broken_state,
+    tells="You look at all parameters before all buffers. The first entry "
+    "is asked for in the order of `state_dict()`, which goes from "
+    "layer to layer.",
+)
+def diagnose_parameters_before_buffers(model, loss_function, batches, lr):
+    def finite(tensor):
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in (
+        *model.named_parameters(),
+        *model.named_buffers(),
+    ):
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else fault
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.nans_that_are_masked,
+    tells="You take anomaly mode's word for it. It complains of every NaN "
+    "on the way back, also of one that a mask throws away before it "
+    "reaches a parameter. Go back without it first, and look at the "
+    "gradients.",
+)
+def diagnose_by_anomaly_mode(model, loss_function, batches, lr):
+    def finite(tensor):
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
             try:
                 with torch.autograd.set_detect_anomaly(True):
                     loss.backward()
@@ -6146,7 +7296,309 @@ def diagnose_returns_a_list(model, loss_function, batches, lr):
             return "state", 0, name
     fault = first_fault(len(batches), lr)
     if fault is None or fault[0] == "data":
-        return fault and list(fault)
+        return fault
     step = fault[1]
     slow = first_fault(step + 1, lr / 100)
-    return ["learning rate", step, ""] if slow is None else list(fault)
+    return ("learning rate", step, "") if slow is None else fault
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.first_of_several,
+    tells="The repeated run has another fault, and you return that one. It "
+    "only tells that the rate is not to blame: the answer is the "
+    "fault of the first run.",
+)
+def diagnose_returns_the_second_fault(model, loss_function, batches, lr):
+    def finite(tensor):
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in model.state_dict().items():
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else slow
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.broken_containers,
+    tells="You ask whether the model's output is NaN. An infinite output "
+    "is not finite either, and it is the layer that made it so, not "
+    "the loss.",
+)
+def diagnose_outputs_that_are_nan(model, loss_function, batches, lr):
+    def finite(tensor):
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if output.isnan().any():
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in model.state_dict().items():
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else fault
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.healthy_runs,
+    tells="You ask whether the sum is finite. A sum of large finite "
+    "numbers overflows. Ask every entry: `isfinite().all()`.",
+)
+def diagnose_by_sums(model, loss_function, batches, lr):
+    def finite(tensor):
+        return math.isfinite(float(tensor.detach().sum()))
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in model.state_dict().items():
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else fault
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.run_left_alone,
+    tells="You switch on `requires_grad` of the batches, and they keep it. "
+    "The batches are the caller's: nothing of a gradient is needed "
+    "there.",
+)
+def diagnose_with_gradients_of_data(model, loss_function, batches, lr):
+    def finite(tensor):
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            x.requires_grad_()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in model.state_dict().items():
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else fault
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.healthy_runs,
+    tells="You look at the parameters after the step. The text does not: "
+    "they count when they make something of a later step infinite, "
+    "and a run that ends there is not broken.",
+)
+def diagnose_looks_behind_the_last_step(model, loss_function, batches, lr):
+    def finite(tensor):
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+            if not all(finite(p) for p in twin.parameters()):
+                return "gradient", step, ""
+        return None
+
+    for name, entry in model.state_dict().items():
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else fault

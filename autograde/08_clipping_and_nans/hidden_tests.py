@@ -199,6 +199,8 @@ def small_gradients_stay(draw: Draw) -> list[Case]:
     return [
         clipping(draw, norm=5.0, max_norm=100.0),
         clipping(draw, norm=5.0, max_norm=5.01),
+        clipping(draw, norm=draw.integer(2, 9) * 1.0, max_norm=9.0001),
+        clipping(draw, norm=5.0, max_norm=5.0005),
         clipping(draw, norm=draw.integer(1, 9) * 1.0, max_norm=1e6),
         clipping(draw, norm=0.5, max_norm=INF, dtypes=(DOUBLE,)),
         clipping(draw, norm=2.0, max_norm=2.02, norm_type=1.0),
@@ -236,6 +238,8 @@ def gradients_that_are_missing(draw: Draw) -> list[Case]:
     zeros = clipping(draw)
     zeros["gradients"] = [torch.zeros_like(g) for g in zeros["gradients"]]
     return [
+        {**zeros, "max_norm": 0.0},
+        clipping(draw, norm=5.0, shapes=empty, norm_type=INF),
         clipping(draw, norm=5.0, missing=(draw.integer(0, 3),)),
         clipping(draw, norm=5.0, missing=(0, 2), max_norm=2.0),
         clipping(draw, norm=5.0, shapes=empty),
@@ -291,6 +295,7 @@ def multiplied_in_place(draw: Draw) -> list[Case]:
         clipping(draw, norm=5.0, memory="own"),
         clipping(draw, norm=5.0, memory="buffer"),
         clipping(draw, norm=5.0, memory="strided"),
+        clipping(draw, norm=5.0, memory="turned"),
         clipping(draw, norm=5.0, max_norm=9.0, memory="buffer"),
     ]
 
@@ -308,6 +313,7 @@ def mixed_dtypes(draw: Draw) -> list[Case]:
         clipping(draw, norm=5.0, dtypes=(DOUBLE, FLOAT), missing=(0,)),
         clipping(draw, norm=5.0, dtypes=(FLOAT, DOUBLE), missing=(1,)),
         clipping(draw, norm=5.0, dtypes=(DOUBLE,)),
+        clipping(draw, norm=5e60, max_norm=3e60, dtypes=(DOUBLE,)),
     ]
 
 
@@ -351,6 +357,8 @@ def half_precision(draw: Draw) -> list[Case]:
         clipping(draw, norm=5.0, dtypes=half),
         clipping(draw, norm=50.0, dtypes=brain),
         clipping(draw, norm=9e4, max_norm=1e3, dtypes=(HALF, DOUBLE), **large),
+        # a factor of 9e-8, between two numbers of float16
+        clipping(draw, norm=1.5e5, max_norm=0.0135, dtypes=half, **large),
     ]
 
 
@@ -440,6 +448,7 @@ def nothing_else_changes(draw: Draw) -> list[Case]:
         clipping(draw, norm=5.0),
         clipping(draw, norm=5.0, frozen=(1,), missing=(2,)),
         clipping(draw, norm=5.0, max_norm=20.0, given_as="generator"),
+        clipping(draw, norm=5.0, memory="of_a_graph"),
     ]
 
 
@@ -647,7 +656,10 @@ def large_numbers_are_finite(draw: Draw) -> list[Case]:
     big = [largest(draw, dtype) for dtype in FLOATS]
     low = [largest(draw, dtype, -1.0) for dtype in FLOATS]
     bad = [tensor_leaf(draw, INF, dtype) for dtype in FLOATS]
+    top = torch.finfo(FLOAT).max
+    wide = torch.full((2, 3), complex(top, -top), dtype=torch.complex64)
     return [
+        tree(draw, shuffled(draw, ["tensor", [wide, "plain"]], bad[1])),
         tree(draw, shuffled(draw, *big, bad[0], bad[3])),
         tree(draw, shuffled(draw, *low, *bad)),
         tree(draw, shuffled(draw, number(1.7e308), bad[1], number(-1.7e308))),
@@ -663,7 +675,7 @@ def large_numbers_are_finite(draw: Draw) -> list[Case]:
 )
 def every_kind_of_tensor(draw: Draw) -> list[Case]:
     def leaves(value: float | None) -> list[Node]:
-        forms = ("requires_grad", "of_a_graph", "strided")
+        forms = ("requires_grad", "of_a_graph", "strided", "turned")
         return [
             *(tensor_leaf(draw, value, form=form) for form in forms),
             tensor_leaf(draw, value, shape=()),
@@ -678,6 +690,41 @@ def every_kind_of_tensor(draw: Draw) -> list[Case]:
         tree(draw, shuffled(draw, *leaves(NAN), *empty)),
         tree(draw, shuffled(draw, *leaves(INF), *empty)),
         tree(draw, shuffled(draw, *leaves(None), *empty, *leaves(NAN)[:1])),
+    ]
+
+
+@check(
+    "nonfinite_entries",
+    probe=probes.named,
+    **NAMES,
+    says="an OrderedDict, a named tuple, an nn.Parameter; keys with dots",
+)
+def relatives_of_the_types(draw: Draw) -> list[Case]:
+    def leaf(form: str = "plain") -> Node:
+        value = draw.choice([None, NAN, INF])
+        return tensor_leaf(draw, value, form=form, shape=(3,))
+
+    def keys(*nodes: Node) -> list[object]:
+        order = draw.permutation(len(nodes)).tolist()
+        return [[f"{i}.{draw.choice(KEYS)}", nodes[i]] for i in order]
+
+    bad = tensor_leaf(draw, NAN)
+    one, other = KEYS[draw.integer(0, 5)], KEYS[draw.integer(5, 12)]
+    twice: Node = [
+        "dict",
+        [
+            [f"{one}.{other}", bad],
+            [f" {other} ", bad],
+            [one, ["dict", [[other, bad]]]],
+        ],
+    ]
+    parameters = [leaf("parameter") for _ in range(4)]
+    parameters += [tensor_leaf(draw, NAN, form="parameter")]
+    return [
+        tree(draw, ["ordered", keys(*parameters)]),
+        tree(draw, ["ordered", keys(leaf(), bad, leaf(), leaf())]),
+        tree(draw, ["list", [leaf(), ["pair", [leaf(), bad]], leaf()]]),
+        tree(draw, twice),
     ]
 
 
@@ -763,6 +810,9 @@ def batches(
     old_gradients: bool = False,
     as_generator: bool = False,
     num_epochs: int = 1,
+    extra: str = "",
+    held: str = "all",
+    stale_gradients: bool = False,
     **options: float,
 ) -> Case:
     """Good batches, and what model and optimizer are like."""
@@ -787,13 +837,17 @@ def batches(
         "old_gradients": old_gradients,
         "as_generator": as_generator,
         "num_epochs": num_epochs,
+        "extra": extra,
+        "held": held,
+        "stale_gradients": stale_gradients,
         "options": {"lr": 0.1, **options},
     }
 
 
 def spoilt(draw: Draw, case: Case, *faults: tuple[int, str, float]) -> Case:
     """The case with faults (position, where, value) in its batches: in an entry
-    of "x" or "y", in all of the "target" or the "row"."""
+    of "x" or "y", in all of the "target", of the "row" or of the "first"
+    feature."""
     pairs = [[x.clone(), y.clone()] for x, y in case["batches"]]
     for position, where, value in faults:
         x, y = pairs[position]
@@ -804,6 +858,8 @@ def spoilt(draw: Draw, case: Case, *faults: tuple[int, str, float]) -> Case:
             y[row, draw.integer(0, y.shape[1])] = value
         elif where == "target":
             y[:] = value
+        elif where == "first":
+            x[:, 0] = value
         else:
             x[row] = value
     return {**case, "batches": pairs}
@@ -970,6 +1026,71 @@ def optimizer_as_before(draw: Draw) -> list[Case]:
     ]
 
 
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    **UNSPOILT,
+    says="what counts is x itself: a NaN that the model does not look at, a sum",
+)
+def inputs_that_do_not_show(draw: Draw) -> list[Case]:
+    blind = {"extra": "blind"}
+    place = draw.integer(0, 3)
+    return [
+        spoilt(draw, batches(draw, 3, **blind), (place, "first", NAN)),
+        spoilt(draw, batches(draw, 3, **blind), (1, "first", -INF)),
+        spoilt(draw, batches(draw, 3, **blind), (1, "first", 1.5e308)),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    rule=buffers_kept,
+    says="every buffer, also one that is in no state_dict",
+)
+def buffers_of_any_layer(draw: Draw) -> list[Case]:
+    counts = {"extra": "counts"}
+    return [
+        spoilt(draw, batches(draw, 3, **counts), (1, "row", 0.0)),
+        spoilt(
+            draw,
+            batches(draw, 3, loss="ratio", **counts),
+            (draw.integer(0, 3), "y", 0.0),
+        ),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    on=("weights", "norms", "num_steps"),
+    **CLOSE,
+    says="an optimizer that holds only some of the model's parameters",
+)
+def optimizer_of_a_part(draw: Draw) -> list[Case]:
+    return [
+        batches(draw, 3, held="head", max_norm=0.3),
+        batches(draw, 2, held="head", max_norm=1e9, old_gradients=True),
+        spoilt(draw, batches(draw, 4, held="head"), (1, "row", 0.0)),
+    ]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
+    on=("weights", "norms", "num_steps"),
+    **CLOSE,
+    says="old gradients of frozen and unused parameters move nothing",
+)
+def stale_gradients(draw: Draw) -> list[Case]:
+    decay = {"weight_decay": 0.2, "stale_gradients": True}
+    return [
+        batches(draw, 2, **decay),
+        batches(draw, 3, momentum=0.5, old_gradients=True, **decay),
+        spoilt(draw, batches(draw, 3, **decay), (0, "x", NAN)),
+    ]
+
+
 def no_gradient_left(case: Case, seen: Result, expected: Result) -> str | None:
     if any(seen.data["left"]):
         return "After the epoch a `.grad` is neither None nor zero."
@@ -1102,14 +1223,15 @@ def root_and_its_slope(draw: Draw) -> list[Case]:
 @check(
     "safe_gradients",
     probe=probes.of_root,
-    rtol=1e-7,
+    rtol=1e-11,
     atol=0.0,
     **SAFE,
     says="root: tiny numbers and very large ones",
 )
 def root_of_extremes(draw: Draw) -> list[Case]:
-    sizes = torch.tensor([1e-30, 1e-20, 1e-12, 1e-6, 1e12, 1e30], dtype=DOUBLE)
-    factors = draw.uniform(6, low=1.0, high=9.0, dtype=DOUBLE)
+    sizes = [1e-60, 1e-30, 1e-20, 1e-12, 1e-6, 1e12, 1e30, 1e60]
+    sizes = torch.tensor(sizes, dtype=DOUBLE)
+    factors = draw.uniform(len(sizes), low=1.0, high=9.0, dtype=DOUBLE)
     return [{"x": sizes * factors}, {"x": -sizes * factors}]
 
 
@@ -1132,7 +1254,7 @@ def lengths_and_gradients(draw: Draw) -> list[Case]:
 @check(
     "safe_gradients",
     probe=probes.of_lengths,
-    rtol=1e-7,
+    rtol=1e-11,
     atol=0.0,
     **SAFE,
     says="lengths: tiny rows and very large ones",
@@ -1240,6 +1362,44 @@ def error_without_targets(draw: Draw) -> list[Case]:
     ]
 
 
+def exactly(case: Case, seen: Result, expected: Result) -> str | None:
+    for key in ("value", "gradient"):
+        if not same(seen.data[key], expected.data[key], rtol=1e-9):
+            return (
+                f"The {key} is not what it should be where a prediction or a "
+                "target is infinite or NaN."
+            )
+    return None
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_known_mse,
+    rule=exactly,
+    says="known_mse: predictions that are not finite, infinite targets",
+)
+def predictions_that_are_not_finite(draw: Draw) -> list[Case]:
+    def spoilt_at(
+        prediction: float, target: float | None, unknown: float = 0.4
+    ) -> Case:
+        case = predictions(draw, 9, unknown=unknown)
+        place = draw.integer(0, 9)
+        case["x"][place] = prediction
+        if target is not None:
+            case["target"][place] = target
+        return case
+
+    return [
+        spoilt_at(INF, NAN),
+        spoilt_at(NAN, NAN),
+        spoilt_at(NAN, 1.0),
+        spoilt_at(-INF, 1.0),
+        spoilt_at(1.0, INF),
+        spoilt_at(INF, None, unknown=2.0),
+        spoilt_at(NAN, None, unknown=2.0),
+    ]
+
+
 @check(
     "safe_gradients",
     probe=probes.of_root,
@@ -1333,6 +1493,24 @@ def plain_use(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
+def steep_cases(draw: Draw) -> list[Case]:
+    cases = [predictions(draw, 3, 4), predictions(draw, 6)]
+    for case in cases:
+        case["steep"] = draw.normal(*case["x"].shape, dtype=DOUBLE)
+        case["steep"].view(-1)[draw.integer(0, 6)] = INF
+    return cases
+
+
+@check(
+    "safe_gradients",
+    probe=probes.of_all,
+    on=("after",),
+    says="a formula that uses the same tensor later has its own gradient",
+)
+def no_hook_is_left(draw: Draw) -> list[Case]:
+    return steep_cases(draw)
+
+
 @check(
     "safe_gradients",
     probe=probes.of_all,
@@ -1341,7 +1519,7 @@ def plain_use(case: Case, seen: Result, expected: Result) -> str | None:
     says="inputs and settings are left alone",
 )
 def inputs_left_alone(draw: Draw) -> list[Case]:
-    return [predictions(draw, 3, 4), predictions(draw, 6)]
+    return steep_cases(draw)
 
 
 # diagnose
@@ -1458,6 +1636,20 @@ def spoilt_entry(
     return {**case, "spoilt": [*case["spoilt"], place]}
 
 
+def overflowing(draw: Draw, case: Case) -> Case:
+    """The run with a rate at which the first step, and with a hundredth of it
+    no step, makes an entry of the first layer's weight infinite."""
+    pairs = [[x, 1000 * y] for x, y in case["batches"]]
+    model = probes.made_model(case)
+    loss_function, _ = probes.loss_function_of(case["loss"])
+    x, y = pairs[0]
+    loss_function(model(x), y).backward()
+    first = case["chains"][0]
+    layer = model.get_submodule(f"{first['name']}.{first['layers'][0][0]}")
+    steepest = float(layer.weight.grad.abs().max())
+    return {**case, "batches": pairs, "lr": 4.0 * (1e308 / max(steepest, 4.0))}
+
+
 def found_right(case: Case, seen: Result, expected: Result) -> str | None:
     found, right = seen.data["found"], expected.data["found"]
     if same(found, right):
@@ -1504,12 +1696,20 @@ def broken_state(draw: Draw) -> list[Case]:
     value = draw.choice([NAN, INF, -INF])
     first = run(draw)
     with_norm = run(draw, (1, "norm"), train=False)
+    # In each chain the norm is registered first, and a weight after it.
+    mixed = run(draw, (0, "norm"), (1, "norm"))
+    for index, chain in enumerate(mixed["chains"]):
+        chain["registered"] = [1, 0, *range(2, len(chain["layers"]))]
+        entry = draw.choice(["running_mean", "running_var"])
+        mixed = spoilt_entry(draw, mixed, index, 1, entry, value)
+        mixed = spoilt_entry(draw, mixed, index, 0, "weight", value)
     both = spoilt_entry(draw, run(draw, (0, "norm")), 0, 1, "running_var", NAN)
     return [
         spoilt_entry(draw, first, draw.integer(0, 2), 2, "weight", value),
         spoilt_entry(draw, with_norm, 1, 1, "running_mean", value),
         spoilt_entry(draw, with_norm, 1, 1, "running_var", INF),
         spoilt_entry(draw, both, 1, 0, "weight", NAN),
+        mixed,
         with_faults(
             draw,
             spoilt_entry(draw, first, 0, 0, "weight", NAN),
@@ -1568,6 +1768,8 @@ def broken_containers(draw: Draw) -> list[Case]:
         zero_row(draw, run(draw, kinds=(fine, "ratio after", fine))),
         zero_row(draw, run(draw, kinds=(fine, fine, "ratio"))),
         zero_row(draw, run(draw, kinds=(fine, fine, "ratio after"))),
+        # infinite without a NaN
+        zero_row(draw, run(draw, kinds=(fine, fine, "inverse after"))),
     ]
 
 
@@ -1617,6 +1819,18 @@ def infinite_gradients(draw: Draw) -> list[Case]:
     ]
 
 
+@check(
+    "diagnose",
+    probe=probes.diagnosed,
+    rule=trained_for_real,
+    says="no fault: a NaN on the way back that reaches no parameter",
+)
+def nans_that_are_masked(draw: Draw) -> list[Case]:
+    roots = draw.integer(0, 2), "masked roots"
+    ratio = run(draw, (0, "masked roots"), (1, "ratio"), loudness=0.5)
+    return [run(draw, roots, num_steps=4), zero_row(draw, ratio)]
+
+
 STEEP = {"activation": "leaky", "num_steps": 16}
 
 
@@ -1653,6 +1867,8 @@ def healthy_runs(draw: Draw) -> list[Case]:
         ),
         zero_row(draw, run(draw)),
         zero_row(draw, run(draw, (draw.integer(0, 2), "ratio"))),
+        zero_row(draw, run(draw, (0, "loud"), (1, "ratio"))),
+        overflowing(draw, run(draw, num_steps=1)),
         with_faults(
             draw, run(draw, (0, "masked")), (draw.integer(2, 7), "x", NAN)
         ),
@@ -1669,6 +1885,7 @@ def first_of_several(draw: Draw) -> list[Case]:
     ratio = run(draw, (0, "ratio"), (1, "idle"))
     early = draw.integer(0, 4)
     return [
+        overflowing(draw, run(draw, (0, "length"), num_steps=3)),
         with_faults(draw, ratio, (early, "row", 0.0), (early + 2, "x", NAN)),
         with_faults(draw, ratio, (early, "y", NAN), (early + 2, "row", 0.0)),
         with_faults(draw, ratio, (early, "y", NAN), (early, "row", 0.0)),
@@ -1716,6 +1933,8 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
         return "PyTorch's global generator was seeded."
     if not seen.data["batches_kept"]:
         return "The list of batches is not as it was."
+    if not seen.data["batches_plain"]:
+        return "A tensor of a batch requires a gradient now, or has one."
     return found_right(case, seen, expected)
 
 

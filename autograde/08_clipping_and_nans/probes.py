@@ -6,6 +6,7 @@ model or a run is like; the objects are made here.
 """
 
 import math
+from collections import OrderedDict, namedtuple
 
 import torch
 from torch import nn
@@ -31,6 +32,12 @@ def with_gradients(case):
             flat = torch.cat([gradient.flatten(), gradient.flatten()])
             tensor.grad = flat[: gradient.numel()].view_as(gradient)
             buffers.append(flat)
+        elif gradient is not None and case["memory"] == "turned":
+            # no view of one dimension holds its entries
+            turned = gradient.movedim(0, -1).contiguous()
+            tensor.grad = turned.movedim(-1, 0)
+        elif gradient is not None and case["memory"] == "of_a_graph":
+            tensor.grad = 1 * gradient.clone().requires_grad_()
         elif gradient is not None:
             tensor.grad = gradient.clone()
         tensors.append(tensor)
@@ -84,11 +91,19 @@ def clipped(clip_gradients, case):
 # Trees of tensors.
 
 
+Pair = namedtuple("Pair", ["one", "other"])
+
+
 def made_tree(node, leaves):
     """The tree that a case describes, with its tensors in a list besides."""
     kind, content = node
     if kind == "dict":
         return {key: made_tree(one, leaves) for key, one in content}
+    if kind == "ordered":
+        pairs = [(key, made_tree(one, leaves)) for key, one in content]
+        return OrderedDict(pairs)
+    if kind == "pair":
+        return Pair(*(made_tree(one, leaves) for one in content))
     if kind == "list":
         return [made_tree(one, leaves) for one in content]
     if kind == "tuple":
@@ -103,6 +118,10 @@ def made_tree(node, leaves):
     tensor = tensor.clone()
     if form == "strided":
         tensor = torch.stack([tensor, tensor], -1)[..., 0]
+    if form == "turned":
+        tensor = torch.stack([tensor, tensor], -1).transpose(0, 1)[..., 0]
+    if form == "parameter":
+        tensor = nn.Parameter(tensor)
     if form == "requires_grad":
         tensor.requires_grad_()
     if form == "of_a_graph":
@@ -151,10 +170,17 @@ def named(nonfinite_entries, case):
 class Watched(nn.Module):
     """A network with batch norms and two traps: a row whose marked features are
     all 0 has a finite loss and a gradient of NaN, and a frozen and an unused
-    layer have no gradient at all. It writes down what goes through it."""
+    layer have no gradient at all. It writes down what goes through it.
 
-    def __init__(self, num_features, width, num_outputs):
+    A "blind" one does not look at the first feature. One that "counts" has a
+    buffer of its own that no `state_dict` holds."""
+
+    def __init__(self, num_features, width, num_outputs, extra):
         super().__init__()
+        self.extra = extra
+        if extra == "counts":
+            total = torch.zeros(num_features)
+            self.register_buffer("total", total, persistent=False)
         self.embed = nn.Linear(num_features, width, bias=False)
         self.norm = nn.BatchNorm1d(width)
         self.inner = nn.Sequential(
@@ -173,6 +199,11 @@ class Watched(nn.Module):
         self.modes.append([layer.training for layer in self.modules()])
         x = x.to(torch.float64)
         self.rows.append(x.detach().sum().item())
+        if self.extra == "blind":
+            x = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], 1)
+        if self.extra == "counts" and self.training:
+            with torch.no_grad():
+                self.total += x.sum(0)
         hidden = self.embed(x)
         length = hidden.pow(2).sum(1, keepdim=True).sqrt()
         hidden = self.inner(self.norm(hidden).tanh())
@@ -225,7 +256,10 @@ def epoch(guarded_epoch, case):
     batches = case["batches"]
     with torch.random.fork_rng(devices=[]):
         model = Watched(
-            case["num_features"], case["width"], case["num_outputs"]
+            case["num_features"],
+            case["width"],
+            case["num_outputs"],
+            case["extra"],
         )
     model = model.double()
     fill(model, case["start"])
@@ -233,13 +267,19 @@ def epoch(guarded_epoch, case):
     if case["mode"] == "mixed":
         model.norm.eval()
     kind = torch.optim.AdamW if case["adam"] else torch.optim.SGD
-    optimizer = kind(model.parameters(), **case["options"])
+    held = [model.head] if case["held"] == "head" else [model]
+    held = [p for layer in held for p in layer.parameters()]
+    optimizer = kind(held, **case["options"])
     loss_function, counts = loss_of(case["loss"], case["scale"])
     if case["old_gradients"]:
         for parameter in model.parameters():
             if parameter.requires_grad:
                 parameter.grad = torch.ones_like(parameter)
         model.unused.zero_grad()
+    if case["stale_gradients"]:
+        for layer in (model.frozen, model.unused):
+            for parameter in layer.parameters():
+                parameter.grad = torch.full_like(parameter, 2.0)
     steps, read, spoilt = [], [], []
     optimizer.register_step_post_hook(lambda *_: steps.append(len(read) - 1))
 
@@ -365,6 +405,13 @@ def of_all(root, lengths, entropy, known_mse, case):
     x, target = case["x"], case["target"]
     torch.manual_seed(SEED)
     results = [root(x), lengths(x), entropy(x), known_mse(x, target)]
+    leaf = x.clone().requires_grad_()
+    for function in (root, lengths, entropy):
+        function(leaf)
+    known_mse(leaf, target)
+    # a hook that one of them left would change this infinite gradient, too
+    steep = (leaf * case["steep"]).sum()
+    (after,) = torch.autograd.grad(steep, leaf)
     anomalies = torch.is_anomaly_enabled()
     torch.autograd.set_detect_anomaly(False)
     return {
@@ -372,6 +419,7 @@ def of_all(root, lengths, entropy, known_mse, case):
         "unseeded": torch.initial_seed() == SEED,
         "settings_kept": not anomalies,
         "plain": not (x.requires_grad or target.requires_grad),
+        "after": after,
     }
 
 
@@ -381,7 +429,7 @@ def of_all(root, lengths, entropy, known_mse, case):
 class Chain(nn.Module):
     """Layers one after another, registered in an order of their own. Of kind
     "ratio" it divides its input by the sum of sizes of each row first, of kind
-    "ratio after" its output."""
+    "ratio after" its output; "inverse after" adds one over that sum."""
 
     def __init__(self, layers, registered, kind):
         super().__init__()
@@ -398,6 +446,8 @@ class Chain(nn.Module):
             x = getattr(self, name)(x)
         if self.kind == "ratio after":
             x = x / x.abs().sum(1, keepdim=True)
+        if self.kind == "inverse after":
+            x = x + 1 / x.abs().sum(1, keepdim=True)
         return x
 
 
@@ -424,6 +474,22 @@ class Choice(nn.Module):
 
     def forward(self, x):
         return torch.where(x != 0, x.abs().sqrt(), x)
+
+
+class MaskedRoots(nn.Module):
+    """Square roots of what is positive. Of a 0 the root's gradient is NaN, and the
+    ReLU before it throws that away."""
+
+    def forward(self, x):
+        x = x.relu()
+        return torch.where(x > 0, x.sqrt(), x)
+
+
+class Loud(nn.Module):
+    """Numbers close to the largest, none of them infinite."""
+
+    def forward(self, x):
+        return 1.5e308 * x.tanh().abs()
 
 
 class Roots(nn.Module):
@@ -480,6 +546,8 @@ SPECIAL = {
     "length": Length,
     "choice": Choice,
     "roots": Roots,
+    "masked roots": MaskedRoots,
+    "loud": Loud,
     "scale": Scale,
     "masked": Masked,
     "tanh": nn.Tanh,
@@ -583,6 +651,11 @@ def diagnosed(diagnose, case):
         "batches_kept": len(batches) == len(given)
         and all(
             one is other for one, other in zip(batches, given, strict=True)
+        ),
+        "batches_plain": not any(
+            one.requires_grad or one.grad is not None
+            for pair in batches
+            for one in pair
         ),
     }
 

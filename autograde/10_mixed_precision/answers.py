@@ -7933,9 +7933,9 @@ def amp_epoch_fills_gradients(
 @wrong(
     "train_epoch_amp",
     breaks=[hidden_tests.epoch_in_autocast],
-    tells="The loss is computed after the autocast block, from 16-bit logits, "
-    "and is 16 bit itself: scaled, it overflows at once. Compute it "
-    "inside the block.",
+    tells="The loss is 16 bit, and scaled it overflows at once: it is computed after "
+    "the autocast block from 16-bit logits, or taken apart, and `log_softmax` stays "
+    "16 bit on a CPU. Use `F.cross_entropy` inside the block.",
 )
 def amp_epoch_loss_outside(
     model,
@@ -8301,86 +8301,6 @@ def clip_in_forward(model, optimizer, scaler, x, y, max_norm, dtype=None):
     scaler.step(optimizer)
     scaler.update()
     return loss.item(), norm.item()
-
-
-@accepted("loss_scaler")
-class ScalerThatFallsInStep:
-    def __init__(
-        self,
-        init_scale=65536.0,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
-        self.factor = float(init_scale)
-        self.growth_factor = growth_factor
-        self.backoff_factor = backoff_factor
-        self.growth_interval = growth_interval
-        self.enabled = enabled
-        self.count = 0
-        self.start_anew()
-
-    def start_anew(self):
-        self.unscaled = self.stepped = self.found_inf = False
-
-    def get_scale(self):
-        return self.factor if self.enabled else 1.0
-
-    def scale(self, loss):
-        return loss * self.get_scale()
-
-    def unscale_(self, optimizer):
-        if not self.enabled:
-            return
-        if self.unscaled or self.stepped:
-            raise RuntimeError("call update() first")
-        self.unscaled = True
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    p.grad /= self.factor
-                    if not torch.isfinite(p.grad).all():
-                        self.found_inf = True
-
-    def step(self, optimizer):
-        if not self.enabled:
-            optimizer.step()
-            return
-        if self.stepped:
-            raise RuntimeError("call update() first")
-        if not self.unscaled:
-            self.unscale_(optimizer)
-        self.stepped = True
-        if self.found_inf:
-            self.factor *= self.backoff_factor
-        else:
-            optimizer.step()
-
-    def update(self):
-        if not self.enabled:
-            return
-        if self.found_inf:
-            self.count = 0
-        else:
-            self.count += 1
-            if self.count == self.growth_interval:
-                self.factor *= self.growth_factor
-                self.count = 0
-        self.start_anew()
-
-    def state_dict(self):
-        return {
-            "factor": self.factor,
-            "count": self.count,
-            "growth_factor": self.growth_factor,
-            "backoff_factor": self.backoff_factor,
-            "growth_interval": self.growth_interval,
-        }
-
-    def load_state_dict(self, state):
-        for name, value in state.items():
-            setattr(self, name, value)
 
 
 @wrong(
@@ -8936,6 +8856,1314 @@ def amp_epoch_draws(
         for x, y in window:
             with torch.autocast("cpu", dtype, enabled=dtype is not None):
                 loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / size).backward()
+            total += loss.item()
+        before = scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < before
+        if scheduler is not None and not skipped:
+            scheduler.step()
+        optimizer.zero_grad()
+        skips += int(skipped)
+        samples += size
+    return (total / samples if samples else math.nan), skips
+
+
+# Found by a newcomer.
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.overflow_skips_the_step,
+    tells="You look whether a sum or norm of a gradient is finite. Where many"
+    " numbers are large it is not, and each of them is: a good step is "
+    "left out. Look at every number, `isfinite().all()`.",
+)
+class ScalerSeesASumOverflow:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not p.grad.sum().isfinite():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.overflow_skips_the_step,
+    tells="You look whether a sum or norm of a gradient is finite. Where many"
+    " numbers are large it is not, and each of them is: a good step is "
+    "left out. Look at every number, `isfinite().all()`.",
+)
+class ScalerSeesANormOverflow:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not p.grad.norm().isfinite():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.scale_backs_off,
+    tells="Your scale falls in `step`. Whoever compares it before and after "
+    "`update()`, as a learning rate schedule must, sees no fall. Change"
+    " it in `update()` alone.",
+)
+class ScalerFallsInStep:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+        else:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.unscale_then_clip,
+    tells="A gradient that holds inf or NaN is not divided by your "
+    "`unscale_`, also where it is finite. Divide all gradients; `step` "
+    "leaves the step out.",
+)
+class ScalerDividesGoodOnes:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    if torch.isfinite(p.grad).all():
+                        p.grad /= self.factor
+                    else:
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.scale_grows,
+    tells="Your scale has an upper bound. It has none: what is too large "
+    "overflows, and the scale falls by itself.",
+)
+class ScalerHasACeiling:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor = min(self.factor * self.growth_factor, 2.0**24)
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.scale_backs_off,
+    tells="Your scale cannot fall below 1. It may: a loss can be too large "
+    "for float16, too. Multiply by `backoff_factor` and leave it there.",
+)
+class ScalerHasAFloor:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor = max(1.0, self.factor * self.backoff_factor)
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.scaler_state,
+    tells="Your state dict rounds the scale. With factors other than 2 it is "
+    "no whole number. Save it as it is.",
+)
+class ScalerSavesAnInt:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": float(int(self.factor)),
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.disabled_scaler_loads,
+    tells="A disabled scaler of yours takes over the scale of the state dict "
+    "that it loads. Its scale is always 1.0.",
+)
+class ScalerSwitchedByAState:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale) if enabled else 1.0
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.disabled_scaler_loads,
+    tells="Your state dict switches a scaler on or off. Whether it is enabled"
+    " is not part of it: who loads a checkpoint for bfloat16 wants the "
+    "scaler to stay off.",
+)
+class ScalerSwitchedOnByAState:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "enabled": self.enabled,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.disabled_scaler_loads,
+    tells="Without scaling your `state_dict()` returns no dict. A checkpoint "
+    "is saved and loaded by the same code whether the scaler is enabled"
+    " or not.",
+)
+class ScalerOffHasNoState:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        if not self.enabled:
+            return None
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in (state or {}).items():
+            setattr(self, name, value)
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.scaler_state,
+    tells="`load_state_dict` keeps the very dict that it is given, and the "
+    "scaler goes on in it: what was loaded is another dict afterwards. "
+    "Copy it.",
+)
+class ScalerWorksInTheLoadedDict:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.kept = {
+            "factor": float(init_scale),
+            "count": 0,
+            "growth_factor": growth_factor,
+            "backoff_factor": backoff_factor,
+            "growth_interval": growth_interval,
+        }
+        self.enabled = enabled
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.kept["factor"] if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise RuntimeError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.kept["factor"]
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.kept["factor"] *= self.kept["backoff_factor"]
+            self.kept["count"] = 0
+        else:
+            self.kept["count"] += 1
+            if self.kept["count"] == self.kept["growth_interval"]:
+                self.kept["factor"] *= self.kept["growth_factor"]
+                self.kept["count"] = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return dict(self.kept)
+
+    def load_state_dict(self, state):
+        self.kept = state
+
+
+@wrong(
+    "loss_scaler",
+    breaks=hidden_tests.misuse_raises,
+    tells="A second `unscale_` or `step` raises another exception in your "
+    "scaler than the text asks for: a RuntimeError.",
+)
+class ScalerRaisesAnotherError:
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self.factor = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self.count = 0
+        self.start_anew()
+
+    def start_anew(self):
+        self.unscaled = self.stepped = self.found_inf = False
+
+    def get_scale(self):
+        return self.factor if self.enabled else 1.0
+
+    def scale(self, loss):
+        return loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        if not self.enabled:
+            return
+        if self.unscaled or self.stepped:
+            raise ValueError("call update() first")
+        self.unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf = True
+
+    def step(self, optimizer):
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise ValueError("call update() first")
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+
+    def update(self):
+        if not self.enabled:
+            return
+        if self.found_inf:
+            self.factor *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.count = 0
+        self.start_anew()
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "count": self.count,
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+        }
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+@accepted("train_in_bf16")
+def bf16_by_closure(model, optimizer, loss_fn, batches, enabled=True):
+    losses = []
+    for x, y in batches:
+
+        def closure(x=x, y=y):
+            with torch.enable_grad():
+                optimizer.zero_grad()
+                with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+                    loss = loss_fn(model(x), y)
+                loss.backward()
+            return loss
+
+        losses.append(optimizer.step(closure).item())
+    return losses
+
+
+@wrong(
+    "train_in_bf16",
+    breaks=hidden_tests.bf16_leaves_the_rest,
+    tells="You leave a hook on the optimizer. It runs at every later step, "
+    "and each call adds another. Take it off with the `remove()` of its"
+    " handle.",
+)
+def bf16_leaves_a_hook(model, optimizer, loss_fn, batches, enabled=True):
+    made = []
+    optimizer.register_step_post_hook(lambda *_: made.append(1))
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            loss = loss_fn(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@accepted("clipped_step")
+def clip_in_a_step_hook(model, optimizer, scaler, x, y, max_norm, dtype=None):
+    def clip(*_):
+        nn.utils.clip_grads_with_norm_(kept, max_norm, norm)
+
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype, enabled=dtype is not None):
+        loss = F.cross_entropy(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    kept = [p for p in model.parameters() if p.grad is not None]
+    norm = nn.utils.get_total_norm([p.grad for p in kept])
+    handle = optimizer.register_step_pre_hook(clip)
+    scaler.step(optimizer)
+    handle.remove()
+    scaler.update()
+    return loss.item(), norm.item()
+
+
+@wrong(
+    "clipped_step",
+    breaks=hidden_tests.clipped_leaves_the_rest,
+    tells="You leave a hook on the optimizer. It runs at every later step, "
+    "and each call adds another. Take it off with the `remove()` of its"
+    " handle.",
+)
+def clip_leaves_a_hook(model, optimizer, scaler, x, y, max_norm, dtype=None):
+    optimizer.register_step_post_hook(lambda *_: None)
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype, enabled=dtype is not None):
+        loss = F.cross_entropy(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item(), norm.item()
+
+
+@wrong(
+    "clipped_step",
+    breaks=hidden_tests.step_in_autocast,
+    tells="You take the cross-entropy apart. On a CPU `log_softmax` is not on"
+    " the float32 list, so the loss is 16 bit, although it is computed "
+    "inside the block. Use `F.cross_entropy`.",
+)
+def clip_by_log_softmax(model, optimizer, scaler, x, y, max_norm, dtype=None):
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype, enabled=dtype is not None):
+        logs = model(x).log_softmax(1)
+        loss = -logs.gather(1, y[:, None]).mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item(), norm.item()
+
+
+@wrong(
+    "train_epoch_amp",
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You leave a hook on the optimizer. It runs at every later step, "
+    "and each call adds another. Take it off with the `remove()` of its"
+    " handle.",
+)
+def amp_epoch_leaves_a_hook(
+    model,
+    optimizer,
+    scaler,
+    loader,
+    accumulation_steps,
+    dtype=None,
+    scheduler=None,
+):
+    made = []
+    optimizer.register_step_post_hook(lambda *_: made.append(1))
+    pairs = iter(loader)
+    total, samples, skips = 0.0, 0, 0
+    while window := list(itertools.islice(pairs, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            with torch.autocast("cpu", dtype, enabled=dtype is not None):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / size).backward()
+            total += loss.item()
+        known = len(made)
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = len(made) == known
+        if scheduler is not None and not skipped:
+            scheduler.step()
+        optimizer.zero_grad()
+        skips += int(skipped)
+        samples += size
+    return (total / samples if samples else math.nan), skips
+
+
+@wrong(
+    "train_epoch_amp",
+    breaks=hidden_tests.schedule_of_made_steps,
+    tells="You take a step that moves nothing for a skipped one. With a rate "
+    "of 0, as at the start of a warm-up, the schedule then never gets "
+    "away from it. Compare the scale before and after `update()`.",
+)
+def amp_epoch_watches_the_weights(
+    model,
+    optimizer,
+    scaler,
+    loader,
+    accumulation_steps,
+    dtype=None,
+    scheduler=None,
+):
+    pairs = iter(loader)
+    total, samples, skips = 0.0, 0, 0
+    while window := list(itertools.islice(pairs, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            with torch.autocast("cpu", dtype, enabled=dtype is not None):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / size).backward()
+            total += loss.item()
+        before = [p.detach().clone() for p in model.parameters()]
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = all(map(torch.equal, before, model.parameters()))
+        if scheduler is not None and not skipped:
+            scheduler.step()
+        optimizer.zero_grad()
+        skips += int(skipped)
+        samples += size
+    return (total / samples if samples else math.nan), skips
+
+
+@wrong(
+    "train_epoch_amp",
+    breaks=hidden_tests.windows_use_their_mean,
+    tells="You clip the gradients. Nobody asked for it here: where they are "
+    "large, the update is another.",
+)
+def amp_epoch_clips(
+    model,
+    optimizer,
+    scaler,
+    loader,
+    accumulation_steps,
+    dtype=None,
+    scheduler=None,
+):
+    pairs = iter(loader)
+    total, samples, skips = 0.0, 0, 0
+    while window := list(itertools.islice(pairs, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            with torch.autocast("cpu", dtype, enabled=dtype is not None):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / size).backward()
+            total += loss.item()
+        before = scaler.get_scale()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < before
+        if scheduler is not None and not skipped:
+            scheduler.step()
+        optimizer.zero_grad()
+        skips += int(skipped)
+        samples += size
+    return (total / samples if samples else math.nan), skips
+
+
+@wrong(
+    "train_epoch_amp",
+    breaks=hidden_tests.epoch_in_autocast,
+    tells="You read micro-batches inside an autocast block. What the loader "
+    "computes then, as an augmentation, is 16 bit without your knowing."
+    " Read them outside.",
+)
+def amp_epoch_reads_inside(
+    model,
+    optimizer,
+    scaler,
+    loader,
+    accumulation_steps,
+    dtype=None,
+    scheduler=None,
+):
+    pairs = iter(loader)
+    total, samples, skips = 0.0, 0, 0
+    while True:
+        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+            window = list(itertools.islice(pairs, accumulation_steps))
+        if not window:
+            break
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            with torch.autocast("cpu", dtype, enabled=dtype is not None):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / size).backward()
+            total += loss.item()
+        before = scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < before
+        if scheduler is not None and not skipped:
+            scheduler.step()
+        optimizer.zero_grad()
+        skips += int(skipped)
+        samples += size
+    return (total / samples if samples else math.nan), skips
+
+
+@wrong(
+    "train_epoch_amp",
+    breaks=hidden_tests.epoch_in_autocast,
+    tells="The loss is 16 bit, and scaled it overflows at once: it is computed after "
+    "the autocast block from 16-bit logits, or taken apart, and `log_softmax` stays "
+    "16 bit on a CPU. Use `F.cross_entropy` inside the block.",
+)
+def amp_epoch_by_log_softmax(
+    model,
+    optimizer,
+    scaler,
+    loader,
+    accumulation_steps,
+    dtype=None,
+    scheduler=None,
+):
+    pairs = iter(loader)
+    total, samples, skips = 0.0, 0, 0
+    while window := list(itertools.islice(pairs, accumulation_steps)):
+        size = sum(len(y) for _, y in window)
+        for x, y in window:
+            with torch.autocast("cpu", dtype, enabled=dtype is not None):
+                logs = model(x).log_softmax(1)
+                loss = -logs.gather(1, y[:, None]).sum()
             scaler.scale(loss / size).backward()
             total += loss.item()
         before = scaler.get_scale()

@@ -126,7 +126,10 @@ def backward_outside(case: Case, seen: Result, expected: Result) -> str | None:
 def step_outside(case: Case, seen: Result, expected: Result) -> str | None:
     if any(one["autocast"] != "off" for one in seen.data["steps"]):
         return "Autocast was on when the optimizer stepped."
-    if set(seen.data.get("reading", [])) - {"off"}:
+    reading = [*seen.data.get("reading", [])]
+    for one in seen.data.get("history", []):
+        reading += one.get("reading", [])
+    if set(reading) - {"off"}:
         return "Autocast was on while a batch was read."
     if len(seen.data["steps"]) != len(expected.data["steps"]):
         return "The optimizer did not step as often as it should."
@@ -175,6 +178,8 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
             "A parameter's `requires_grad` is another afterwards, or a hook "
             "was left on it."
         )
+    if seen.data["hooks"] != expected.data["hooks"]:
+        return "A hook was left on the optimizer. Call its handle's `remove()`."
     if not seen.data["tensors_plain"]:
         return "A tensor that was given to you requires a gradient now."
     return every_sample_came_back(case, seen, expected)
@@ -460,7 +465,8 @@ def scaled(
 ) -> Case:
     """One batch for each letter of `pattern`; at an x its gradient is spoilt.
 
-    A `which` of -1 is the last parameter; without it, drawn anew each time.
+    A `which` of -1 is the last parameter; without it, drawn anew each time. A
+    `spoilt_by` that is finite stands all over that parameter's gradient.
     """
     case = model_of(draw, **options)  # type: ignore[arg-type]
     spoilt = [
@@ -489,7 +495,7 @@ def scales_of(result: Result, key: str = "next_scale") -> list:
 
 
 def same_scales(case: Case, seen: Result, expected: Result) -> str | None:
-    for key in ("scale", "next_scale"):
+    for key in ("scale", "step_scale", "next_scale"):
         left, right = scales_of(seen, key), scales_of(expected, key)
         if not all(isinstance(one, float) for one in left):
             return "`get_scale()` does not return a Python float."
@@ -497,6 +503,10 @@ def same_scales(case: Case, seen: Result, expected: Result) -> str | None:
             near(one, other, EXACT)
             for one, other in zip(left, right, strict=True)
         ):
+            if key == "step_scale":
+                return (
+                    "Between `step` and `update` the scale is another already."
+                )
             return "The scale is not what it should be after some of the steps."
     return None
 
@@ -528,6 +538,11 @@ def true_gradients(case: Case, seen: Result, expected: Result) -> str | None:
     ):
         if not near(one["norm"], other["norm"], slack(case)):
             return "After `unscale_` the gradients are not the true ones."
+        if not near(one["finite_norm"], other["finite_norm"], slack(case)):
+            return (
+                "After an overflow `unscale_` has not divided all that is "
+                "finite."
+            )
     return right_weights(case, seen, expected)
 
 
@@ -625,7 +640,21 @@ def overflow_skips_the_step(draw: Draw) -> list[Case]:
         scaled(draw, ".x.", two_groups=True, which=-1),
         scaled(draw, "..x.", unscale_first=True, which=2),
         scaled(draw, ".x.", unscale_first=True, max_norm=0.1, momentum=0.9),
+        *(large(draw, which) for which in (0, 2, 4)),
     ]
+
+
+def large(draw: Draw, which: int) -> Case:
+    """All numbers are finite, and neither their sum nor their squares are."""
+    return scaled(
+        draw,
+        "x",
+        which=which,
+        spoilt_by=draw.uniform(1, low=2e38, high=3e38).item(),
+        settings={"init_scale": 1.0},
+        weights_dtype="float32",
+        lr=1e-37,
+    )
 
 
 @check(
@@ -640,6 +669,7 @@ def scale_backs_off(draw: Draw) -> list[Case]:
         scaled(draw, ".x."),
         scaled(draw, "xx.x.", settings={"backoff_factor": 0.25}),
         scaled(draw, "..x.", defaults=True),
+        scaled(draw, "xx.", settings={"init_scale": 3.0}),
         scaled(
             draw, "x.", settings={"backoff_factor": 0.1, "init_scale": 10.0}
         ),
@@ -664,6 +694,9 @@ def scale_grows(draw: Draw) -> list[Case]:
         scaled(draw, "x....", settings=two),
         scaled(draw, ".x.....", settings=three),
         scaled(draw, "...", settings={"growth_interval": 1}),
+        scaled(
+            draw, "...", settings={"growth_interval": 1, "init_scale": 2.0**31}
+        ),
     ]
 
 
@@ -685,6 +718,8 @@ def unscale_then_clip(draw: Draw) -> list[Case]:
             unscale_first=True,
             settings={"growth_interval": 1, "init_scale": 300.0},
         ),
+        scaled(draw, "x.", unscale_first=True, which=1),
+        scaled(draw, ".x", unscale_first=True, two_groups=True),
     ]
 
 
@@ -705,7 +740,8 @@ def scaler_without_gradients(draw: Draw) -> list[Case]:
 def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
     for name, right in expected.data.items():
         if name != "weights" and seen.data[name] != right:
-            return f"`{name}` must raise a RuntimeError; yours does not."
+            yours = seen.data[name]
+            return f"`{name}` must raise a RuntimeError; yours raises {yours}."
     start = case["start_weights"].double()
     for one, other in zip(
         seen.data["weights"], expected.data["weights"], strict=True
@@ -768,7 +804,7 @@ def goes_on_alike(case: Case, seen: Result, expected: Result) -> str | None:
         return "`state_dict()` does not return a dict."
     if not seen.data["loads"]:
         return "`torch.load`, with its defaults, refuses your state dict."
-    for name in ("same", "new", "snapshot"):
+    for name in ("same", "new", "snapshot", "again"):
         for one, other in zip(
             seen.data[name], expected.data[name], strict=True
         ):
@@ -779,6 +815,8 @@ def goes_on_alike(case: Case, seen: Result, expected: Result) -> str | None:
                     "with other scales.",
                     "snapshot": "A state dict changed after it was made, or its "
                     "scaler when another one loaded it.",
+                    "again": "A scaler went on in the very dict that it had "
+                    "loaded: the dict is another afterwards.",
                 }[name]
     return None
 
@@ -800,7 +838,7 @@ def checkpoint(draw: Draw, pattern: str, saved_after: int, **more: object):
 def scaler_state(draw: Draw) -> list[Case]:
     def settings() -> dict:
         return {
-            "init_scale": float(draw.integer(100, 900)),
+            "init_scale": draw.uniform(1, low=100, high=900).item(),
             "growth_interval": 3,
             "growth_factor": 4.0,
             "backoff_factor": 0.125,
@@ -811,6 +849,34 @@ def scaler_state(draw: Draw) -> list[Case]:
         checkpoint(draw, "..x......", 5, settings=settings()),
         checkpoint(draw, "...x..", 3, settings=settings()),
         checkpoint(draw, "..x..", 1, settings=settings()),
+    ]
+
+
+def stays_off(case: Case, seen: Result, expected: Result) -> str | None:
+    if not seen.data["is_dict"]:
+        return "`state_dict()` of a disabled scaler does not return a dict."
+    for one, other in in_pairs(seen, expected):
+        for key in ("scale", "next_scale", "scaled"):
+            if not near(one[key], other[key], EXACT):
+                return (
+                    "A disabled scaler that has loaded a state dict scales. "
+                    "Its scale is 1.0 all the time."
+                )
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "loss_scaler",
+    probe=probes.loaded_when_off,
+    rule=stays_off,
+    says="a disabled scaler has a state dict as well, and stays disabled whatever "
+    "it loads",
+)
+def disabled_scaler_loads(draw: Draw) -> list[Case]:
+    settings = {"init_scale": 100.0, "growth_interval": 2}
+    return [
+        checkpoint(draw, pattern, 0, settings=settings)
+        for pattern in ("....", "x...", ".....")
     ]
 
 
@@ -955,7 +1021,8 @@ def all_of_autocast(case: Case, seen: Result, expected: Result) -> str | None:
     wanted = ["float32"] if case["autocast"] != "off" else seen.data["scaled"]
     if seen.data["scaled"] not in ([], wanted):
         return (
-            "What was scaled is not float32. Compute the loss inside autocast."
+            "What was scaled is not float32. `F.cross_entropy` inside the block "
+            "gives a float32 loss; `log_softmax`, on a CPU, stays 16 bit."
         )
     return weights_keep_their_dtype(case, seen, expected)
 
@@ -1190,11 +1257,14 @@ def epochs(
     *,
     overflows: tuple[int, ...] = (),
     num_epochs: int = 1,
-    scheduled: bool = False,
+    scheduled: bool | str = False,
     settings: dict | None = None,
     **options: object,
 ) -> Case:
-    """Micro-batches of these sizes; `overflows` are those whose gradient does."""
+    """Micro-batches of these sizes; `overflows` are those whose gradient does.
+
+    A schedule of "warm-up" begins with a rate of 0.
+    """
     case = model_of(draw, **options)  # type: ignore[arg-type]
     return {
         **case,
@@ -1312,6 +1382,7 @@ def windows_use_their_mean(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 4, settings={"init_scale": 500.0}, momentum=0.9),
         epochs(draw, [5, 3], 1, num_epochs=2),
         epochs(draw, [2] * 18, 9, weight_decay=0.1),
+        epochs(draw, [4, 5, 3], 2, loudness=300.0, lr=0.01),
     ]
 
 
@@ -1393,6 +1464,7 @@ def schedule_of_made_steps(draw: Draw) -> list[Case]:
             draw, [3] * 6, 2, scheduled=True, overflows=(3,), settings=growing
         ),
         epochs(draw, [3] * 4, 2, scheduled=True, settings={"enabled": False}),
+        epochs(draw, [3] * 7, 2, scheduled="warm-up", overflows=(3,)),
     ]
 
 

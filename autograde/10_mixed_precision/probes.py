@@ -147,17 +147,27 @@ def optimizer_of(case, model):
     optimizer.steps = []
 
     def note(*_):
-        with_gradient = [p for p in model.parameters() if p.grad is not None]
         optimizer.steps.append(
             {
                 "autocast": autocast_now(),
                 "weights": dtypes_of(model.parameters()),
-                "gradients": dtypes_of(p.grad for p in with_gradient),
             }
         )
 
+    def note_gradients(*_):
+        # A closure makes them within the step.
+        kept = [p.grad for p in model.parameters() if p.grad is not None]
+        optimizer.steps[-1]["gradients"] = dtypes_of(kept)
+
     optimizer.register_step_pre_hook(note)
+    optimizer.register_step_post_hook(note_gradients)
     return optimizer
+
+
+def hooks_of(optimizer):
+    """How many hooks the optimizer has; those of its class do not count."""
+    names = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+    return sum(len(getattr(optimizer, name, ())) for name in names)
 
 
 def weights_of(model):
@@ -224,8 +234,8 @@ def rng_kept():
     return kept
 
 
-def use_of(model, modes, tensors):
-    """How model, global generator and tensors were treated."""
+def use_of(model, optimizer, modes, tensors):
+    """How model, optimizer, global generator and tensors were treated."""
     anomalies = torch.is_anomaly_enabled()
     torch.autograd.set_detect_anomaly(False)
     left = [one.training for one in model.modules()]
@@ -235,6 +245,7 @@ def use_of(model, modes, tensors):
         "parameters_kept": [not p.requires_grad for p in model.parameters()]
         == model.frozen
         and not any(p._backward_hooks for p in model.parameters()),
+        "hooks": hooks_of(optimizer),
         "called": model.num_calls == len(model.forwards),
         "modes_kept": left == modes
         and all(one["modes"] == modes for one in model.forwards),
@@ -306,7 +317,7 @@ def trained_in_bf16(train_in_bf16, case):
         "autocast_after": autocast_after,
         "left_on": left_on,
         "weights_after": dtypes_of(model.parameters()),
-        **use_of(model, modes, tensors),
+        **use_of(model, optimizer, modes, tensors),
     }
 
 
@@ -345,9 +356,11 @@ def some_steps(LossScaler, case):
             found["scaled_norm"] = gradient_norm(model)
             scaler.unscale_(optimizer)
             found["norm"] = gradient_norm(model)
+            found["finite_norm"] = finite_norm(model)
             if case["max_norm"] is not None:
                 nn.utils.clip_grad_norm_(model.parameters(), case["max_norm"])
         scaler.step(optimizer)
+        found["step_scale"] = scaler.get_scale()
         scaler.update()
         history.append(
             {
@@ -366,9 +379,21 @@ def some_steps(LossScaler, case):
 
 
 def spoil(model, which, value):
-    """Writes a value into the gradient of one parameter, at its end."""
+    """Writes a value into the gradient of one parameter: at its end, or all over
+    it if the value is finite."""
     kept = [p for p in model.parameters() if p.grad is not None]
-    kept[which % len(kept)].grad.view(-1)[-1] = value
+    gradient = kept[which % len(kept)].grad
+    if math.isfinite(value):
+        gradient.fill_(value)
+    else:
+        gradient.view(-1)[-1] = value
+
+
+def finite_norm(model):
+    """The norm of what is finite in the gradients."""
+    kept = [p.grad for p in model.parameters() if p.grad is not None]
+    flat = torch.cat([one.flatten() for one in kept]).double()
+    return flat[flat.isfinite()].norm().item()
 
 
 def a_backward(scaler, model, optimizer, pair):
@@ -381,7 +406,9 @@ def told_off(call):
     try:
         call()
     except RuntimeError:
-        return "RuntimeError"
+        return "a RuntimeError"
+    except AssertionError:
+        return "an AssertionError"
     except Exception:
         return "another exception"
     return "nothing"
@@ -447,15 +474,47 @@ def saved_and_loaded(LossScaler, case):
     except Exception:  # it holds what torch.load refuses
         loaded, loads = dict(state), False
     scales = {}
-    for name in ("same", "new", "snapshot"):
+    for name in ("same", "new", "snapshot", "again"):
         if name != "same":
             scaler = LossScaler(**case["new_settings"])
-            scaler.load_state_dict(loaded if name == "new" else state)
+            scaler.load_state_dict(state if name == "snapshot" else loaded)
         scales[name] = [scaler.get_scale()]
         for pair, spoilt in pairs[case["saved_after"] :]:
             one_step_of(scaler, model, optimizer, pair, spoilt)
             scales[name].append(scaler.get_scale())
     return {"is_dict": is_dict, "loads": loads, **scales}
+
+
+def loaded_when_off(LossScaler, case):
+    """Disabled scalers: one loads what an enabled one has saved, then another
+    loads what the first had saved before; each makes a step."""
+    model = made(case)
+    optimizer = optimizer_of(case, model)
+    scaler = scaler_of(LossScaler, case)
+    pairs = list(zip(case["batches"], case["spoilt"], strict=True))
+    for pair, spoilt in pairs[:-2]:
+        one_step_of(scaler, model, optimizer, pair, spoilt)
+    off = {**case["new_settings"], "enabled": False}
+    first, second = LossScaler(**off), LossScaler(enabled=False)
+    own = first.state_dict()
+    is_dict = isinstance(own, dict)
+    first.load_state_dict(scaler.state_dict())
+    second.load_state_dict(own)
+    found = []
+    for one, (pair, _) in zip((first, second), pairs[-2:], strict=True):
+        before = one.get_scale()
+        with torch.no_grad():
+            scaled = one.scale(F.cross_entropy(model(pair[0]), pair[1]))
+        one_step_of(one, model, optimizer, pair, None)
+        found.append(
+            {
+                "scale": before,
+                "next_scale": one.get_scale(),
+                "scaled": scaled.item(),
+                "weights": weights_of(model),
+            }
+        )
+    return {"is_dict": is_dict, "history": found}
 
 
 def two_at_once(LossScaler, case):
@@ -540,16 +599,17 @@ def clipped_steps(clipped_step, case):
         "steps": optimizer.steps,
         "left_on": left_on,
         "weights_after": dtypes_of(model.parameters()),
-        **use_of(model, modes, tensors),
+        **use_of(model, optimizer, modes, tensors),
     }
 
 
 class Scheduler(torch.optim.lr_scheduler.LambdaLR):
-    """Lowers the rate at every step, and counts its steps."""
+    """Counts its steps. It lowers the rate at every step, or warms up from 0."""
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer, warms_up):
         self.num_steps = -1  # the first one is its own
-        super().__init__(optimizer, lambda step: 0.7**step)
+        rate = (lambda step: step / 4) if warms_up else (lambda step: 0.7**step)
+        super().__init__(optimizer, rate)
 
     def step(self, *arguments):
         self.num_steps += 1
@@ -580,7 +640,8 @@ def epochs_in_windows(train_epoch_amp, case):
     if case["autocast"] != "off":
         options["dtype"] = DTYPES[case["autocast"]]
     if case["scheduled"]:
-        options["scheduler"] = scheduler = Scheduler(optimizer)
+        scheduler = Scheduler(optimizer, case["scheduled"] == "warm-up")
+        options["scheduler"] = scheduler
     tensors = [tensor for pair in micro_batches for tensor in pair]
     one = 1
     if micro_batches:
@@ -626,5 +687,5 @@ def epochs_in_windows(train_epoch_amp, case):
         "steps": optimizer.steps,
         "left_on": left_on,
         "weights_after": dtypes_of(model.parameters()),
-        **use_of(model, modes, tensors),
+        **use_of(model, optimizer, modes, tensors),
     }

@@ -36,7 +36,13 @@ def predict_with_a_decorator(model, batches):
             layer.training = was[layer]
 
 
-@accepted("predict")
+@wrong(
+    "predict",
+    breaks=hidden_tests.modes_are_restored,
+    tells="You set the modes back by `layer.train(mode)`, from the outside in. That "
+    "works in a tree. Where one layer stands in two places, the second parent "
+    "overwrites its mode. `layer.training = mode` sets one layer and no other.",
+)
 def predict_restoring_by_train(model, batches):
     was = [layer.training for layer in model.modules()]
     model.train(False)
@@ -44,7 +50,6 @@ def predict_restoring_by_train(model, batches):
         with torch.no_grad():
             return torch.cat(tuple(model(x) for x in batches))
     finally:
-        # parents come before their children, whose own mode comes last
         for layer, mode in zip(model.modules(), was):
             layer.train(mode)
 
@@ -74,7 +79,7 @@ def predict_with_an_exit_stack(model, batches):
             stack.callback(setattr, layer, "training", layer.training)
         stack.enter_context(torch.inference_mode())
         model.eval()
-        return torch.vstack([model(x) for x in batches])
+        return torch.concat([model(x) for x in batches])
 
 
 @accepted("predict", body=True)
@@ -1315,7 +1320,7 @@ def log_with_detached_tensors(model, optimizer, batches):
 def log_as_one_tensor(model, optimizer, batches):
     losses, sizes, guesses = [], [], []
     for x, y in batches:
-        model.zero_grad()
+        optimizer.zero_grad()
         scores = model(x)
         loss = F.cross_entropy(scores, y)
         loss.backward()
@@ -3230,7 +3235,13 @@ def letters_in_a_list():
 # found by attacking the checks
 
 
-@accepted("predict")
+@wrong(
+    "predict",
+    breaks=hidden_tests.modes_are_restored,
+    tells="You go down from layer to layer and note each mode as you come to it. A "
+    "layer that stands in two places is noted twice, the second time after "
+    "you have changed it. Note all modes first, each layer once: `modules()`.",
+)
 def predict_layer_by_layer(model, batches):
     def switch(layer, modes=None):
         old = [layer.training]
@@ -3423,6 +3434,7 @@ def log_by_logsumexp(model, optimizer, batches):
         logits = model(x)
         rows = torch.arange(len(y))
         loss = (logits.logsumexp(1) - logits[rows, y]).mean()
+        optimizer.zero_grad()
         params = [p for p in model.parameters() if p.requires_grad]
         for p, g in zip(params, torch.autograd.grad(loss, params)):
             p.grad = g
@@ -3648,8 +3660,8 @@ def predict_guarding_the_model_only(model, batches):
 @wrong(
     "predict",
     breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="You leave an attribute on the model. It is saved and copied with it. A "
-    "local variable is enough.",
+    tells="You leave an attribute on the model or on its layers. It is saved and "
+    "copied with them. A local variable is enough.",
 )
 def predict_leaving_an_attribute(model, batches):
     model.modes_before = [layer.training for layer in model.modules()]
@@ -3740,4 +3752,663 @@ def log_lowering_the_rate(model, optimizer, batches):
         "losses": losses,
         "mean_loss": total / count if count else math.nan,
         "predictions": torch.cat(predictions),
+    }
+
+
+@accepted("predict")
+def predict_reading_one_ahead(model, batches):
+    modes = [(layer, layer.training) for layer in model.modules()]
+    outputs = []
+    try:
+        model.eval()
+        with torch.no_grad():
+            ahead = iter(batches)
+            x = next(ahead, None)
+            while x is not None:
+                following = next(ahead, None)
+                outputs.append(model(x))
+                x = following
+    finally:
+        for layer, mode in modes:
+            layer.training = mode
+    return torch.cat(outputs)
+
+
+@accepted("predict")
+def predict_by_a_hook(model, batches):
+    outputs = []
+    modes = [(layer, layer.training) for layer in model.modules()]
+    hook = model.register_forward_hook(lambda *call: outputs.append(call[2]))
+    try:
+        model.eval()
+        with torch.no_grad():
+            for x in batches:
+                model(x)
+    finally:
+        hook.remove()
+        for layer, mode in modes:
+            layer.training = mode
+    return torch.cat(outputs)
+
+
+@wrong(
+    "predict",
+    breaks=hidden_tests.after_an_error,
+    tells="You set the modes back in `except Exception:`. Somebody who stops "
+    "the cell raises a KeyboardInterrupt, which is no Exception: the "
+    "model stays in eval. `finally:` runs in every case.",
+)
+def predict_restoring_but_not_when_stopped(model, batches):
+    modes = [(layer, layer.training) for layer in model.modules()]
+
+    def restore():
+        for layer, mode in modes:
+            layer.training = mode
+
+    try:
+        model.eval()
+        with torch.no_grad():
+            out = torch.cat([model(x) for x in batches])
+    except Exception:
+        restore()
+        raise
+    restore()
+    return out
+
+
+@wrong(
+    "predict",
+    breaks=hidden_tests.other_shapes_and_dtypes,
+    tells="`torch.vstack` makes one row of an output of shape (n,). Put batches "
+    "one below the other by `torch.cat`.",
+)
+def predict_stacking_rows(model, batches):
+    modes = [(layer, layer.training) for layer in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad():
+            return torch.vstack([model(x) for x in batches])
+    finally:
+        for layer, mode in modes:
+            layer.training = mode
+
+
+@wrong(
+    "predict",
+    breaks=hidden_tests.evaluation_leaves_the_rest,
+    tells="You call `requires_grad_(False)` on the inputs. They are the "
+    "caller's, who may want their gradients later. Under `no_grad` there "
+    "is no need.",
+)
+def predict_taking_gradients_from_inputs(model, batches):
+    modes = [(layer, layer.training) for layer in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad():
+            return torch.cat([model(x.requires_grad_(False)) for x in batches])
+    finally:
+        for layer, mode in modes:
+            layer.training = mode
+
+
+@wrong(
+    "predict",
+    breaks=hidden_tests.evaluation_leaves_the_rest,
+    tells="You leave an attribute on the model or on its layers. It is saved and "
+    "copied with them. A local variable is enough.",
+)
+def predict_leaving_attributes_in_layers(model, batches):
+    layers = [m for m in model.modules() if m is not model]
+    root = model.training
+    for layer in layers:
+        layer.mode_before = layer.training
+    try:
+        model.eval()
+        with torch.no_grad():
+            return torch.cat([model(x) for x in batches])
+    finally:
+        model.training = root
+        for layer in layers:
+            layer.training = layer.mode_before
+
+
+@wrong(
+    "predict",
+    breaks=hidden_tests.outputs_of_eval,
+    body=True,
+    tells="You keep the outputs of a model and return them when it comes again. "
+    "In between it was trained: the outputs are old.",
+)
+def predict_from_a_cache():
+    import weakref
+
+    known = weakref.WeakKeyDictionary()
+
+    def predict(model, batches):
+        if model in known:
+            return known[model].clone()
+        modes = [(layer, layer.training) for layer in model.modules()]
+        try:
+            model.eval()
+            with torch.no_grad():
+                known[model] = torch.cat([model(x) for x in batches])
+        finally:
+            for layer, mode in modes:
+                layer.training = mode
+        return known[model].clone()
+
+
+@wrong(
+    "mean_metrics",
+    breaks=hidden_tests.other_dtypes,
+    tells="You take a logarithm of what is 0 or infinite in floating point: of a "
+    "softmax, or of a sum of `exp(logits)`. For logits of some hundreds the "
+    "loss is then infinite or NaN. `F.cross_entropy`, `log_softmax` and "
+    "`logsumexp` take the largest logit away first.",
+)
+def metrics_by_log_of_softmax(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        log_p = x.softmax(1).log()
+        loss_sum += F.nll_loss(
+            log_p, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    "mean_metrics",
+    breaks=hidden_tests.other_dtypes,
+    tells="You add a small number before the logarithm. That cuts the loss off: "
+    "a label with a probability of 0 costs the same, however far off the "
+    "logits are. `log_softmax` needs no such help.",
+)
+def metrics_with_an_epsilon(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        log_p = (x.softmax(1) + 1e-12).log()
+        loss_sum += F.nll_loss(
+            log_p, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    "mean_metrics",
+    breaks=hidden_tests.other_dtypes,
+    tells="You take a logarithm of what is 0 or infinite in floating point: of a "
+    "softmax, or of a sum of `exp(logits)`. For logits of some hundreds the "
+    "loss is then infinite or NaN. `F.cross_entropy`, `log_softmax` and "
+    "`logsumexp` take the largest logit away first.",
+)
+def metrics_by_sum_of_exponentials(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        log_p = x - x.exp().sum(1, keepdim=True).log()
+        loss_sum += F.nll_loss(
+            log_p, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    "mean_metrics",
+    breaks=hidden_tests.accuracy_of_all,
+    tells="You take the argmax of logits rounded to sixteen bits. Two that "
+    "differ become equal, and the first of them wins. Round nothing "
+    "before the argmax.",
+)
+def metrics_with_guesses_in_half(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.half().argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    "mean_metrics",
+    breaks=hidden_tests.labels_at_positions,
+    tells="You call `squeeze()`. It removes every dimension of size 1: with one "
+    "sequence in a batch the classes are no longer in dimension 1.",
+)
+def metrics_squeezing(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        x, y = x.squeeze(), y.squeeze()
+        if x.dim() == 1:
+            x, y = x[None], y[None]
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@accepted("mean_metrics")
+def metrics_in_float32(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        with torch.no_grad():
+            x = x.float()
+            keep = y != ignore_index
+            labels = y.where(keep, 0).unsqueeze(1)
+            picked = x.gather(1, labels).squeeze(1)
+            losses = (x.logsumexp(1) - picked).masked_fill(~keep, 0)
+        loss_sum += losses.sum().item()
+        right += torch.logical_and(x.max(1).indices == y, keep).sum().item()
+        count += keep.sum().item()
+    means = [n / count if count else math.nan for n in (loss_sum, right)]
+    return {"loss": means[0], "accuracy": means[1], "count": count}
+
+
+@wrong(
+    "train_and_log",
+    breaks=hidden_tests.weights_after_the_epoch,
+    tells="You clear the model's gradients. The optimizer steps on all that it "
+    "holds, and may hold parameters of others: their old gradients count. "
+    "Clear what it steps on: `optimizer.zero_grad()`.",
+)
+def log_clearing_the_model(model, optimizer, batches):
+    losses, total, count = [], 0.0, 0
+    predictions = [torch.empty(0, dtype=torch.int64)]
+    for x, y in batches:
+        model.zero_grad()
+        logits = model(x)
+        loss = F.cross_entropy(logits, y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        total += loss.item() * len(y)
+        count += len(y)
+        predictions.append(logits.argmax(dim=1))
+    return {
+        "losses": losses,
+        "mean_loss": total / count if count else math.nan,
+        "predictions": torch.cat(predictions),
+    }
+
+
+@wrong(
+    "train_and_log",
+    breaks=hidden_tests.training_leaves_the_rest,
+    tells="You switch anomaly detection on and leave it on. It makes every "
+    "later backward pass several times slower. `with "
+    "torch.autograd.detect_anomaly():` ends by itself.",
+)
+def log_with_anomaly_detection(model, optimizer, batches):
+    torch.autograd.set_detect_anomaly(True)
+    losses, total, count = [], 0.0, 0
+    predictions = [torch.empty(0, dtype=torch.int64)]
+    for x, y in batches:
+        optimizer.zero_grad()
+        logits = model(x)
+        loss = F.cross_entropy(logits, y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        total += loss.item() * len(y)
+        count += len(y)
+        predictions.append(logits.argmax(dim=1))
+    return {
+        "losses": losses,
+        "mean_loss": total / count if count else math.nan,
+        "predictions": torch.cat(predictions),
+    }
+
+
+@wrong(
+    "train_and_log",
+    breaks=hidden_tests.training_leaves_the_rest,
+    tells="You switch gradients on for all parameters. What somebody froze is "
+    "trained from now on. Leave `requires_grad` alone.",
+)
+def log_thawing(model, optimizer, batches):
+    model.requires_grad_(True)
+    losses, total, count = [], 0.0, 0
+    predictions = [torch.empty(0, dtype=torch.int64)]
+    for x, y in batches:
+        optimizer.zero_grad()
+        logits = model(x)
+        loss = F.cross_entropy(logits, y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        total += loss.item() * len(y)
+        count += len(y)
+        predictions.append(logits.argmax(dim=1))
+    return {
+        "losses": losses,
+        "mean_loss": total / count if count else math.nan,
+        "predictions": torch.cat(predictions),
+    }
+
+
+@wrong(
+    "train_and_log",
+    breaks=hidden_tests.training_leaves_the_rest,
+    tells="You leave a hook on the model. It runs in every later forward pass. "
+    "Keep its handle, and call `remove()`.",
+)
+def log_leaving_a_hook(model, optimizer, batches):
+    model.register_forward_hook(lambda *call: None)
+    losses, total, count = [], 0.0, 0
+    predictions = [torch.empty(0, dtype=torch.int64)]
+    for x, y in batches:
+        optimizer.zero_grad()
+        logits = model(x)
+        loss = F.cross_entropy(logits, y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        total += loss.item() * len(y)
+        count += len(y)
+        predictions.append(logits.argmax(dim=1))
+    return {
+        "losses": losses,
+        "mean_loss": total / count if count else math.nan,
+        "predictions": torch.cat(predictions),
+    }
+
+
+@accepted("train_and_log")
+def log_clearing_to_zeros(model, optimizer, batches):
+    losses, sizes, guesses = [], [], []
+    for x, y in batches:
+        optimizer.zero_grad(set_to_none=False)
+        logits = model(x)
+        by_sample = F.cross_entropy(logits, y, reduction="none")
+        by_sample.mean().backward()
+        optimizer.step()
+        losses.append(by_sample.detach().mean())
+        sizes.append(len(y))
+        guesses.extend(logits.detach().max(dim=1)[1].tolist())
+    weighted = [n * loss for n, loss in zip(sizes, losses)]
+    return {
+        "losses": losses,
+        "mean_loss": sum(weighted) / sum(sizes) if sizes else math.nan,
+        "predictions": torch.tensor(guesses, dtype=torch.int64),
+    }
+
+
+@wrong(
+    "class_report",
+    breaks=hidden_tests.precision_and_recall,
+    tells="You take the argmax of absolute values. The lowest logit then wins "
+    "where it is far below zero.",
+)
+def report_of_the_largest_size(pairs, num_classes):
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.abs().argmax(dim=1).tolist()
+    report = classification_report(
+        y_true,
+        y_pred,
+        labels=range(num_classes),
+        output_dict=True,
+        zero_division=0,
+    )
+    rows = [report[str(c)] for c in range(num_classes)]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": report["macro avg"]["f1-score"],
+        "weighted_f1": report["weighted avg"]["f1-score"],
+    }
+
+
+@wrong(
+    "class_report",
+    breaks=hidden_tests.precision_and_recall,
+    tells="You take a sigmoid before the argmax. For large logits it is 1 for "
+    "several classes, and the first of them wins. `argmax` needs nothing "
+    "before it.",
+)
+def report_of_sigmoids(pairs, num_classes):
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.sigmoid().argmax(dim=1).tolist()
+    report = classification_report(
+        y_true,
+        y_pred,
+        labels=range(num_classes),
+        output_dict=True,
+        zero_division=0,
+    )
+    rows = [report[str(c)] for c in range(num_classes)]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": report["macro avg"]["f1-score"],
+        "weighted_f1": report["weighted avg"]["f1-score"],
+    }
+
+
+@wrong(
+    "class_report",
+    breaks=hidden_tests.precision_and_recall,
+    tells="You round the logits to sixteen bits before the argmax. Two that "
+    "differ become equal, and the first of them wins.",
+)
+def report_in_half(pairs, num_classes):
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.half().argmax(dim=1).tolist()
+    report = classification_report(
+        y_true,
+        y_pred,
+        labels=range(num_classes),
+        output_dict=True,
+        zero_division=0,
+    )
+    rows = [report[str(c)] for c in range(num_classes)]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": report["macro avg"]["f1-score"],
+        "weighted_f1": report["weighted avg"]["f1-score"],
+    }
+
+
+@wrong(
+    "class_report",
+    breaks=hidden_tests.precision_and_recall,
+    tells='You order classes by their names: "10" comes before "2". Order them '
+    "by their numbers.",
+)
+def report_in_alphabetical_order(pairs, num_classes):
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.argmax(dim=1).tolist()
+    report = classification_report(
+        y_true,
+        y_pred,
+        labels=range(num_classes),
+        output_dict=True,
+        zero_division=0,
+    )
+    rows = [report[c] for c in sorted(map(str, range(num_classes)))]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": report["macro avg"]["f1-score"],
+        "weighted_f1": report["weighted avg"]["f1-score"],
+    }
+
+
+@wrong(
+    "class_report",
+    breaks=hidden_tests.macro_mean,
+    tells="With two classes your macro F1 is the F1 of class 1. The mean over "
+    "all classes is asked for, however many there are.",
+)
+def report_macro_of_the_second_class(pairs, num_classes):
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.argmax(dim=1).tolist()
+    report = classification_report(
+        y_true,
+        y_pred,
+        labels=range(num_classes),
+        output_dict=True,
+        zero_division=0,
+    )
+    rows = [report[str(c)] for c in range(num_classes)]
+    macro = report["macro avg"]["f1-score"]
+    if num_classes == 2:
+        macro = rows[1]["f1-score"]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": macro,
+        "weighted_f1": report["weighted avg"]["f1-score"],
+    }
+
+
+@wrong(
+    "class_report",
+    breaks=hidden_tests.report_leaves_the_rest,
+    tells="You silence warnings and leave them silenced, for the caller too. "
+    "`zero_division=0` says what 0 / 0 is; else `with "
+    "warnings.catch_warnings():` ends by itself.",
+)
+def report_silencing_warnings(pairs, num_classes):
+    import warnings
+
+    warnings.simplefilter("ignore")
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.argmax(dim=1).tolist()
+    report = classification_report(
+        y_true,
+        y_pred,
+        labels=range(num_classes),
+        output_dict=True,
+    )
+    rows = [report[str(c)] for c in range(num_classes)]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": report["macro avg"]["f1-score"],
+        "weighted_f1": report["weighted avg"]["f1-score"],
+    }
+
+
+@wrong(
+    "class_report",
+    breaks=hidden_tests.report_leaves_the_rest,
+    tells="You switch off NumPy's warnings with `np.seterr` and leave them off. "
+    "`with np.errstate(...):` ends by itself.",
+)
+def report_silencing_numpy(pairs, num_classes):
+    np.seterr(all="ignore")
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.argmax(dim=1).tolist()
+    report = classification_report(
+        y_true,
+        y_pred,
+        labels=range(num_classes),
+        output_dict=True,
+        zero_division=0,
+    )
+    rows = [report[str(c)] for c in range(num_classes)]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": report["macro avg"]["f1-score"],
+        "weighted_f1": report["weighted avg"]["f1-score"],
+    }
+
+
+@accepted("class_report")
+def report_catching_warnings(pairs, num_classes):
+    y_true, y_pred = [], []
+    for logits, y in pairs:
+        y_true += y.tolist()
+        y_pred += logits.argmax(dim=1).tolist()
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = classification_report(
+            y_true, y_pred, labels=range(num_classes), output_dict=True
+        )
+    rows = [report[str(c)] for c in range(num_classes)]
+    return {
+        "precision": [row["precision"] for row in rows],
+        "recall": [row["recall"] for row in rows],
+        "f1": [row["f1-score"] for row in rows],
+        "support": [int(row["support"]) for row in rows],
+        "accuracy": report["accuracy"],
+        "macro_f1": report["macro avg"]["f1-score"],
+        "weighted_f1": report["weighted avg"]["f1-score"],
     }

@@ -39,6 +39,15 @@ def same(
 # predict
 
 
+SPECIAL = {
+    "interrupted": False,  # what fails is stopped by hand
+    "shared": "",  # one layer, "in training" or "in eval", stands in two places
+    "flat": False,  # outputs (n,)
+    "inputs_with_gradient": False,
+    "twice": False,  # evaluated, trained a little, evaluated again
+}
+
+
 def evaluation(
     draw: Draw,
     *sizes: int,
@@ -51,10 +60,11 @@ def evaluation(
     frozen: bool = False,
     fails_at: int | None = None,
     loader_fails_at: int | None = None,
+    **special: bool | str,
 ) -> Case:
     """Batches of these sizes and a model. `modes` is "train", "eval", "mixed",
     where about half of its layers are in each, or tells the model itself from
-    all of its layers."""
+    all of its layers. `special` is one or more of SPECIAL."""
     num_features = draw.integer(3, 7)
     if modes == "mixed":
         flags = [bool(one) for one in draw.integers(0, 2, NUM_MODES)]
@@ -67,6 +77,9 @@ def evaluation(
         flags = [True] + [False] * (NUM_MODES - 1)
     else:
         flags = [modes == "train"] * NUM_MODES
+    if special.get("shared"):  # the layer, and who holds it as well, differ
+        flags[2] = special["shared"] == "in training"
+        flags[3] = not flags[2]
     numbers = getattr(torch, dtype)
     return {
         "batches": [
@@ -83,6 +96,8 @@ def evaluation(
         "frozen": frozen,
         "fails_at": fails_at,
         "loader_fails_at": loader_fails_at,
+        **SPECIAL,
+        **special,
     }
 
 
@@ -159,10 +174,18 @@ def grad_mode_as_before(
 def error_goes_on(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.data["raised"] != expected.data["raised"]:
         return "The error did not reach the caller."
+    what = "the cell was stopped" if case["interrupted"] else "an error"
     if not seen.data["modes_kept"]:
-        return "After an error a layer is in another mode than before."
+        return f"After {what} a layer is in another mode than before."
     if not seen.data["grad_mode_kept"]:
-        return "After an error gradient mode is another than before."
+        return f"After {what} gradient mode is another than before."
+    if case["loader_fails_at"] is not None:
+        # who reads one batch ahead meets the loader's error one batch earlier
+        rows, right = seen.data["rows"], expected.data["rows"]
+        if rows and rows == right[:-1]:
+            samples = expected.data["samples"][: len(seen.data["samples"])]
+            if same(seen.data["samples"], samples):
+                return None
     return rows_went_through(case, seen, expected)
 
 
@@ -186,6 +209,11 @@ def passes_once(case: Case, seen: Result, expected: Result) -> str | None:
     return rows_went_through(case, seen, expected)
 
 
+def left_changed(seen: Result) -> str:
+    setting = seen.data["settings_changed"][0]
+    return f"Your code left a setting changed: {setting}."
+
+
 def nothing_else_changed(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
@@ -196,11 +224,16 @@ def nothing_else_changed(
         return "Weights of the model changed."
     if seen.data["changed"]:
         return "Gradients of the model changed."
+    if not seen.data["inputs_kept"]:
+        return "An input required a gradient, and does not any more."
+    if seen.data["settings_changed"]:
+        return left_changed(seen)
     if seen.data["flags_changed"]:
         return {
             "requires_grad": "What requires a gradient is not what it was.",
             "hooks": "A hook was left on the model.",
-            "attributes": "The model's attributes are not what they were.",
+            "attributes": "Attributes of the model, or of a layer inside it, "
+            "are not what they were.",
         }[seen.data["flags_changed"][0]]
     if seen.data["state"].keys() != expected.data["state"].keys() or any(
         not torch.equal(value, seen.data["state"][name])
@@ -224,6 +257,7 @@ def outputs_of_eval(draw: Draw) -> list[Case]:
         evaluation(draw, 1, 7, 3, 1),
         evaluation(draw, 4, 2, modes="mixed"),
         evaluation(draw, 5, modes="eval"),
+        evaluation(draw, 4, 3, twice=True),
     ]
 
 
@@ -231,7 +265,7 @@ def outputs_of_eval(draw: Draw) -> list[Case]:
     "predict",
     probe=probes.predicted,
     rule=right_outputs,
-    says="inputs of more dimensions, float32, and models that are frozen",
+    says="inputs of more dimensions, outputs (n,), float32, frozen models",
 )
 def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
     return [
@@ -239,6 +273,8 @@ def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
         evaluation(draw, 2, 3, shape=(2, 4)),
         evaluation(draw, 6, 2, dtype="float32"),
         evaluation(draw, 3, 2, frozen=True),
+        evaluation(draw, 4, 4, flat=True),
+        evaluation(draw, 5, 2, flat=True),
     ]
 
 
@@ -286,6 +322,8 @@ def modes_are_restored(draw: Draw) -> list[Case]:
         evaluation(draw, 5, 2, modes="eval"),
         evaluation(draw, 2, 5, modes="root in eval"),
         *(evaluation(draw, 4, 3, modes="mixed") for _ in range(4)),
+        evaluation(draw, 2, 3, modes="mixed", shared="in training"),
+        evaluation(draw, 5, 1, modes="mixed", shared="in eval"),
     ]
 
 
@@ -318,10 +356,19 @@ def after_an_error(draw: Draw) -> list[Case]:
         evaluation(draw, 4, 2, fails_at=1, under_no_grad=True),
         evaluation(
             draw,
-            *(4, 3),
-            loader_fails_at=1,
+            *(4, 3, 5),
+            loader_fails_at=2,
             as_list=False,
             modes="mixed",
+        ),
+        evaluation(draw, 4, 3, fails_at=1, interrupted=True),
+        evaluation(
+            draw,
+            *(5, 2, 3),
+            loader_fails_at=2,
+            as_list=False,
+            modes="mixed",
+            interrupted=True,
         ),
     ]
 
@@ -354,6 +401,7 @@ def evaluation_leaves_the_rest(draw: Draw) -> list[Case]:
         evaluation(draw, 5, 4),
         evaluation(draw, 5, 4, modes="mixed", old_gradients=True),
         evaluation(draw, 3, 3, frozen=True, old_gradients=True),
+        evaluation(draw, 4, 2, inputs_with_gradient=True),
     ]
 
 
@@ -369,10 +417,13 @@ def labelled(
     as_list: bool = True,
     with_graph: bool = False,
     strided: bool = False,
+    scale: float = 1.0,
+    close: float = 0.0,
     **options: object,
 ) -> Case:
     """Logits and labels in batches of these sizes, a third of them right. Each
-    batch has logits of a scale of its own, so that the batches' means differ."""
+    batch has logits of a scale of its own, so that the batches' means differ.
+    With `close` another class comes that near to the highest."""
     num_classes = num_classes or draw.integer(4, 8)
     pairs = []
     for i, n in enumerate(sizes):
@@ -382,8 +433,11 @@ def labelled(
         # one logit stands out, by different amounts: no ties in 16 bits
         shift = draw.integers(0, 3, n, *inner)
         best = ((y + shift) % num_classes).unsqueeze(1)
-        logits.scatter_(1, best, 9.0 + 2 * draw.uniform(*best.shape))
-        pairs.append((logits.to(dtype), y))
+        highest = 9.0 + 2 * draw.uniform(*best.shape)
+        logits.scatter_(1, best, highest)
+        if close:
+            logits.scatter_(1, (best - 1) % num_classes, highest - close)
+        pairs.append(((scale * logits).to(dtype), y))
     return {
         "pairs": pairs,
         "length": len(pairs),
@@ -436,7 +490,7 @@ def right_metrics(*names: str, but: str = "") -> Rule:
             if right != right:
                 return f"`{name}` is a number where nothing counts; it is NaN."
             if one == float("inf"):
-                return f"`{name}` is no finite number."
+                return f"`{name}` is no finite number{but}."
             side = "large" if one > right else "small"
             return f"`{name}` is too {side}{but}."
         return None
@@ -474,6 +528,7 @@ def accuracy_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 17),
         labelled(draw, 12, 2, 5, 3),
         labelled(draw, 6, 6, num_classes=6),
+        labelled(draw, 20, 20, close=2e-3),
     ]
 
 
@@ -538,6 +593,7 @@ def labels_at_positions(draw: Draw) -> list[Case]:
         labelled(draw, 5, 5, num_classes=5, positions=5),
         unlabelled(labelled(draw, 4, 3, 2, positions=3), -100, 2, 1, 1),
         labelled(draw, 4, 2, num_classes=4, positions=1),
+        labelled(draw, 1, 3, 1, num_classes=5, positions=4),
         padded(draw, labelled(draw, 6, 5, positions=7)),
         padded(draw, labelled(draw, 4, 3, positions=5, ignore_index=1), 1),
     ]
@@ -546,8 +602,8 @@ def labels_at_positions(draw: Draw) -> list[Case]:
 @check(
     "mean_metrics",
     probe=probes.averaged,
-    rule=right_metrics(*METRICS[:3], but=" for logits of this dtype"),
-    says="logits in float16, bfloat16 and float64",
+    rule=right_metrics(*METRICS[:3], but=" for logits of this dtype or size"),
+    says="logits in float16, bfloat16 and float64, and large ones",
 )
 def other_dtypes(draw: Draw) -> list[Case]:
     return [
@@ -555,6 +611,8 @@ def other_dtypes(draw: Draw) -> list[Case]:
         labelled(draw, 9, 5, dtype=torch.float16),
         labelled(draw, 6, 4, dtype=torch.float64),
         labelled(draw, *[400] * 9, num_classes=6, dtype=torch.float16),
+        labelled(draw, 6, 9, scale=2000.0),
+        labelled(draw, 7, 5, scale=2000.0, dtype=torch.float16),
     ]
 
 
@@ -589,6 +647,8 @@ def left_alone(case: Case, seen: Result, expected: Result) -> str | None:
         return "The list that was given to you is not as it was."
     if not seen.data.get("tensors_kept", True):
         return "A tensor that was given to you, a view, was changed in place."
+    if seen.data["settings_changed"]:
+        return left_changed(seen)
     if seen.data["ticket"] != expected.data["ticket"]:
         return "These are the numbers of another call."
     return None
@@ -636,9 +696,12 @@ def epoch(
     as_list: bool = False,
     train: bool = True,
     old_gradients: bool = False,
+    loose: bool = False,
+    frozen: bool = False,
     num_classes: int = 0,
 ) -> Case:
-    """Batches of these sizes, for a new model and SGD with momentum."""
+    """Batches of these sizes, for a new model and SGD with momentum. `loose`: the
+    optimizer also holds a parameter that is not the model's."""
     num_features = draw.integer(3, 7)
     num_classes = num_classes or draw.integer(3, 6)
     width = num_features
@@ -661,6 +724,8 @@ def epoch(
         "as_list": as_list,
         "train": train,
         "old_gradients": old_gradients,
+        "loose": loose,
+        "frozen": frozen,
     }
 
 
@@ -781,7 +846,14 @@ def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     if not seen.data["grad_mode_kept"]:
         return "Gradient mode is another than before."
     if not seen.data["attributes_kept"]:
-        return "The model has an attribute that it did not have before."
+        return (
+            "The attributes of the model, or of a layer inside it, are not what "
+            "they were."
+        )
+    if not seen.data["frozen_kept"]:
+        return "What requires a gradient is not what it was."
+    if seen.data["settings_changed"]:
+        return left_changed(seen)
     if seen.data["settings"] != expected.data["settings"]:
         return "The optimizer's settings are not what they were."
     return samples_once(case, seen, expected)
@@ -791,7 +863,7 @@ def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     "train_and_log",
     probe=probes.trained,
     weight=2,
-    on=("weights",),
+    on=("weights", "loose"),
     rtol=1e-6,
     atol=1e-8,
     says="the model is trained: one step on each batch's mean loss",
@@ -801,6 +873,7 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
         epoch(draw, 6, 6, 3),
         epoch(draw, 1, 4, 2, 5),
         epoch(draw, 4, 4, old_gradients=True),
+        epoch(draw, 3, 5, old_gradients=True, loose=True),
         epoch(draw, 4, 3, shape=(2,), as_list=True),
     ]
 
@@ -913,6 +986,7 @@ def training_leaves_the_rest(draw: Draw) -> list[Case]:
         epoch(draw, 4, 3, as_list=True),
         epoch(draw, 4, 3, as_list=True, train=False),
         epoch(draw, 5, 1),
+        epoch(draw, 4, 2, frozen=True),
     ]
 
 
@@ -927,9 +1001,13 @@ def classified(
     guesses: tuple[int, ...] = (),
     as_list: bool = True,
     with_graph: bool = False,
+    base: float = 0.0,
+    close: float = 0.0,
 ) -> Case:
     """Logits and labels in batches: labels are of the classes in `truths`,
-    predictions of those in `guesses`, half of them right where they can be."""
+    predictions of those in `guesses`, half of them right where they can be.
+    Logits are around `base`; with `close` another class comes that near to the
+    highest."""
     truths = truths or tuple(range(num_classes))
     guesses = guesses or tuple(range(num_classes))
     pairs = []
@@ -938,7 +1016,12 @@ def classified(
         guess = torch.tensor(guesses)[draw.integers(0, len(guesses), n)]
         may = torch.isin(y, torch.tensor(guesses))
         guess = torch.where(may & (draw.uniform(n) < 0.5), y, guess)
-        pairs.append((logits_of(draw, guess, num_classes), y))
+        logits = logits_of(draw, guess, num_classes) + base
+        if close:
+            guess = guess[:, None]
+            second = logits.gather(1, guess) - close
+            logits.scatter_(1, (guess - 1) % num_classes, second)
+        pairs.append((logits, y))
     return {
         "pairs": pairs,
         "length": len(pairs),
@@ -982,8 +1065,13 @@ def right_report(*names: str) -> Rule:
             else:
                 one, right = [one], [right]
             for a, b in zip(one, right, strict=True):
-                if a != a or abs(a - b) > 1e-9:
-                    return f"`{name}` is wrong."
+                if a != a:
+                    return f"`{name}` is NaN somewhere."
+                if abs(a - b) > 1e-9:
+                    side = "large" if a > b else "small"
+                    near = " by a little" if abs(a - b) < 1e-3 else ""
+                    where = " for a class" if len(right) > 1 else ""
+                    return f"`{name}` is too {side}{where}{near}."
         if seen.data["ticket"] != expected.data["ticket"]:
             return "These are the numbers of another call."
         return None
@@ -1003,6 +1091,9 @@ def precision_and_recall(draw: Draw) -> list[Case]:
         classified(draw, 24),
         classified(draw, 8, 8, 8, 3),
         classified(draw, 30, num_classes=2),
+        classified(draw, 40, num_classes=12),
+        classified(draw, 24, base=-6.0),
+        classified(draw, 24, base=30.0, close=2e-3),
     ]
 
 
@@ -1058,6 +1149,8 @@ def macro_mean(draw: Draw) -> list[Case]:
         classified(draw, 24),
         classified(draw, 15, 5, truths=(0, 0, 0, 1, 2, 3)),
         classified(draw, 18, num_classes=5, truths=(0, 2), guesses=(0, 1, 2)),
+        classified(draw, 30, num_classes=2, truths=(1, 1, 1, 1, 0)),
+        classified(draw, 9, 18, num_classes=2, truths=(0, 0, 0, 1)),
     ]
 
 

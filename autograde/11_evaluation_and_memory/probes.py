@@ -7,14 +7,63 @@ batches was still there.
 """
 
 import math
+import warnings
 import weakref
 
+import numpy as np
 import torch
 from torch import nn
 
 from course_utils import saved_tensor_bytes
 
 WIDTH = 6
+
+
+class Settings:
+    """Notes which settings a call leaves changed, and sets them back.
+
+    Those that the judge looks at by itself are not among them.
+    """
+
+    def __enter__(self):
+        self.before, self.filters = self.now(), list(warnings.filters)
+        self.changed = []
+        return self
+
+    def __exit__(self, *error):
+        now = self.now()
+        self.changed = [one for one in now if now[one] != self.before[one]]
+        if any(
+            one[0] == "ignore" and one not in self.filters
+            for one in warnings.filters
+        ):
+            self.changed.append("warnings")
+            warnings.filters[:] = self.filters
+        torch.autograd.set_detect_anomaly(self.before["anomaly detection"])
+        np.seterr(**self.before["NumPy's error handling"])
+
+    @staticmethod
+    def now():
+        return {
+            "anomaly detection": torch.is_anomaly_enabled(),
+            "NumPy's error handling": np.geterr(),
+        }
+
+
+def attributes_of(model):
+    """Names of all attributes, and the values of those that are plain."""
+    return [
+        (sorted(vars(layer)), plain_values(layer)) for layer in model.modules()
+    ]
+
+
+def plain_values(layer):
+    return {
+        name: value
+        for name, value in vars(layer).items()
+        if isinstance(value, int | float | str)
+        and name not in ("training", "num_calls")
+    }
 
 
 class Shifted(nn.Module):
@@ -29,19 +78,30 @@ class Recorded(nn.Module):
 
     Its parts are three levels deep, and each treats rows alone in eval. Of inputs
     with more than two dimensions it treats the last. `fails_at` is the number of
-    the batch at which it raises.
+    the batch at which it raises `failure`. A `shared` one has one dropout in two
+    places; a `flat` one gives a number for each row.
     """
 
-    def __init__(self, num_features, num_outputs, fails_at=None):
+    def __init__(
+        self,
+        num_features,
+        num_outputs,
+        fails_at=None,
+        failure=ZeroDivisionError,
+        shared=False,
+        flat=False,
+    ):
         super().__init__()
         self.first = nn.Linear(num_features, WIDTH)
         self.drop = nn.Dropout(0.5)
         inner = nn.ModuleDict(
             {"norm": nn.BatchNorm1d(WIDTH), "gate": Shifted()}
         )
-        self.block = nn.ModuleDict({"inner": inner, "drop": nn.Dropout(0.3)})
+        again = self.drop if shared else nn.Dropout(0.3)
+        self.block = nn.ModuleDict({"inner": inner, "drop": again})
         self.last = nn.Linear(WIDTH, num_outputs)
         self.fails_at, self.error = fails_at, None
+        self.failure, self.flat = failure, flat
         self.num_calls, self.reader = 0, None
         self.modes, self.grad_modes, self.rows = [], [], []
         self.samples, self.read_ahead = [], []
@@ -52,7 +112,7 @@ class Recorded(nn.Module):
 
     def forward(self, x):
         if len(self.rows) == self.fails_at:
-            self.error = ZeroDivisionError("The model broke down.")
+            self.error = self.failure("The model broke down.")
             raise self.error
         self.modes.append(modes_of(self))
         self.grad_modes.append(torch.is_grad_enabled())
@@ -64,20 +124,22 @@ class Recorded(nn.Module):
         flat = hidden.reshape(-1, WIDTH)
         inner = self.block["inner"]
         hidden = inner["gate"](inner["norm"](flat)).reshape(hidden.shape)
-        return self.last(self.block["drop"](hidden))
+        out = self.last(self.block["drop"](hidden))
+        return out[:, 0] if self.flat else out
 
 
 class Reader:
     """Yields what it is given, knows how far it has been read, and may fail."""
 
-    def __init__(self, batches, fails_at=None):
+    def __init__(self, batches, fails_at=None, failure=OSError):
         self.batches, self.fails_at = batches, fails_at
+        self.failure = failure
         self.num_read, self.error = 0, None
 
     def read(self):
         for i, batch in enumerate(self.batches):
             if i == self.fails_at:
-                self.error = OSError("The disk broke down.")
+                self.error = self.failure("The disk broke down.")
                 raise self.error
             self.num_read += 1
             yield batch
@@ -104,7 +166,14 @@ def fill(model, start):
 def made(case, num_features):
     """The case's model: its weights, its dtype, its modes layer by layer."""
     with torch.random.fork_rng(devices=[]):
-        model = Recorded(num_features, case["num_outputs"], case["fails_at"])
+        model = Recorded(
+            num_features,
+            case["num_outputs"],
+            case["fails_at"],
+            KeyboardInterrupt if case["interrupted"] else ZeroDivisionError,
+            case["shared"],
+            case["flat"],
+        )
     fill(model, case["start"])
     model = model.to(getattr(torch, case["dtype"]))
     modes = case["modes"]
@@ -136,15 +205,22 @@ def flags_of(model):
     return {
         "requires_grad": [p.requires_grad for p in model.parameters()],
         "hooks": hooks,
-        "attributes": sorted(vars(model)),
+        "attributes": attributes_of(model),
     }
 
 
 def predicted(predict, case):
-    """One evaluation, or one that an error ends."""
+    """One evaluation, or one that an error ends, or two with weights between."""
     batches = case["batches"]
+    if case["inputs_with_gradient"]:
+        batches = [batch.clone().requires_grad_() for batch in batches]
     model = made(case, batches[0].shape[-1])
-    reader = Reader(batches, case["loader_fails_at"])
+    failure = KeyboardInterrupt if case["interrupted"] else OSError
+    reader = Reader(batches, case["loader_fails_at"], failure)
+    if case["twice"]:
+        predict(model, reader.read())
+        with torch.no_grad():
+            model.last.weight.neg_()
     model.reader = reader
     modes, before, flags = modes_of(model), state_of(model), flags_of(model)
     given = batches if case["as_list"] else reader.read()
@@ -154,13 +230,15 @@ def predicted(predict, case):
     out, raised = None, "nothing"
     torch.set_grad_enabled(grad_before)
     ignored = [*model.parameters(), *model.buffers(), *batches]
-    with saved_tensor_bytes(ignored) as saved:
+    with saved_tensor_bytes(ignored) as saved, Settings() as settings:
         try:
             out = predict(model, given)
-        except (ZeroDivisionError, OSError) as error:
-            if error is not model.error and error is not reader.error:
-                raise
+        except (ZeroDivisionError, OSError, KeyboardInterrupt) as error:
             raised = "the error"
+            if error is not model.error and error is not reader.error:
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+                raised = "another error"  # else it would end the judge
     grad_after = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
     is_tensor = isinstance(out, torch.Tensor)
@@ -192,6 +270,11 @@ def predicted(predict, case):
         "flags_changed": [
             name for name, now in flags_of(model).items() if now != flags[name]
         ],
+        "inputs_kept": all(
+            batch.requires_grad == case["inputs_with_gradient"]
+            for batch in batches
+        ),
+        "settings_changed": settings.changed,
     }
 
 
@@ -227,7 +310,8 @@ def averaged(mean_metrics, case):
     if "ignore_index" in case:
         options["ignore_index"] = case["ignore_index"]
     given = pairs if case["as_list"] else Reader(pairs).read()
-    metrics = mean_metrics(given, **options)
+    with Settings() as settings:
+        metrics = mean_metrics(given, **options)
     kept = all(
         torch.equal(one, other)
         for one, other in zip(before, tensors, strict=True)
@@ -236,6 +320,7 @@ def averaged(mean_metrics, case):
         "ticket": case["ticket"],
         "tensors_kept": kept,
         "list_kept": len(case["pairs"]) == case["length"],
+        "settings_changed": settings.changed,
     }
     if not isinstance(metrics, dict):
         return {"keys": f"a {type_of(metrics)}, not a dict", **facts}
@@ -370,16 +455,23 @@ def trained(train_and_log, case):
     model = model.to(getattr(torch, case["dtype"]))
     model.train(case["train"])
     model.middle.train(not case["train"])
+    model.first.weight.requires_grad_(not case["frozen"])
+    # a parameter of the optimizer that is not the model's
+    loose = nn.Parameter(case["start"][-3:].clone())
+    parameters = [*model.parameters(), *([loose] if case["loose"] else [])]
     if case["old_gradients"]:
-        for parameter in model.parameters():
-            parameter.grad = torch.ones_like(parameter)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.5)
+        for parameter in parameters:
+            if parameter.requires_grad:
+                parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.5)
     num_steps, seen = [], []
     optimizer.register_step_post_hook(lambda *_: num_steps.append(1))
-    modes, attributes = modes_of(model), sorted(vars(model))
+    modes, attributes = modes_of(model), attributes_of(model)
+    trainable = [one.requires_grad for one in model.parameters()]
     given = pairs if case["as_list"] else fresh(pairs, seen)
     grad_before = torch.is_grad_enabled()
-    log = train_and_log(model, optimizer, given)
+    with Settings() as settings:
+        log = train_and_log(model, optimizer, given)
     left = model.look()
     if case["as_list"]:  # then the caller holds the inputs
         left["inputs"] = 0
@@ -393,7 +485,11 @@ def trained(train_and_log, case):
         "modes_kept": all(one == modes for one in model.modes)
         and modes_of(model) == modes,
         "grad_mode_kept": torch.is_grad_enabled() is grad_before,
-        "attributes_kept": attributes == sorted(vars(model)),
+        "attributes_kept": attributes == attributes_of(model),
+        "frozen_kept": trainable
+        == [one.requires_grad for one in model.parameters()],
+        "settings_changed": settings.changed,
+        "loose": loose.detach(),
         "settings": [
             optimizer.param_groups[0][key]
             for key in ("lr", "momentum", "weight_decay")
@@ -423,10 +519,12 @@ def reported(class_report, case):
     if case["with_graph"]:
         pairs = [(x.clone().requires_grad_() * 1, y) for x, y in pairs]
     given = pairs if case["as_list"] else Reader(pairs).read()
-    report = class_report(given, case["num_classes"])
+    with Settings() as settings:
+        report = class_report(given, case["num_classes"])
     facts = {
         "ticket": case["ticket"],
         "list_kept": len(case["pairs"]) == case["length"],
+        "settings_changed": settings.changed,
     }
     if not isinstance(report, dict):
         return {"keys": f"a {type_of(report)}, not a dict", **facts}

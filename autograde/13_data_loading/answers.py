@@ -6113,7 +6113,13 @@ def loaders_that_merge_large_batches_only(
     )
 
 
-@accepted("time_split")
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You ask by `==` whether the end has come, or let `iter(function, "
+    "sentinel)` ask. A batch has an equality of its own, an array one per "
+    "element: ask `batch is done`.",
+)
 def split_by_iter_with_a_sentinel(
     loader, step, clock=time.perf_counter, synchronize=None
 ):
@@ -6531,6 +6537,1260 @@ def fitting_with_one_worker_or_all(
         dataset,
         batch_size,
         sampler=RandomSampler(dataset, generator=own),
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@accepted("time_split")
+def split_into_a_named_tuple(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    from collections import namedtuple
+
+    pair = namedtuple("Split", ["waiting", "working"])
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return pair(waiting, working)
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@accepted("time_split")
+def split_into_numpy_floats(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return np.float64(waiting), np.float64(working)
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You ask by `==` whether the end has come, or let `iter(function, "
+    "sentinel)` ask. A batch has an equality of its own, an array one per "
+    "element: ask `batch is done`.",
+)
+def split_by_equality(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch == done:
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take something that a batch may be, such as an ellipsis or "
+    "a word, for the end. Nobody else has an `object()` of your "
+    "own: give `next` that.",
+)
+def split_by_ellipsis(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    done = ...
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take something that a batch may be, such as an ellipsis or "
+    "a word, for the end. Nobody else has an `object()` of your "
+    "own: give `next` that.",
+)
+def split_by_a_word(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    done = "end"
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take a pair apart and give `step` its parts. `step` takes "
+    "the batch as it is, one argument, whatever it consists of.",
+)
+def split_that_unpacks_pairs(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return waiting, working
+        step(*batch) if isinstance(batch, tuple) else step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="You go on for as many batches as the loader's length says. A "
+    "length may be an estimate, or missing: go on until nothing "
+    "more comes, as a `for` loop does.",
+)
+def split_by_length_hint(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    from operator import length_hint
+
+    most = length_hint(loader, 10**9)
+    now = clock()
+    batches = iter(loader)
+    for number in range(most + 1):
+        try:
+            batch = next(batches)
+        except StopIteration:
+            number = most
+        then, now = now, clock()
+        waiting += now - then
+        if number == most:
+            break
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+    return waiting, working
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.takes_what_comes,
+    tells="When the loader has ended you ask it once more. The last "
+    "`next` is the one that finds nothing; after that the epoch is "
+    "over.",
+)
+def split_that_asks_again(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            next(batches, done)
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.exceptions_pass,
+    tells="A `StopIteration` of `synchronize` ends your epoch, as if the "
+    "loader had ended. Nobody hears of it: let it through.",
+)
+def split_that_ends_on_synchronize(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return waiting, working
+        step(batch)
+        try:
+            if synchronize is not None:
+                synchronize()
+        except StopIteration:
+            return waiting, working
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.exceptions_pass,
+    tells="A KeyboardInterrupt during a step ends your epoch and nobody "
+    "hears of it. Who presses Ctrl-C wants the program to stop: let "
+    "it through.",
+)
+def split_that_minds_ctrl_c(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return waiting, working
+        try:
+            step(batch)
+        except KeyboardInterrupt:
+            return waiting, working
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.exceptions_pass,
+    tells="Your steps run within a generator. There a `StopIteration` "
+    "becomes a RuntimeError, so that of a step does not reach the "
+    "caller as it is.",
+)
+def split_by_a_generator_of_steps(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    spent = [0.0, 0.0]
+
+    def steps():
+        now = clock()
+        for batch in loader:
+            then, now = now, clock()
+            spent[0] += now - then
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+            then, now = now, clock()
+            spent[1] += now - then
+            yield
+        spent[0] += clock() - now
+
+    for _ in steps():
+        pass
+    return spent[0], spent[1]
+
+
+@wrong(
+    "time_split",
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You return a dict. Asked for is a tuple of two floats, first "
+    "the waiting, then the work.",
+)
+def split_as_a_dict(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return {"waiting": waiting, "working": working}
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@accepted("make_loaders")
+def loaders_by_num_samples(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    own = torch.Generator().manual_seed(seed)
+    validation = DataLoader(validation_set, batch_size)
+    if tail == "drop":
+        order = RandomSampler(
+            train_set, num_samples=n - n % batch_size, generator=own
+        )
+        return DataLoader(train_set, batch_size, sampler=order), validation
+    cut = BatchSampler(
+        RandomSampler(train_set, generator=own), batch_size, drop_last=False
+    )
+
+    class Joined(Sampler):
+        def __len__(self):
+            return len(cut) - (n % batch_size == 1)
+
+        def __iter__(self):
+            waiting = []
+            for batch in cut:
+                if len(batch) == 1:
+                    waiting += batch
+                    break
+                if waiting:
+                    yield waiting
+                waiting = batch
+            yield waiting
+
+    return DataLoader(train_set, batch_sampler=Joined()), validation
+
+
+@accepted("make_loaders")
+def loaders_that_load_by_themselves(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+    own = torch.Generator().manual_seed(seed)
+
+    class Training(DataLoader):
+        def __len__(self):
+            return len(ends)
+
+        def __iter__(self):
+            order = torch.randperm(n, generator=own).tolist()
+            for start, end in zip([0, *ends], ends):
+                yield default_collate([train_set[i] for i in order[start:end]])
+
+    return (
+        Training(train_set, batch_size),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="You drop the rest before you shuffle, so the same samples are "
+    "left out in every epoch and never train the network. Shuffle "
+    "all, then drop.",
+)
+def loaders_that_leave_the_same_out(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+    used = ends[-1]
+
+    class Batches:
+        epoch = 0
+
+        def __len__(self):
+            return len(ends)
+
+        def __iter__(self):
+            g = torch.Generator().manual_seed(seed + 7919 * self.epoch)
+            self.epoch += 1
+            order = torch.randperm(used, generator=g).tolist()
+            for start, end in zip([0, *ends], ends):
+                yield order[start:end]
+
+    return (
+        DataLoader(train_set, batch_sampler=Batches()),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="You shuffle all samples but the last of the dataset, which "
+    "ends every epoch. Shuffle all of them.",
+)
+def loaders_whose_last_sample_stays(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+
+    class Batches:
+        epoch = 0
+
+        def __len__(self):
+            return len(ends)
+
+        def __iter__(self):
+            g = torch.Generator().manual_seed(seed + 7919 * self.epoch)
+            self.epoch += 1
+            order = [*torch.randperm(n - 1, generator=g).tolist(), n - 1]
+            for start, end in zip([0, *ends], ends):
+                yield order[start:end]
+
+    return (
+        DataLoader(train_set, batch_sampler=Batches()),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="Your `__len__` counts an epoch. Progress bars and schedulers "
+    "ask for the length whenever they like: let only `__iter__` "
+    "count.",
+)
+def loaders_whose_length_counts(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+
+    class Batches:
+        epoch = 0
+
+        def __len__(self):
+            self.epoch += 1
+            return len(ends)
+
+        def __iter__(self):
+            g = torch.Generator().manual_seed(seed + 7919 * self.epoch)
+            self.epoch += 1
+            order = torch.randperm(n, generator=g).tolist()
+            for start, end in zip([0, *ends], ends):
+                yield order[start:end]
+
+    return (
+        DataLoader(train_set, batch_sampler=Batches()),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="You take `seed=0` for no seed at all: 0 is false in Python. It "
+    "is a seed like any other.",
+)
+def loaders_without_seed_zero(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+
+    class Batches:
+        epoch = 0
+
+        def __len__(self):
+            return len(ends)
+
+        def __iter__(self):
+            g = torch.Generator().manual_seed(seed + 7919 * self.epoch)
+            self.epoch += 1
+            order = torch.randperm(n, generator=g if seed else None).tolist()
+            for start, end in zip([0, *ends], ends):
+                yield order[start:end]
+
+    return (
+        DataLoader(train_set, batch_sampler=Batches()),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.reads_in_turn,
+    tells="Your training loader starts a worker that nobody asked for. "
+    "Without `num_workers` a loader works in the main process.",
+)
+def loaders_with_a_worker(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+
+    class Batches:
+        epoch = 0
+
+        def __len__(self):
+            return len(ends)
+
+        def __iter__(self):
+            g = torch.Generator().manual_seed(seed + 7919 * self.epoch)
+            self.epoch += 1
+            order = torch.randperm(n, generator=g).tolist()
+            for start, end in zip([0, *ends], ends):
+                yield order[start:end]
+
+    return (
+        DataLoader(train_set, batch_sampler=Batches(), num_workers=1),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.reads_in_turn,
+    tells="You read all samples of an epoch before its first batch. They "
+    "may not fit into memory together: read those of a batch when "
+    "its turn comes.",
+)
+def loaders_that_read_an_epoch_ahead(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+    own = torch.Generator().manual_seed(seed)
+
+    class Training(DataLoader):
+        def __len__(self):
+            return len(ends)
+
+        def __iter__(self):
+            order = torch.randperm(n, generator=own).tolist()[: ends[-1]]
+            rows = [train_set[i] for i in order]
+            for start, end in zip([0, *ends], ends):
+                yield default_collate(rows[start:end])
+
+    return (
+        Training(train_set, batch_size),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@wrong(
+    "make_loaders",
+    breaks=hidden_tests.reads_in_turn,
+    tells="You read the samples that you then leave out. Reading is what "
+    "takes the time: drop indices, not samples.",
+)
+def loaders_that_read_what_they_drop(
+    train_set, validation_set, batch_size, seed, tail="drop"
+):
+    n = len(train_set)
+    if tail not in ("drop", "merge"):
+        raise ValueError("unknown tail")
+    if batch_size < 2 or n < (batch_size if tail == "drop" else 2):
+        raise ValueError("no training possible")
+    ends = list(range(batch_size, n + 1, batch_size))
+    if tail == "merge" and n % batch_size == 1 and ends:
+        ends[-1] = n
+    elif tail == "merge" and n % batch_size:
+        ends.append(n)
+    own = torch.Generator().manual_seed(seed)
+
+    class Training(DataLoader):
+        def __len__(self):
+            return len(ends)
+
+        def __iter__(self):
+            rows = []
+            for place, index in enumerate(torch.randperm(n, generator=own), 1):
+                rows.append(train_set[int(index)])
+                if place in ends:
+                    yield default_collate(rows)
+                    rows = []
+
+    return (
+        Training(train_set, batch_size),
+        DataLoader(validation_set, batch_size),
+    )
+
+
+@accepted("bytes_ahead")
+def bytes_by_pytree(sample, batch_size, num_workers, prefetch_factor=None):
+    from torch.utils._pytree import tree_leaves
+
+    leaves = tree_leaves(default_collate([sample]))
+    sizes = [leaf.nbytes for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return sum(sizes) * batch_size * num_workers * ahead
+
+
+@accepted("bytes_ahead")
+def bytes_as_a_difference(
+    sample, batch_size, num_workers, prefetch_factor=None
+):
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            return one.nbytes
+        if isinstance(one, str):
+            return 0
+        return sum(map(size_of, one.values() if isinstance(one, dict) else one))
+
+    two = size_of(default_collate([sample, sample]))
+    more = two - size_of(default_collate([sample]))
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * more
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.counts_numpy,
+    tells="You take an array without dimensions for a Python number. It "
+    "keeps its dtype, as any array does: `array.nbytes`.",
+)
+def bytes_with_zero_dim_arrays_of_eight(
+    sample, batch_size, num_workers, prefetch_factor=None
+):
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            return one.numel() * one.element_size()
+        if isinstance(one, np.ndarray | np.number | np.bool_):
+            return (
+                8 if one.ndim == 0 and type(one) is np.ndarray else one.nbytes
+            )
+        if isinstance(one, str):
+            return 0
+        if isinstance(one, dict):
+            return sum(map(size_of, one.values()))
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        return 1 if isinstance(one, bool) else 8
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.huge_batches,
+    tells="You make a tensor of the sample contiguous, in place: its "
+    "strides are others afterwards. The sample belongs to the "
+    "caller.",
+)
+def bytes_that_make_it_contiguous(
+    sample, batch_size, num_workers, prefetch_factor=None
+):
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            one.data = one.data.contiguous()
+            return one.numel() * one.element_size()
+        if isinstance(one, np.ndarray | np.number | np.bool_):
+            return int(one.nbytes)
+        if isinstance(one, str):
+            return 0
+        if isinstance(one, dict):
+            return sum(map(size_of, one.values()))
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        return 1 if isinstance(one, bool) else 8
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.huge_batches,
+    tells="You take the items out of the caller's dict as you count them, "
+    "and leave it empty. Go through `values()`.",
+)
+def bytes_that_empty_the_dict(
+    sample, batch_size, num_workers, prefetch_factor=None
+):
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            return one.numel() * one.element_size()
+        if isinstance(one, np.ndarray | np.number | np.bool_):
+            return int(one.nbytes)
+        if isinstance(one, str):
+            return 0
+        if isinstance(one, dict):
+            return sum(size_of(one.pop(key)) for key in list(one))
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        return 1 if isinstance(one, bool) else 8
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.huge_batches,
+    tells="You take the items out of the caller's list as you count them, "
+    "and leave it empty. Go through it with a loop.",
+)
+def bytes_that_empty_the_list(
+    sample, batch_size, num_workers, prefetch_factor=None
+):
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            return one.numel() * one.element_size()
+        if isinstance(one, np.ndarray | np.number | np.bool_):
+            return int(one.nbytes)
+        if isinstance(one, str):
+            return 0
+        if isinstance(one, dict):
+            return sum(map(size_of, one.values()))
+        if isinstance(one, list | tuple):
+            items, total = one if isinstance(one, list) else list(one), 0
+            while items:
+                total += size_of(items.pop())
+            return total
+        return 1 if isinstance(one, bool) else 8
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.counts_nested_samples,
+    tells="You count an array that stands at two places once. Collating "
+    "copies it to both.",
+)
+def bytes_each_array_once(
+    sample, batch_size, num_workers, prefetch_factor=None
+):
+    known = set()
+
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            return one.numel() * one.element_size()
+        if isinstance(one, np.ndarray | np.number | np.bool_):
+            known_before = id(one) in known
+            known.update([id(one)] if isinstance(one, np.ndarray) else [])
+            return 0 if known_before else int(one.nbytes)
+        if isinstance(one, str):
+            return 0
+        if isinstance(one, dict):
+            return sum(map(size_of, one.values()))
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        return 1 if isinstance(one, bool) else 8
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.counts_nested_samples,
+    tells="You count the keys of a dict where they are numbers. Keys are "
+    "no data of the batch: only the values are collated.",
+)
+def bytes_with_keys(sample, batch_size, num_workers, prefetch_factor=None):
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            return one.numel() * one.element_size()
+        if isinstance(one, np.ndarray | np.number | np.bool_):
+            return int(one.nbytes)
+        if isinstance(one, str):
+            return 0
+        if isinstance(one, dict):
+            return sum(size_of(v) + size_of(k) for k, v in one.items())
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        return 1 if isinstance(one, bool) else 8
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@wrong(
+    "bytes_ahead",
+    breaks=hidden_tests.counts_nested_samples,
+    tells="An OrderedDict is a dict of its own kind. `type(x) is dict` is "
+    "false for it; use `isinstance`.",
+)
+def bytes_of_exact_dicts(sample, batch_size, num_workers, prefetch_factor=None):
+    def size_of(one):
+        if isinstance(one, torch.Tensor):
+            return one.numel() * one.element_size()
+        if isinstance(one, np.ndarray | np.number | np.bool_):
+            return int(one.nbytes)
+        if isinstance(one, str):
+            return 0
+        if type(one) is dict:
+            return sum(map(size_of, one.values()))
+        if isinstance(one, list | tuple):
+            return sum(map(size_of, one))
+        return 1 if isinstance(one, bool) else 8
+
+    ahead = 2 if prefetch_factor is None else prefetch_factor
+    return num_workers * ahead * batch_size * size_of(sample)
+
+
+@accepted("fitting_loader")
+def fitting_by_a_list_of_batches(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+
+    class Batches:
+        def __len__(self):
+            return math.ceil(len(dataset) / batch_size)
+
+        def __iter__(self):
+            rest = list(order)
+            while rest:
+                batch, rest = rest[:batch_size], rest[batch_size:]
+                yield batch
+
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed)
+    )
+    return DataLoader(
+        dataset,
+        batch_sampler=Batches(),
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@accepted("fitting_loader")
+def fitting_by_searching(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    pairs = [
+        (w, p)
+        for w in range(1, num_workers + 1)
+        for p in range(1, prefetch_factor + 1)
+        if w * p <= room
+    ]
+    if_any, workers = {}, 0
+    if pairs:
+        workers, ahead = max(pairs)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed)
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.workers_that_fit,
+    tells="You choose the workers with which the most batches wait. First "
+    "come the workers, as many as fit with one batch ahead each, "
+    "then the prefetching.",
+)
+def fitting_with_the_most_batches(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    pairs = [
+        (w * p, w, p)
+        for w in range(1, num_workers + 1)
+        for p in range(1, prefetch_factor + 1)
+        if w * p <= room
+    ]
+    if_any, workers = {}, 0
+    if pairs:
+        _, workers, ahead = max(pairs)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed)
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.starting_is_left_to_pytorch,
+    tells="You say how workers are started. Where that way does not "
+    "exist, or a thread must not be forked, your loader fails: "
+    "leave it to PyTorch.",
+)
+def fitting_by_fork(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    if workers > 0:
+        if_any["multiprocessing_context"] = "fork"
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed)
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.starting_is_left_to_pytorch,
+    tells="You say how workers are started. Where that way does not "
+    "exist, or a thread must not be forked, your loader fails: "
+    "leave it to PyTorch.",
+)
+def fitting_by_spawn(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    if workers > 0:
+        if_any["multiprocessing_context"] = "spawn"
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed)
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.starting_is_left_to_pytorch,
+    tells="You set how the whole program starts its processes. A function "
+    "that makes a loader has no business there: leave it to "
+    "PyTorch.",
+)
+def fitting_with_a_start_method_for_all(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    if workers > 0:
+        from multiprocessing import set_start_method
+
+        set_start_method("fork", force=True)
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed)
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.each_sample_once,
+    tells="You take `seed=0` for no seed at all: 0 is false in Python. It "
+    "is a seed like any other.",
+)
+def fitting_without_seed_zero(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    order = RandomSampler(
+        dataset,
+        generator=torch.Generator().manual_seed(seed) if seed else None,
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.each_sample_once,
+    tells="Your order changes with the batch size. It hangs on `seed` and "
+    "on the epoch, on nothing else.",
+)
+def fitting_seeded_with_the_batch_size(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed + batch_size)
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.each_sample_once,
+    tells="Your order changes with the memory that is free. It hangs on "
+    "`seed` and on the epoch, on nothing else.",
+)
+def fitting_seeded_with_the_room(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    order = RandomSampler(
+        dataset,
+        generator=torch.Generator().manual_seed(seed + free_bytes // 10**9),
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        **if_any,
+    )
+
+
+@wrong(
+    "fitting_loader",
+    breaks=hidden_tests.workers_that_fit,
+    tells="You look up how much shared memory there is here. `free_bytes` "
+    "says it: the loader may be meant for another machine.",
+)
+def fitting_with_what_is_free_here(
+    dataset,
+    batch_size,
+    batch_bytes,
+    free_bytes,
+    device,
+    seed,
+    num_workers=2,
+    prefetch_factor=2,
+):
+    import os
+
+    if os.path.exists("/dev/shm"):
+        space = os.statvfs("/dev/shm")
+    else:
+        space = os.statvfs(".")
+    free_bytes = min(free_bytes, space.f_bavail * space.f_frsize)
+    room = free_bytes // batch_bytes - 1
+    if_any, workers = {}, max(0, min(num_workers, room))
+    if workers > 0:
+        ahead = min(prefetch_factor, room // workers)
+        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
+    order = RandomSampler(
+        dataset, generator=torch.Generator().manual_seed(seed)
+    )
+    return DataLoader(
+        dataset,
+        batch_size=batch_size,
+        sampler=order,
         num_workers=workers,
         pin_memory=device.type == "cuda",
         **if_any,

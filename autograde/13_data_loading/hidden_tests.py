@@ -51,6 +51,7 @@ def sets(
     form: str = "value",
     num_epochs: int = 2,
     train_first: bool = False,
+    seed: int | None = None,
 ) -> Case:
     """Two datasets of drawn, distinct values, and what is asked for them."""
     if num_validation is None:
@@ -60,7 +61,7 @@ def sets(
         "train": values[:num_train].contiguous(),
         "validation": values[num_train:].contiguous(),
         "batch_size": batch_size,
-        "seed": a_seed(draw),
+        "seed": a_seed(draw) if seed is None else seed,
         "other_seed": a_seed(draw),
         "global_seed": a_seed(draw),
         "tail": tail,
@@ -345,7 +346,21 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
             "The order changes when the validation loader is gone through "
             "between the epochs.",
         ),
+        (
+            "measured",
+            "The order changes when somebody asks for `len()` of the loader.",
+        ),
         ("seeds differ", "Another `seed` gives the same order."),
+        (
+            "others left out",
+            "The same samples are left out in every epoch. They never train "
+            "the network: shuffle all samples, then drop the rest.",
+        ),
+        (
+            "places change",
+            "One place of the epoch always holds the same sample. All samples "
+            "are to be shuffled.",
+        ),
     ):
         if data[fact] is not True:
             return words
@@ -367,6 +382,9 @@ def order_hangs_on_the_seed(draw: Draw) -> list[Case]:
         sets(draw, 36 + size, size, "merge", num_epochs=3),
         sets(draw, 8 * size, size, "drop", form="pair"),
         sets(draw, 4 * size + 2, size, "merge", num_epochs=12),
+        sets(draw, 4 * size + 1, size, "merge", num_epochs=12),
+        sets(draw, 4 * size + 2, size, "drop", num_epochs=12),
+        sets(draw, 40 + size, size, draw.choice(TAILS), seed=0),
     ]
 
 
@@ -414,6 +432,23 @@ def about_reading(case: Case, seen: Result, expected: Result) -> str | None:
         return "The epochs hold more or fewer samples than they should."
     if read[0] != right[0]:
         return "Samples are read while the loader is made."
+    last = read[-1] if isinstance(read[-1], list) else [read[-1]]
+    wanted_last = right[-1] if isinstance(right[-1], list) else [right[-1]]
+    if 0 in last:
+        return (
+            "No sample is read in this process: your loader starts workers "
+            "that nobody asked for."
+        )
+    for found, wanted in zip(
+        seen.data["at first"], expected.data["at first"], strict=True
+    ):
+        if found > wanted + case["batch_size"]:
+            return (
+                "When the first batch comes, many more samples than its own "
+                "have been read. Read each when its turn comes."
+            )
+    if any(a > b for a, b in zip(last, wanted_last, strict=True)):
+        return "More samples are read than are handed out."
     if read != right:
         return (
             "Not every sample of an epoch is read, once, when its turn comes: "
@@ -432,7 +467,9 @@ def reads_in_turn(draw: Draw) -> list[Case]:
     return [
         some(draw, 2, "merge", num_epochs=3),
         some(draw, 0, "drop"),
+        some(draw, draw.integer(1, 5), "drop"),
         some(draw, 0, "merge", form="pair"),
+        sets(draw, 40 + draw.integer(0, 9), 4, "merge", num_validation=41),
     ]
 
 
@@ -503,7 +540,35 @@ def right_bytes(case: Case, seen: Result, expected: Result) -> str | None:
         * (case["batch_size"])
     ):
         return "One batch too many is counted: only those ahead count."
-    return "The number of bytes is wrong."
+    what = FORMS.get(case["sample"][0], "a sample of this form")
+    return f"The number of bytes is wrong for {what}."
+
+
+FORMS = {
+    "tensor": "a tensor",
+    "empty": "a tensor",
+    "twice": "a sample that holds the same thing twice",
+    "expanded": "an expanded tensor",
+    "slice": "a slice of a tensor",
+    "strided": "a view that is not contiguous",
+    "array": "a NumPy array",
+    "array view": "a view of a NumPy array",
+    "scalar": "a NumPy scalar",
+    "number": "a Python number",
+    "list": "a list",
+    "tuple": "a tuple",
+    "named": "a named tuple",
+    "dict": "a dict",
+    "numbered": "a dict whose keys are numbers",
+    "ordered": "an OrderedDict",
+}
+
+
+@readable
+def keeps_the_sample(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data["kept"] is not True:
+        return "The sample is not what it was before: you changed it."
+    return None
 
 
 @check(
@@ -569,6 +634,8 @@ def counts_numpy(draw: Draw) -> list[Case]:
         batches(draw, ("array", draw.normal(3, draw.integer(2, 9)))),
         batches(draw, ("array", draw.integers(0, 9, 5, dtype=torch.int16))),
         batches(draw, ("array", draw.normal(4, dtype=DOUBLE))),
+        batches(draw, ("array", draw.normal())),
+        batches(draw, ("array", draw.integers(0, 9, dtype=torch.int16))),
         *(
             batches(draw, ("scalar", (small, dtype)))
             for dtype in (
@@ -617,6 +684,9 @@ def counts_nested_samples(draw: Draw) -> list[Case]:
         batches(draw, ("tuple", [one(3), one()])),
         batches(draw, ("list", [same, same, same])),
         batches(draw, ("twice", same)),
+        batches(draw, ("twice", ("array", draw.normal(draw.integer(2, 9))))),
+        batches(draw, ("numbered", [one(), one(2)])),
+        batches(draw, ("ordered", {"x": one(2), "y": one()})),
         batches(draw, ("list", [("tuple", [("list", [deep, one()])])])),
         batches(draw, ("dict", {"one": same, "two": same})),
         batches(draw, ("list", [one(), one(), one()])),
@@ -650,7 +720,7 @@ def workers_and_prefetch(draw: Draw) -> list[Case]:
     "bytes_ahead",
     probe=probes.bytes_of_batches,
     rule=right_bytes,
-    also=[leaves_inputs_alone],
+    also=[leaves_inputs_alone, keeps_the_sample],
     says="huge batches: at once, to the byte; and the sample stays as it is",
 )
 def huge_batches(draw: Draw) -> list[Case]:
@@ -662,6 +732,14 @@ def huge_batches(draw: Draw) -> list[Case]:
         batches(draw, empty(draw, "bool"), batch_size=odd() * 10**9 + 1),
         batches(draw, ("array", draw.normal(11, 9)), batch_size=odd()),
         batches(draw, number(draw, "float"), batch_size=odd()),
+        batches(draw, ("strided", draw.normal(6, 5)), batch_size=odd()),
+        *(
+            batches(draw, sample, batch_size=odd())
+            for sample in (
+                ("dict", {"x": empty(draw, "uint8"), "y": ("number", 7)}),
+                ("list", [empty(draw, "uint8"), ("list", [("number", 7)])]),
+            )
+        ),
     ]
 
 
@@ -680,10 +758,13 @@ def budget(
     form: str = "value",
     num_samples: int | None = None,
     num_epochs: int = 2,
+    batch_bytes: int | None = None,
+    seed: int | None = None,
 ) -> Case:
     """Shared memory in which so many batches have room; if `exactly`, not a byte
     more, and if `short`, one byte less."""
-    batch_bytes = draw.integer(100, 10**6)
+    if batch_bytes is None:
+        batch_bytes = draw.integer(100, 10**6)
     left_over = 0 if exactly or short else draw.integer(0, batch_bytes)
     free_bytes = batches_with_room * batch_bytes + left_over - short
     batch_size = draw.integer(3, 8)
@@ -695,7 +776,7 @@ def budget(
         "batch_bytes": batch_bytes,
         "free_bytes": max(free_bytes, 0),
         "device": device,
-        "seed": a_seed(draw),
+        "seed": a_seed(draw) if seed is None else seed,
         "other_seed": a_seed(draw),
         "num_workers": num_workers,
         "prefetch_factor": prefetch_factor,
@@ -714,6 +795,10 @@ def about_the_choice(*keys: str) -> Rule:
         "then: the loader is set otherwise.",
         "pinned": "Memory is pinned for a CUDA device, and for no other: the "
         "loader is set otherwise.",
+        "left to PyTorch": "The loader is told how to start its workers. That "
+        "was to be left to PyTorch: give no `multiprocessing_context`.",
+        "program kept": "You set how the whole program starts its processes. "
+        "That was to be left to PyTorch.",
     }
 
     @readable
@@ -753,6 +838,10 @@ def workers_that_fit(draw: Draw) -> list[Case]:
         budget(draw, 8, 1, draw.integer(4, 8)),
         budget(draw, 1, 5, 3),
         budget(draw, None, 2, 9),
+        # one batch more would fit with fewer workers
+        *(budget(draw, n, 4, n + 2, exactly=True) for n in (3, 5)),
+        budget(draw, n, 2, n + 1, batch_bytes=draw.integer(1, 3)),
+        budget(draw, n, 2, 2 * n + 1, batch_bytes=10**13 + n),
     ]
 
 
@@ -813,6 +902,20 @@ def workers_stay(draw: Draw) -> list[Case]:
 
 @check(
     "fitting_loader",
+    probe=probes.ways_of_starting,
+    rule=about_the_choice("left to PyTorch", "program kept"),
+    says="how workers are started is left to PyTorch",
+)
+def starting_is_left_to_pytorch(draw: Draw) -> list[Case]:
+    return [
+        budget(draw, 2, 2, 9),
+        budget(draw, draw.integer(1, 6), 3, 4),
+        budget(draw, 0, 2, 9),
+    ]
+
+
+@check(
+    "fitting_loader",
     probe=probes.chosen,
     rule=about_the_choice("pinned"),
     says="memory is pinned for CUDA devices, with workers and without",
@@ -852,6 +955,11 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
             "use the global generator.",
         ),
         ("seeds differ", "Another `seed` gives the same order."),
+        ("cut otherwise", "The order changes with the batch size."),
+        (
+            "more room",
+            "The order changes with the memory, or with what is prefetched.",
+        ),
     ):
         if data[fact] is not True:
             return words
@@ -862,6 +970,7 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
     "fitting_loader",
     probe=probes.epochs_without_workers,
     weight=2,
+    timeout_s=60.0,
     rule=about_epochs,
     also=[gives_no_warning],
     says="every epoch has each sample once, in an order that hangs on `seed`",
@@ -875,12 +984,14 @@ def each_sample_once(draw: Draw) -> list[Case]:
         budget(draw, 2, 2, 1, num_samples=samples(), num_epochs=12),
         budget(draw, 0, 2, 9, form="pair", num_samples=samples()),
         budget(draw, 0, 2, 0, form="dict", num_samples=samples()),
+        budget(draw, 0, 2, 9, num_samples=samples(), seed=0),
     ]
 
 
 @check(
     "fitting_loader",
     probe=probes.reading_alone,
+    timeout_s=60.0,
     rule=about_reading,
     says="samples are read in each epoch anew, and none before",
 )
@@ -934,6 +1045,7 @@ def same_batches_with_workers(draw: Draw) -> list[Case]:
 @check(
     "fitting_loader",
     probe=probes.loader_seed_left_alone,
+    timeout_s=60.0,
     rule=about_seeding,
     says="the global generators are not seeded",
 )
@@ -961,7 +1073,7 @@ def epoch(
 ) -> Case:
     """What each part of an epoch takes, in multiples of 1/64 s, which a float
     adds up exactly. If `late`, the clock has run for years; if `strange`, some batches
-    are `None` and the like; without `clock`, the
+    are `None` and the like, pairs, or equal to everything; without `clock`, the
     learner's function is to take its own."""
 
     def seconds(*shape: int) -> Any:
@@ -974,8 +1086,8 @@ def epoch(
         "loading": seconds(num_batches),
         "steps": seconds(num_batches),
         "waits": seconds(max(num_batches, 1)),
-        "batches": ([None, 0, "", False, []] if strange else [])
-        + draw.normal(num_batches - 5 * strange).tolist(),
+        "batches": (STRANGE if strange else [])
+        + draw.normal(num_batches - len(STRANGE) * strange).tolist(),
         "synchronized": synchronized,
         "kind": kind,
         "clock": clock,
@@ -983,6 +1095,13 @@ def epoch(
         "error": error,
         "result": result,
     }
+
+
+STRANGE = [
+    *(None, 0, "", False, [], "done", "end", "stop"),
+    # by name: see `probes.batch_of`
+    *("an ellipsis", "equal to all", "an array", "a pair", "a dict"),
+]
 
 
 @readable
@@ -1026,8 +1145,10 @@ def about_the_log(found: list[str], right: list[str]) -> str | None:
         return "`synchronize` is not called once after each step."
     if only(found, "next") != only(right, "next"):
         return "Not exactly the batches of one epoch are taken."
-    if len(only(found, "end")) != len(only(right, "end")):
+    if "end" not in found and "end" in right:
         return "The loader was not asked to its end."
+    if "end again" in found:
+        return "You ask the loader for more after it has ended."
     return (
         "Things happen in another order: take a batch, step, synchronize, and "
         "only then take the next."
@@ -1094,7 +1215,8 @@ def takes_what_comes(draw: Draw) -> list[Case]:
         epoch(draw, draw.integer(3, 7), kind="generator", start=True, end=True),
         epoch(draw, 0, kind="generator", end=True),
         epoch(draw, draw.integer(3, 7), kind="sequence"),
-        epoch(draw, draw.integer(6, 9), strange=True),
+        epoch(draw, draw.integer(14, 18), strange=True),
+        epoch(draw, draw.integer(4, 8), kind="vague"),
         epoch(draw, draw.integer(3, 7), clock=False),
         epoch(draw, 0),
         epoch(draw, draw.integer(3, 7), result=0),
@@ -1105,7 +1227,9 @@ def takes_what_comes(draw: Draw) -> list[Case]:
 def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
     data, right = seen.data, expected.data
     if data["reached"] != right["reached"]:
-        place = "a step" if case["fails"][0] == "step" else "the loader"
+        place = {"step": "a step", "synchronize": "`synchronize`"}.get(
+            case["fails"][0], "the loader"
+        )
         stop = case["error"] == "StopIteration"
         what = "A StopIteration" if stop else "An exception"
         return f"{what} of {place} does not reach the caller as it is."
@@ -1120,13 +1244,20 @@ def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
     "time_split",
     probe=probes.epoch_timed,
     rule=lets_it_through,
-    says="exceptions of the loader and of the step reach the caller",
+    says="exceptions of the loader, of the step, of `synchronize` reach the "
+    "caller",
 )
 def exceptions_pass(draw: Draw) -> list[Case]:
     def fails(place: str, error: str) -> Case:
         number_of_batches = draw.integer(4, 8)
         at = draw.integer(1, number_of_batches)
-        return epoch(draw, number_of_batches, fails=[place, at], error=error)
+        return epoch(
+            draw,
+            number_of_batches,
+            fails=[place, at],
+            error=error,
+            synchronized=place == "synchronize",
+        )
 
     return [
         fails("step", "Stopped"),
@@ -1135,6 +1266,10 @@ def exceptions_pass(draw: Draw) -> list[Case]:
         fails("step", "KeyError"),
         fails("loader", "RuntimeError"),
         epoch(draw, 2, fails=["step", 0], error="StopIteration"),
+        fails("synchronize", "Stopped"),
+        fails("synchronize", "StopIteration"),
+        fails("step", "KeyboardInterrupt"),
+        epoch(draw, 3, start=True, fails=["iter", 0]),
     ]
 
 

@@ -9,8 +9,9 @@ import contextlib
 import itertools
 import multiprocessing
 import random
+import sys
 import warnings
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
 
 import numpy as np
 import torch
@@ -51,20 +52,30 @@ def values_of(batch, form="value"):
 
 
 @contextlib.contextmanager
-def forked_workers():
-    """Workers by fork, ended when the block ends; no warnings about them."""
-    usual = multiprocessing.get_start_method(allow_none=True)
-    multiprocessing.set_start_method("fork", force=True)
+def workers_ended():
+    """Ends the workers that outlive the epochs of the loaders that the block
+    puts into the list."""
     loaders = []
     try:
-        with warnings.catch_warnings():  # about the number of cores, of threads
-            warnings.simplefilter("ignore")
-            yield loaders
+        yield loaders
     finally:
         for loader in loaders:
             batches = getattr(loader, "_iterator", None)
             if hasattr(batches, "_shutdown_workers"):
                 batches._shutdown_workers()
+
+
+@contextlib.contextmanager
+def forked_workers():
+    """Workers by fork, ended when the block ends; no warnings about them."""
+    usual = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("fork", force=True)
+    try:
+        with workers_ended() as loaders, warnings.catch_warnings():
+            # about the number of cores, of threads
+            warnings.simplefilter("ignore")
+            yield loaders
+    finally:
         multiprocessing.set_start_method(usual, force=True)
 
 
@@ -75,9 +86,14 @@ def gone_through(loader, form="value"):
     try:
         return [values_of(batch, form) for batch in batches]
     finally:
-        end_workers = getattr(batches, "_shutdown_workers", None)
-        if end_workers and not getattr(loader, "persistent_workers", False):
-            end_workers()
+        end_workers_of(batches, loader)
+
+
+def end_workers_of(batches, loader):
+    """Ends those that do not stay from epoch to epoch."""
+    end_workers = getattr(batches, "_shutdown_workers", None)
+    if end_workers and not getattr(loader, "persistent_workers", False):
+        end_workers()
 
 
 def flat(batches):
@@ -189,18 +205,38 @@ def reading(make_loaders, case):
         train_set, validation_set, case["batch_size"], case["seed"], *given
     )
     read = [[train_set.num_read, validation_set.num_read]]
-    handed_out = []
+    handed_out, at_first = [], []
     for _ in range(case["num_epochs"]):
-        for loader in (train, validation):
-            handed_out.append(len(flat(gone_through(loader, case["form"]))))
+        for samples, loader in (
+            (train_set, train),
+            (validation_set, validation),
+        ):
+            num_samples, ahead = handed_out_by(loader, samples, case["form"])
+            handed_out.append(num_samples)
+            at_first.append(ahead)
         read.append([train_set.num_read, validation_set.num_read])
-    return {"read": read, "handed out": handed_out}
+    return {"read": read, "handed out": handed_out, "at first": at_first}
+
+
+def handed_out_by(loader, samples, form):
+    """How many samples one epoch hands out, and how many were read when its
+    first batch came."""
+    before, num_samples, at_first = samples.num_read, 0, 0
+    batches = iter(loader)
+    try:
+        for batch in batches:
+            if num_samples == 0:
+                at_first = samples.num_read - before
+            num_samples += len(values_of(batch, form) or [])
+    finally:
+        end_workers_of(batches, loader)
+    return num_samples, at_first
 
 
 def order_of_training(make_loaders, case):
     """Facts about the order of the samples, from several runs."""
 
-    def run(global_seed, validate, disturb, **changes):
+    def run(global_seed, validate, disturb, measure=False, **changes):
         with torch.random.fork_rng(devices=[]):
             kept = random.getstate(), np.random.get_state()
             torch.manual_seed(global_seed)
@@ -211,6 +247,8 @@ def order_of_training(make_loaders, case):
             for _ in range(case["num_epochs"]):
                 if disturb:
                     torch.rand(3), random.random(), np.random.rand(3)
+                if measure:
+                    length_of(train)
                 epochs.append(flat(gone_through(train, case["form"])))
                 if validate:
                     gone_through(validation, case["form"])
@@ -230,6 +268,12 @@ def order_of_training(make_loaders, case):
         == plain,
         "others draw": run(case["global_seed"], False, True) == plain,
         "with validation": run(case["global_seed"], True, False) == plain,
+        "measured": run(case["global_seed"], False, False, True) == plain,
+        "places change": len(plain) < 9
+        or all(len(set(place)) > 1 for place in zip(*plain, strict=False)),
+        "others left out": len(plain) < 9
+        or len(plain[0]) == len(as_given)
+        or len({frozenset(epoch) for epoch in plain}) > 1,
         "seeds differ": all(
             one != two for one, two in zip(plain, other, strict=True)
         ),
@@ -308,7 +352,25 @@ def sample_of(node):
         return Example(*(sample_of(one) for one in what))
     if kind == "dict":
         return {name: sample_of(one) for name, one in what.items()}
+    if kind == "numbered":  # a dict whose keys are numbers
+        return {number: sample_of(one) for number, one in enumerate(what, 7)}
+    if kind == "ordered":
+        return OrderedDict((k, sample_of(one)) for k, one in what.items())
     return what  # a number or a string
+
+
+def looks_of(sample):
+    """What can be said of a sample without its values, as plain data."""
+    if isinstance(sample, torch.Tensor):
+        places = tuple(sample.shape), sample.stride(), sample.data_ptr()
+        return [*places, sample.requires_grad]
+    if isinstance(sample, np.ndarray):
+        return [sample.shape, sample.strides, sample.ctypes.data]
+    if isinstance(sample, dict):
+        return [[key, looks_of(one)] for key, one in sample.items()]
+    if isinstance(sample, list | tuple):
+        return [looks_of(one) for one in sample]
+    return repr(sample)
 
 
 def bytes_of_batches(bytes_ahead, case):
@@ -316,7 +378,9 @@ def bytes_of_batches(bytes_ahead, case):
     arguments = [sample, case["batch_size"], case["num_workers"]]
     if "prefetch_factor" in case:
         arguments.append(case["prefetch_factor"])
-    return {"bytes": bytes_ahead(*arguments)}
+    before = looks_of(sample)
+    num_bytes = bytes_ahead(*arguments)
+    return {"bytes": num_bytes, "kept": looks_of(sample) == before}
 
 
 # fitting_loader
@@ -343,25 +407,47 @@ def fitting(fitting_loader, case, **changes):
 def chosen(fitting_loader, case):
     """What the loader is set to; it is not gone through."""
     with forked_workers():
-        loader = fitting(fitting_loader, case)
+        return chosen_as_it_is(fitting_loader, case)
+
+
+def chosen_as_it_is(fitting_loader, case):
+    loader = fitting(fitting_loader, case)
     if not isinstance(loader, DataLoader):
         return {"is a DataLoader": False}
+    batch_size = loader.batch_size
+    if batch_size is None:  # a batch sampler of the learner's
+        batch_size = len(list(next(iter(loader.batch_sampler))))
     return {
         "is a DataLoader": True,
-        "batch_size": getattr(loader.batch_sampler, "batch_size", None)
-        if loader.batch_size is None
-        else loader.batch_size,
+        "batch_size": batch_size,
         "workers": loader.num_workers,
         "prefetch": loader.prefetch_factor,
         "stay": loader.persistent_workers,
         "pinned": loader.pin_memory,
+        "left to PyTorch": loader.multiprocessing_context is None,
     }
+
+
+def ways_of_starting(fitting_loader, case):
+    """Whether the loader, or the program, is told how to start workers."""
+    usual = multiprocessing.get_start_method(allow_none=True)
+    kept = []
+    try:
+        for method in ("spawn", "fork"):
+            multiprocessing.set_start_method(method, force=True)
+            facts = chosen_as_it_is(fitting_loader, case)
+            kept.append(multiprocessing.get_start_method() == method)
+    finally:
+        multiprocessing.set_start_method(usual, force=True)
+    return {**facts, "program kept": all(kept)}
 
 
 def epochs_without_workers(fitting_loader, case):
     """Facts about some epochs of a loader that has no room for workers."""
-    loader = fitting(fitting_loader, case)
-    facts = about(loader, case["values"], case["num_epochs"], case["form"])
+    with workers_ended() as loaders:
+        loader = fitting(fitting_loader, case)
+        loaders.append(loader)
+        facts = about(loader, case["values"], case["num_epochs"], case["form"])
     with torch.random.fork_rng(devices=[]):
         epochs = [
             orders_of(fitting_loader, case, seed, global_seed)
@@ -371,11 +457,25 @@ def epochs_without_workers(fitting_loader, case):
                 (case["other_seed"], 1),
             )
         ]
+        cut, roomy = (
+            orders_of(fitting_loader, case, case["seed"], 1, **changes)
+            for changes in (
+                {"batch_size": case["batch_size"] + 1},
+                {
+                    "batch_bytes": case["batch_bytes"] + 1,
+                    "free_bytes": 5 * case["free_bytes"] + 10**9,
+                    "num_workers": 0,
+                    "prefetch_factor": 7,
+                },
+            )
+        )
     as_given = case["values"].tolist()
     facts["shuffled"] = as_given not in epochs[0]
     distinct = {tuple(one) for one in epochs[0]}
     facts["epochs differ"] = len(distinct) == len(epochs[0])
     facts["again"] = epochs[0] == epochs[1]
+    facts["cut otherwise"] = epochs[0] == cut
+    facts["more room"] = epochs[0] == roomy
     facts["seeds differ"] = all(
         one != two for one, two in zip(epochs[0], epochs[2], strict=True)
     )
@@ -383,13 +483,15 @@ def epochs_without_workers(fitting_loader, case):
     return facts
 
 
-def orders_of(fitting_loader, case, seed, global_seed):
+def orders_of(fitting_loader, case, seed, global_seed, **changes):
     torch.manual_seed(global_seed)
-    loader = fitting(fitting_loader, case, seed=seed)
     epochs = []
-    for _ in range(case["num_epochs"]):
-        torch.rand(global_seed)  # others draw, too
-        epochs.append(flat(gone_through(loader, case["form"])))
+    with workers_ended() as loaders:
+        loader = fitting(fitting_loader, case, seed=seed, **changes)
+        loaders.append(loader)
+        for _ in range(case["num_epochs"]):
+            torch.rand(global_seed)  # others draw, too
+            epochs.append(flat(gone_through(loader, case["form"])))
     return epochs
 
 
@@ -405,11 +507,15 @@ def reading_alone(fitting_loader, case):
         case["seed"],
         0,
     )
-    read, handed_out = [samples.num_read], []
-    for _ in range(case["num_epochs"]):
-        handed_out.append(len(flat(gone_through(loader, case["form"]))))
-        read.append(samples.num_read)
-    return {"read": read, "handed out": handed_out}
+    read, handed_out, at_first = [samples.num_read], [], []
+    with workers_ended() as loaders:
+        loaders.append(loader)
+        for _ in range(case["num_epochs"]):
+            num_samples, ahead = handed_out_by(loader, samples, case["form"])
+            handed_out.append(num_samples)
+            at_first.append(ahead)
+            read.append(samples.num_read)
+    return {"read": read, "handed out": handed_out, "at first": at_first}
 
 
 def batches_by_workers(fitting_loader, case):
@@ -446,7 +552,9 @@ def loader_seed_left_alone(fitting_loader, case):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
-        samples = flat(gone_through(fitting(fitting_loader, case)))
+        with workers_ended() as loaders:
+            loaders.append(fitting(fitting_loader, case))
+            samples = flat(gone_through(loaders[0]))
         return {
             "torch": torch.initial_seed() == SEED,
             "others": random.getstate() == python
@@ -472,17 +580,50 @@ class Stopped(Exception):
     """What a loader or a step of a case may raise."""
 
 
+class Alike:
+    """A batch that calls itself equal to whatever it is compared with."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+def batch_of(batch):
+    """A batch as the case describes it, or one that is no plain data."""
+    odd = {
+        "an ellipsis": ...,
+        "equal to all": Alike(),
+        "an array": np.arange(3),
+        "a pair": (np.arange(3), np.arange(3)),
+        "a dict": {"x": np.arange(3)},
+    }
+    if not isinstance(batch, str):
+        return batch
+    # the same object as a literal of the learner's
+    return odd.get(batch, sys.intern(batch))
+
+
 class ComesApart:
     """A loader whose every part takes its time: iter, each next, the end."""
 
     def __init__(self, clock, case, log):
         self.clock, self.case, self.log = clock, case, log
+        self.batches = [batch_of(batch) for batch in case["batches"]]
 
     def __iter__(self):
         self.clock.now += self.case["start"]
         self.log.append("iter")
-        self.place = 0
+        if self.case["fails"] == ["iter", 0]:
+            raise error_of(self.case)
         return Batches(self)
+
+
+class Vague(ComesApart):
+    """The same, with a length that is an estimate, and too small."""
+
+    def __len__(self):
+        return max(len(self.case["loading"]) - 2, 0)
 
 
 class Batches:
@@ -502,10 +643,10 @@ class Batches:
             loader.log.append(f"next {place}")
             if case["fails"] == ["loader", place]:
                 raise error_of(case)
-            return case["batches"][place]
+            return loader.batches[place]
+        loader.log.append("end again" if self.ended else "end")
         if not self.ended:
             loader.clock.now += case["end"]
-            loader.log.append("end")
             self.ended = True
         raise StopIteration
 
@@ -516,12 +657,13 @@ def error_of(case):
         "StopIteration": StopIteration,
         "RuntimeError": RuntimeError,
         "KeyError": KeyError,
+        "KeyboardInterrupt": KeyboardInterrupt,
     }[case["error"]]()
 
 
 def generated(loader):
     """The same, as a generator: it is one-shot and has no length."""
-    yield from iter(loader)
+    yield from loader
 
 
 class Indexed:
@@ -539,7 +681,10 @@ class Indexed:
 def epoch_timed(time_split, case):
     """What comes back, and what happened in which order."""
     clock, log, samples = Clock(case["now"]), [], []
-    loader = ComesApart(clock, case, log)
+    loader = (Vague if case["kind"] == "vague" else ComesApart)(
+        clock, case, log
+    )
+    batches = loader.batches
     if case["kind"] == "generator":
         loader = generated(loader)
     elif case["kind"] == "sequence":
@@ -547,8 +692,7 @@ def epoch_timed(time_split, case):
 
     def step(batch):
         place = len(samples)
-        due = case["batches"][place : place + 1]
-        if len(due) == 0 or type(batch) is not type(due[0]) or batch != due[0]:
+        if place >= len(batches) or batch is not batches[place]:
             log.append("step on something else")
             return None
         samples.append(batch)
@@ -561,6 +705,8 @@ def epoch_timed(time_split, case):
     def synchronize():
         clock.now += case["waits"][min(len(samples), len(case["waits"])) - 1]
         log.append("synchronize")
+        if case["fails"] == ["synchronize", len(samples) - 1]:
+            raise error_of(case)
 
     arguments = [loader, step]
     if case["clock"]:
@@ -573,10 +719,15 @@ def epoch_timed(time_split, case):
         given = time_split(*arguments)
     except wanted as error:
         reached = type(error).__name__
-    times = [float(one) for one in given or []]
+    is_tuple = isinstance(given, tuple)  # a named one, too
+    floats = is_tuple and all(isinstance(one, float) for one in given)
+    times = [float(one) for one in given] if floats else []
     return {
-        "type": type(given).__name__,
-        "types": [type(one).__name__ for one in given or []],
+        "type": "tuple" if is_tuple else type(given).__name__,
+        "types": [
+            "float" if isinstance(one, float) else type(one).__name__
+            for one in (given if is_tuple else [])
+        ],
         # real seconds are never alike
         "times": times if case["clock"] else [],
         "sensible": all(0 <= one < 10 for one in times),

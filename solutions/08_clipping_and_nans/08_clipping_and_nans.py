@@ -58,8 +58,8 @@ r"""
 ## 1 · The problem, seen going wrong
 
 A recurrent network reads each digit row by row: eight steps through the same weights. If these
-weights make a vector grow, eight steps make it grow eight times over, and so they do with the
-gradient on its way back.
+weights make a vector longer, it grows at each of the eight, and so does the gradient on its way
+back.
 """
 
 # %%
@@ -276,6 +276,8 @@ for name, function, at in (
 
 # %% [markdown]
 r"""
+At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN.
+
 **The trap of `torch.where`.** `torch.where(x > 0, x.sqrt(), 0)` looks safe, and its value is. But both branches are
 computed, and the backward pass sends a 0 into the branch that was not chosen: 0 times an infinite slope is NaN.
 Make the *input* safe first, then choose. The same goes for an epsilon: inside the root it
@@ -318,13 +320,13 @@ not*. A forward hook on every module sees both, and the first name it writes dow
 
 
 # %% cell="forward_hunt"
-class Halves(nn.Module):
+class OverMean(nn.Module):
     def forward(self, x):  # (n, d): rows divided by their mean
         return x / x.mean(1, keepdim=True)
 
 
 torch.manual_seed(3)
-suspect = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), Halves(), nn.Linear(6, 2))
+suspect = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), OverMean(), nn.Linear(6, 2))
 suspect[0].bias.data.fill_(-3.0)
 
 
@@ -355,12 +357,14 @@ that names the operation, and prints where in *your* code that operation stood i
 
 # %% cell="anomaly"
 x = torch.zeros(3, requires_grad=True)
-with warnings.catch_warnings(record=True):  # it warns that it is slow
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
     try:
         with torch.autograd.detect_anomaly():
             x.pow(2).sum().sqrt().backward()
     except RuntimeError as complaint:
         print(complaint)
+print("from:", str(told[-1].message).splitlines()[-2:][0].strip())
 
 # %% [markdown]
 r"""
@@ -799,15 +803,16 @@ norm becomes `max_norm`. It returns the norm as it was **before**.
   there may be no gradient at all: then the norm is 0.
 - Gradients are multiplied in place: each `.grad` is the same tensor as before, also if its memory is not contiguous or is
   shared with a larger buffer. Nothing else changes.
-- If the norm is smaller than `max_norm`, the gradients stay as they are, bit for bit. `max_norm` may be 0.
+- If the norm is smaller than `max_norm`, the gradients stay as they are, bit for bit. `max_norm` may be 0; gradients of zeros
+  are zeros then, too.
 - `norm_type` is the $p$ of the norm $\left(\sum |g|^p\right)^{1/p}$: any number above 0, or `math.inf` for the largest $|g|$.
 - PyTorch adds 1e-6 to the norm before it divides by it. With it and without are both right: a relative 1e-5 is allowed.
 - If the norm is NaN or infinite, and `error_if_nonfinite`, a `RuntimeError` is raised before any gradient is
   touched. Otherwise the gradients are multiplied all the same, by `max_norm` divided by that norm. Nothing is healed by it: after a NaN norm
   each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
-- Returns a tensor without dimensions and without a graph: float64 if any gradient is float64, otherwise float32.
-- **Half precision:** the norm of float16 and bfloat16 gradients is taken in float32, so it is right where float16 would overflow.
-  PyTorch's own function does *not* do that (section 3): handed in as it is, it loses this one of the marks.
+- Returns a tensor without dimensions and without a graph (a gradient may have one): float64 if any gradient is float64, otherwise float32.
+- **Half precision:** the norm of float16 and bfloat16 gradients is taken in float32, so it is right where float16 would overflow. The
+  factor, too, may be too small for float16. PyTorch's own function takes the norm in float16 (section 3): handed in as it is, it loses these marks.
 
 <details><summary>Hint 1: one norm of many tensors</summary>
 
@@ -816,8 +821,8 @@ $p$. `torch.linalg.vector_norm(g, p)` takes the norm of a tensor of any shape.
 </details>
 <details><summary>Hint 2: the factor</summary>
 
-`max_norm / norm`, and at most 1. `clamp(max=1.0)` lets NaN pass, and so does nothing else than what is asked: `if norm >
-max_norm` is False for NaN.
+`max_norm / norm`, and at most 1. `clamp(max=1.0)` keeps a NaN, as the text asks. `if norm > max_norm` does not multiply at all then: it is False
+for NaN. Mind 0 / 0.
 </details>
 <details><summary>Hint 3: PyTorch's own parts</summary>
 
@@ -876,15 +881,16 @@ with visible_check("clip_gradients"):
 
 # %% grade="clip_gradients" points=8
 
-# %% [markdown] task="nonfinite_entries" title="Name what is not finite" minutes=15 builds_on="sections 3 and 4"
+# %% [markdown] task="nonfinite_entries" title="Name what is not finite" minutes=15 builds_on="section 5"
 r"""
 A batch is a dict of tensors, a checkpoint is a tree of dicts. Write `nonfinite_entries(data, name)`: the names of all entries
 that hold a NaN, an infinity or a negative infinity, in the order in which they stand in `data`.
 
 - `data` is a tensor, a Python number (`int`, `float`, `bool`), a string, `None`, or a list, tuple or dict (with strings as
-  keys) of such, to any depth.
+  keys) of such, nested. An `nn.Parameter` is a tensor, an `OrderedDict` a dict, a named tuple a tuple.
 - The name of the outermost is `name`. What stands in a dict under `"key"` is called `name.key`, item 2 of a list or
-  tuple `name[2]`: `batch.meta[2].scale`. Only tensors and numbers are named, never what they stand in.
+  tuple `name[2]`: `batch.meta[2].scale`. Only tensors and numbers are named, never what they stand in,
+  one name for each (two entries may have the same one: keys may contain dots).
 - A tensor has any dtype from float16, bfloat16, float32, float64, complex64, complex128, any integer and bool, and any shape:
   it may be empty or have no dimensions, it may require a gradient or not be contiguous. Finite values up to the largest of their
   dtype are finite, also if their sum is not.
@@ -945,9 +951,10 @@ no trace.
 - A batch is **bad** if `x`, `y`, the loss, or the total norm of all gradients holds a NaN or an infinity. The total norm is
   that of `nn.utils.clip_grad_norm_`.
 - Otherwise it is good: its gradient, and no other, is clipped to the total norm `max_norm` over all parameters of the
-  model, and the optimizer steps once.
-- A bad batch is skipped: the optimizer does not step, and parameters, optimizer state and **buffers** (the running statistics
-  and the counter of batch norm) are afterwards bit for bit what they were before it. Training goes on with the next batch.
+  model, and the optimizer steps once. The optimizer may hold only some of them.
+- What the model makes of a NaN in `x` does not count, nor that a sum of large finite numbers overflows.
+- A bad batch is skipped: the optimizer does not step, and parameters, optimizer state and all **buffers** (the running statistics
+  and the counter of batch norm, and such as no `state_dict` holds) are afterwards bit for bit what they were before it. Training goes on with the next batch.
 - Frozen and unused parameters are not moved. Gradients that were there before do not count, and after the epoch every
   `.grad` is `None` or zero.
 - Call `model(x)`. Leave alone: the mode of each layer, the tensors of the batches, PyTorch's settings.
@@ -1025,7 +1032,7 @@ with visible_check("guarded_epoch"):
 
 # %% grade="guarded_epoch" points=10
 
-# %% [markdown] task="safe_gradients" title="Functions with safe gradients" minutes=25 builds_on="section 3"
+# %% [markdown] task="safe_gradients" title="Functions with safe gradients" minutes=25 builds_on="section 4"
 r"""
 Write four functions whose **values and gradients** are finite where the obvious formula gives NaN. Inputs are float32 or float64, of any
 shape that fits, empty ones included; results have the dtype of the input. No trick with an epsilon: values and gradients are those of the exact
@@ -1038,10 +1045,11 @@ formula, to rounding, for small numbers too (1e-12 is a number like others).
   Logits may be as far apart as 10000 and 0, and may be `-inf` (a class that is ruled out): it adds nothing, and its gradient is 0. Each
   row has at least one finite logit.
 - `known_mse(prediction, target)`: the mean of $(\text{prediction} - \text{target})^2$ over the entries whose target is known; unknown targets are NaN.
-  A number without dimensions. The gradient of an unknown entry is 0. If no target is known, it is 0 and so are all gradients. Both
-  have one shape and dtype; `target` needs no gradient.
+  A tensor without dimensions. The gradient of an unknown entry is 0. If no target is known, it is 0 and so are all gradients. Both
+  have one shape and dtype; `target` needs no gradient. A prediction that is NaN or infinite does no harm where the target is unknown, and
+  shows in the value where it is known; an infinite target is a known one.
 
-Write nothing into the inputs. The results must have a graph to the input, whatever its values.
+Write nothing into the inputs, and leave no hook on them. The results must have a graph to the input, whatever its values.
 
 <details><summary>Hint 1: `torch.where` twice</summary>
 
@@ -1089,8 +1097,8 @@ def known_mse(prediction: Tensor, target: Tensor) -> Tensor:
     """Mean squared error where the target is not NaN; 0 if nowhere."""
     ### BEGIN SOLUTION
     known = ~target.isnan()
-    error = prediction - torch.where(known, target, prediction.detach())
-    return (error * known).pow(2).sum() / known.sum().clamp(min=1)
+    error = torch.where(known, prediction - target, torch.zeros_like(target))
+    return error.pow(2).sum() / known.sum().clamp(min=1)
     ### END SOLUTION
 
 
@@ -1109,13 +1117,14 @@ with visible_check("safe_gradients"):
 
 # %% grade="safe_gradients" points=8
 
-# %% [markdown] task="diagnose" title="Bug hunt: what broke this run?" minutes=35 builds_on="sections 3 to 5, exercises 2 and 3"
+# %% [markdown] task="diagnose" title="Bug hunt: what broke this run?" minutes=35 builds_on="sections 4 to 6, exercises 2 and 3"
 r"""
 Section 6 shows five broken runs. All five end in NaN, each for another reason. Write `diagnose(model, loss_function, batches, lr)`, which finds the
 reason, also in runs you have not seen.
 
 **The run.** `batches` is a list of pairs `x`, `y`. For each, in order: `loss_function(model(x), y)`, backward, and plain gradient
-descent, `p -= lr * p.grad`, for every parameter that has a gradient. The model runs in the mode in which it is. The run is broken as
+descent, `p -= lr * p.grad`, for every parameter that has a gradient, which is that of this batch alone. The model runs in the mode in which it is, and draws
+no random numbers. The run is broken as
 soon as one of these is not finite (holds NaN or an infinity), and they are looked at in this order:
 
 | before or in step $i$ | returned |
@@ -1128,15 +1137,17 @@ soon as one of these is not finite (holds NaN or an infinity), and they are look
 
 - `name` of a layer: of all modules whose output is not finite although their input is, the one that *finishes* first in the forward
   pass; named as in `named_modules()`. That may be a container, if the fault is in its own `forward`; the model itself is `""`.
-  Layers take and return one tensor.
+  Layers take and return one tensor, and do not write into the one they take.
 - A value inside that is not finite on purpose, such as a score of `-inf` before a softmax, is no fault as long as the model's output is finite.
 - `operation`: what `torch.autograd.detect_anomaly` names in its error, such as `"SqrtBackward0"`; `""` if it raises none, for it looks for NaN
-  alone and the gradient may be infinite.
+  alone and the gradient may be infinite. It also raises for a NaN that never reaches the gradient of a
+  parameter: that is no fault.
 - **Is it the learning rate?** If the fault is in a layer, the loss or a gradient of step `i`, the run is repeated from the same start with
-  `lr / 100`, up to and with step `i`. If no fault is found then, the answer is `("learning rate", i, "")`.
-- A run without a fault: `None`.
-- Afterwards the model is as it was: parameters, buffers, gradients, modes, no hooks. So are the batches and PyTorch's
-  settings: anomaly mode is off.
+  `lr / 100`, up to and with step `i`. If no fault is found then, the answer is `("learning rate", i, "")`; otherwise it is the fault
+  of the first run, also if the second has another.
+- A run without a fault: `None`. Parameters that overflow in the very last step are none: nobody looks at them.
+- Afterwards the model is as it was: parameters, buffers, gradients, modes, no hooks. So are the batches (none requires a
+  gradient) and PyTorch's settings: anomaly mode is off.
 
 <details><summary>Hint 1: two functions</summary>
 
@@ -1151,7 +1162,9 @@ again with `lr / 100` if there is a reason to.
 <details><summary>Hint 3: the name of the operation</summary>
 
 Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`. `re.search(r"'(\w+)'", str(error))`
-finds the name. `torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn.
+finds the name. `torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn. First go back without it, by
+`loss.backward(retain_graph=True)`. Only if a gradient is not finite go back once more, in anomaly mode: it is slow, and it complains of a NaN that a mask
+throws away later.
 </details>
 <details><summary>Help: a layer after the faulty one is blamed</summary>
 
@@ -1172,6 +1185,16 @@ def diagnose(
     ### BEGIN SOLUTION
     def finite(tensor: Tensor) -> bool:
         return bool(tensor.isfinite().all())
+
+    def operation_behind(loss: Tensor) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                with torch.autograd.set_detect_anomaly(True):
+                    loss.backward()
+            except RuntimeError as error:
+                return re.search(r"Function '(\w+)'", str(error)).group(1)
+        return ""
 
     def first_fault(steps: int, rate: float):
         twin, blamed = copy.deepcopy(model), []
@@ -1196,17 +1219,10 @@ def diagnose(
             if not finite(loss):
                 return "loss", step, ""
             twin.zero_grad()
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    with torch.autograd.set_detect_anomaly(True):
-                        loss.backward()
-            except RuntimeError as error:
-                operation = re.search(r"Function '(\w+)'", str(error))
-                return "gradient", step, operation.group(1)
+            loss.backward(retain_graph=True)
             moved = [p for p in twin.parameters() if p.grad is not None]
             if not all(finite(p.grad) for p in moved):
-                return "gradient", step, ""
+                return "gradient", step, operation_behind(loss)
             with torch.no_grad():
                 for p in moved:
                     p -= rate * p.grad

@@ -317,7 +317,8 @@ for operation, result in results.items():
 # %% [markdown]
 r"""
 On a GPU softmax, sums, exp and layer norm are on the float32 list; on a CPU they stay bfloat16. Outside the block
-the loss of bfloat16 scores is bfloat16, so keep it inside. NumPy knows no bfloat16: `.float()` before `.numpy()`.
+the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first. NumPy knows no bfloat16:
+`.float()` before `.numpy()`.
 
 ### The block belongs into the loop
 
@@ -337,6 +338,50 @@ with torch.autocast("cpu", torch.bfloat16):
 
 print(f"before {first:.3f}; all weights set to 0, then")
 print(f"in the same block {same_block:.3f}, in a new one {new_block:.3f}")
+
+# %% [markdown]
+r"""
+### An evaluation has a precision, too
+
+The weights are float32, so a trained network runs in either precision, and nothing tells you in which. Called after the
+block, an evaluation silently computes in float32; called inside one, in bfloat16. There scores tie that were apart, and a
+few predictions change. So let the evaluation open its own block, also to switch autocast *off*: then it does the same wherever
+it is called, and says what was measured.
+"""
+
+
+# %% cell="evaluation_precision"
+def digit_scores(to=None):
+    with torch.no_grad(), torch.autocast("cpu", to, enabled=to is not None):
+        return learner(data.X_test)
+
+
+torch.manual_seed(3)
+learner = digit_mlp()
+adam = torch.optim.Adam(learner.parameters(), lr=0.01)
+for _ in range(10):
+    adam.zero_grad()
+    F.cross_entropy(learner(data.X_train), data.y_train).backward()
+    adam.step()
+with torch.no_grad():
+    silent = learner(data.X_test)
+    with torch.autocast("cpu", torch.bfloat16):
+        silent_too, own_block = learner(data.X_test), digit_scores()
+low_scores = digit_scores(torch.bfloat16)
+for name, scores in (("after", silent), ("inside", silent_too)):
+    hits = (scores.argmax(1) == data.y_test).float().mean().item()
+    top = scores.float().topk(2).values
+    ties = (top[:, 0] == top[:, 1]).sum().item()
+    print(
+        f"{name:6} a block: {str(scores.dtype)[6:]:8}, accuracy {hits:.4f}",
+        end="",
+    )
+    print(f", {ties} ties for the best score")
+
+assert (silent.dtype, silent_too.dtype) == (torch.float32, torch.bfloat16)
+assert torch.equal(own_block, silent)
+assert torch.equal(low_scores, silent_too)
+assert not torch.equal(silent, silent_too.float())
 
 # %% [markdown]
 r"""
@@ -397,7 +442,7 @@ scaler.update()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     schedule.step()
-print("rate:", moves.param_groups[0]["lr"])
+print(f"rate: {moves.param_groups[0]['lr']:.3g}")
 print("warning:", str(caught[0].message).partition(". ")[0])
 
 # %% [markdown]
@@ -409,14 +454,15 @@ products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020, after
 `torch.set_float32_matmul_precision("high")`. On a GPU `torch.cuda.is_bf16_supported()` tells whether bfloat16 is fast.
 
 On a CPU the time depends on what it has built in for 16 bit; float16 is often far slower than float32. The memory kept for
-the backward pass falls anywhere, though not to half: the 16-bit copies of the weights are kept as well.
+the backward pass falls anywhere, though not to half: the 16-bit copies of the weights are kept as well. With few rows
+they outweigh what is saved.
 """
 
 # %%
 on_gpu = device.type == "cuda"
 if on_gpu:
     print("bfloat16 supported:", torch.cuda.is_bf16_supported())
-width, rows = (4096, 8192) if on_gpu else (256, 128)
+width, rows = (4096, 8192) if on_gpu else (256, 512)
 points, kinds = gaussian_clusters(rows, (1, 8, 8), device=device)
 big = digit_mlp(width=width, depth=3).to(device)
 
@@ -446,7 +492,8 @@ for one in precisions:
 
 # %%
 figure, (left, right) = new_figure(1, 2)
-left.bar(precisions, [peak_mib[one] for one in precisions], color=PALETTE[0])
+bars = left.bar(precisions, list(peak_mib.values()), color=PALETTE[0])
+left.bar_label(bars, fmt="%.3g")
 left.set(ylabel=f"peak, {memory.counted} (MiB)")
 left.set_title(f"Memory: bf16 {peak_mib['bf16'] / peak_mib['fp32']:.2f} x")
 bars = right.bar(precisions, list(step_ms.values()), color=PALETTE[1])
@@ -717,8 +764,8 @@ Write `train_in_bf16(model, optimizer, loss_fn, batches, enabled)`: for each bat
 
 - The model's layers compute in bfloat16, and the loss comes out in float32. Weights and gradients stay float32 all the time, and
   `x` goes into the model as it came.
-- Autocast is on in the forward pass and for the loss. It is off in the backward pass, when the optimizer steps, and when the
-  next batch is read. (`batches` may be a generator.)
+- Autocast is on in the forward pass, and for the loss unless you make the logits float32. It is off in the backward pass, when the
+  optimizer steps, and when the next batch is read. (`batches` may be a generator.)
 - Gradients that were there before do not count.
 - With `enabled=False` the same code trains in float32, without autocast.
 - Returns a list: each batch's loss, as a Python float.
@@ -735,7 +782,7 @@ copies of the first step.
 </details>
 <details><summary>Help: the loss is bfloat16</summary>
 
-Then it is computed after the block. Autocast knows that losses want float32, but only while it is on.
+Then it is computed after the block, from bfloat16 logits. Autocast knows that losses want float32, but only while it is on.
 </details>
 """
 
@@ -788,9 +835,10 @@ scaler.step(sgd)
 scaler.update()
 ```
 
-- `scale(loss)` is the loss times the scale, in its dtype. `get_scale()` is the scale, a Python float, at the start `init_scale`.
-- `unscale_(optimizer)` divides the gradients of the optimizer's parameters, in all its groups, by the scale. Where `.grad` is
-  `None` it stays `None`.
+- `scale(loss)` is the loss times the scale; a float32 or float64 loss keeps its dtype. `get_scale()` is the scale, a Python float, at
+  the start `init_scale`. It has no bounds, and stays as it is until `update()`.
+- `unscale_(optimizer)` divides all gradients of the optimizer's parameters, in all its groups, by the scale, also where one is not
+  finite. Where `.grad` is `None` it stays `None`.
 - `step(optimizer)` does that first, unless it has been done. Then it calls `optimizer.step()`, once; but if a gradient holds inf, -inf or
   NaN, it does not, and nothing moves.
 - `update()` ends an iteration. If its step was left out, the scale is multiplied by `backoff_factor`. After `growth_interval` steps
@@ -798,10 +846,10 @@ scaler.update()
 - Before the next `update()`, a second `unscale_`, a second `step`, or an `unscale_` after `step` raises a `RuntimeError`, and changes
   nothing.
 - `enabled=False`: `scale` returns the loss as it is, the scale is always 1.0, `unscale_` and `update` do nothing, and `step` is
-  `optimizer.step()`.
+  `optimizer.step()`. Such a scaler has a state dict as well, and stays disabled whatever it loads.
 - `state_dict()`, called between iterations, returns a dict that `torch.save` and `torch.load` (with its defaults) carry. It does not change
-  afterwards. A new scaler, made with other arguments, loads it with `load_state_dict` and then goes on as the old one: scale,
-  factors, interval, and the good steps counted so far.
+  afterwards, nor by being loaded. A new scaler, made with other arguments, loads it with `load_state_dict` and then goes on as the
+  old one: scale, factors, interval, and the good steps counted so far.
 - Two scalers do not disturb each other. The loss you are given and PyTorch's settings stay as they are.
 
 Wrapping `torch.amp.GradScaler("cpu", ...)` is a right answer, too. Write it yourself once.
@@ -841,7 +889,7 @@ class LossScaler:
     ):
         ### BEGIN SOLUTION
         self.enabled = enabled
-        self.now = float(init_scale) if enabled else 1.0
+        self.now = float(init_scale)
         self.growth_factor = growth_factor
         self.backoff_factor = backoff_factor
         self.growth_interval = growth_interval
@@ -852,7 +900,7 @@ class LossScaler:
     def get_scale(self) -> float:
         """The scale now."""
         ### BEGIN SOLUTION
-        return self.now
+        return self.now if self.enabled else 1.0
         ### END SOLUTION
 
     def scale(self, loss: Tensor) -> Tensor:
@@ -939,8 +987,8 @@ r"""
 Write `clipped_step(model, optimizer, scaler, x, y, max_norm, dtype)`: one training step on the mean cross-entropy of a batch, with a
 scaler and with clipping.
 
-- `dtype` is `torch.float16`, `torch.bfloat16` or `None`. Forward pass and loss are under autocast to it; with `None` there is no
-  autocast. Backward pass and step are outside. Weights and gradients keep their dtype, and `x` goes into the model as it came.
+- `dtype` is `torch.float16`, `torch.bfloat16` or `None`. The forward pass is under autocast to it, the loss as in exercise 1, and float32;
+  with `None` there is no autocast. Backward pass and step are outside. Weights and gradients keep their dtype, and `x` goes into the model as it came.
 - `scaler` is a `torch.amp.GradScaler`, of any scale, or a disabled one. It comes back at the next call, so use this one: the loss is
   scaled before the backward pass, and the scaler is updated once per call.
 - `max_norm` limits the total norm of the *true* gradient, over all parameters together, as `nn.utils.clip_grad_norm_` does. A shorter
@@ -1019,8 +1067,8 @@ under a scaler. It is the loop of chapter 09, exercise 3, with autocast, a scale
   `accumulation_steps` of them, or what is left at the end. Each step uses the mean cross-entropy over *all samples of its window*.
 - One `scaler.update()` and at most one optimizer step per window, also for the last: n micro-batches give ⌈n / k⌉ windows. The scale must not change
   within a window.
-- `dtype` and `scaler` are as in exercise 3: forward pass and loss under autocast, or not if `dtype` is `None`; the scaler may be
-  disabled, and comes back for the next epoch.
+- `dtype`, loss and `scaler` are as in exercise 3. The scaler may be disabled, and comes back for the next epoch. Micro-batches are read
+  outside autocast.
 - The model sees one micro-batch at a time, each sample once, and each micro-batch's graph is freed by a backward pass before the next one
   goes forward.
 - If the gradient of any micro-batch overflows, the step of its *whole window* is skipped, the scale falls once, and the next window starts

@@ -398,8 +398,8 @@ figure
 r"""
 ## 4 · What keeps memory alive
 
-A tensor's memory is free for reuse the moment the last reference to it goes. No collector has to run. So
-memory that does not go has somebody who holds it, and the question is who.
+A tensor's memory is free for reuse the moment the last reference to it goes. No collector has to run, except where
+objects hold each other in a circle. So memory that does not go has somebody who holds it, and the question is who.
 """
 
 
@@ -501,15 +501,19 @@ logs = {
     "training, loss.item()": (lambda loss, logits: loss.item(), True),
 }
 logs = {name: kept_by_log(*how) for name, how in logs.items()}
-figure, axes = new_figure(figsize=(7, 3.4))
-for i, (name, kib) in enumerate(logs.items()):
+figure, axes = new_figure(figsize=(8, 3.4))
+strokes = ("-", 2), ("-", 5), ("-", 2), ("--", 2), ("-", 2)
+for (name, kib), (dashes, width) in zip(logs.items(), strokes, strict=True):
     label = f"{name}: {kib[-1]:.0f} KiB"
-    axes.plot(range(1, 21), kib, ["-", "--", ":"][i % 3], label=label)
+    axes.plot(range(1, 21), kib, dashes, linewidth=width, label=label)
+axes.set_yscale("symlog")  # shows 0, and 1 KiB beside 1000
 axes.set_xticks(range(0, 21, 5))
-axes.set(xlabel="batches so far", ylabel="kept by the log (KiB)")
+axes.set(
+    xlabel="batches so far", ylabel="kept by the log (KiB)", ylim=(-0.2, 3e3)
+)
 ratio = logs["evaluating, loss"][-1] / logs["evaluating, argmax"][-1]
 axes.set_title(f"A list of losses keeps {ratio:.0f} x what classes need")
-axes.legend(loc="upper left")
+axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 figure
 
 # %% [markdown]
@@ -538,7 +542,7 @@ except RuntimeError as error:
     last_error = error
 print("with the error:    ", "alive" if watched[0]() is not None else "freed")
 del last_error
-gc.collect()
+gc.collect()  # needed where a frame holds its own error
 print("without the error: ", "alive" if watched[0]() is not None else "freed")
 
 # %% [markdown]
@@ -610,14 +614,14 @@ figure
 # %% [markdown]
 r"""
 What is left at the end are the gradients. `use_reentrant=False` is the form to use: it works with inputs that need no gradient, with keyword arguments, and
-inside `no_grad`. It restores the random state for the second pass (`preserve_rng_state`), so dropout drops the same units. Batch
+under `torch.autograd.grad`; the older form fails in all three. It restores the random state for the second pass (`preserve_rng_state`), so dropout drops the same units. Batch
 norm in training is another matter: its running statistics move twice.
 
 ### Two numbers: allocated and reserved
 
 On a GPU, asking the driver for memory is slow and makes the device wait. So PyTorch keeps what was freed and hands it
 out again. *Allocated* is what tensors use, *reserved* what PyTorch has taken from the driver. `nvidia-smi` shows reserved
-memory, plus the context. Here is the idea in twenty lines; the real one also splits and merges blocks.
+memory, plus the context. Here is the idea; the real one also splits and merges blocks.
 """
 
 
@@ -698,7 +702,7 @@ explore(
 # %% [markdown]
 r"""
 *Longest first* needs the least, because later batches fit into blocks that are there. That is why many loops run
-their longest batch first: out of memory, if at all, then at once. `empty_cache()` lowers the light area between
+their longest batch first: out of memory, if at all, then at once. `empty_cache()` lowers the blue area between
 batches, for others; the next batch asks the driver again.
 
 On a GPU the real numbers:
@@ -745,7 +749,7 @@ checkpointing. On a busy machine the times scatter: look at the spread.
 """
 
 # %%
-rows_here = 65536 if device.type == "cuda" else 256
+rows_here = 65536 if device.type == "cuda" else 1024
 many_rows, _ = gaussian_clusters(rows_here, (128,), device=device)
 deep = deep_network(depth=8).to(device)
 constants = [*deep.parameters(), many_rows]
@@ -770,7 +774,7 @@ for name, call in {
     "step": lambda: step_of("plain"),
     "step, checkpointed": lambda: step_of("checkpointed"),
 }.items():
-    timing = measure_time(call, warmup=1, repeats=3)
+    timing = measure_time(call, warmup=1, repeats=5)
     memory = peak_memory(call, ignore=constants)
     measured[name] = timing.median_s * 1e3, memory.peak_bytes / 2**20
     print(f"{name:24} {timing}, {measured[name][1]:.1f} MiB ({memory.counted})")
@@ -778,7 +782,8 @@ for name, call in {
 # %% [markdown]
 r"""
 Off a GPU, *saved tensors* leaves out what checkpointing keeps by itself, the input of each group of layers; the figure
-above counts it. Checkpointing pays for memory with a second forward pass, about a third more time.
+above counts it. Checkpointing pays for memory with a second forward pass. A backward pass takes about two forward passes, so
+this is a third more arithmetic, and a little more time than that.
 """
 
 # %% cell="measure_figure"
@@ -975,7 +980,7 @@ r"""
 
 # %% cell="claim_004_06_07"
 by_item, by_detach, by_tensor = 0.0, torch.zeros(()), 0.0
-inputs_alive, torch_inputs = [], []
+inputs_alive = []
 for _ in range(10):
     x = torch.randn(100, 10)
     inputs_alive.append(weakref.ref(x))
@@ -1036,7 +1041,7 @@ Two rules hold for exercises 1 to 4:
 - **Once through.** What yields batches may be a generator: it can be gone through once and has no
   length. Batches may differ in size; often the last one is shorter.
 - **All else stays.** Your function changes nothing that the text does not name: no tensor it is
-  given, no random seed, no setting of PyTorch, gradient mode included.
+  given, no random seed, no setting of PyTorch (gradient mode included), NumPy or Python's warnings.
 """
 
 # %% [markdown] task="predict" title="An evaluation that leaves no trace" minutes=20 builds_on="section 2"
@@ -1044,8 +1049,8 @@ r"""
 Write `predict(model, batches)`: the model's outputs for all batches, one below the other, in one
 tensor.
 
-- `batches` yields inputs `x` (n, ...), at least one of them. The model gives (n, ...) for each. The result is in
-  the order of the batches, in the dtype of the model.
+- `batches` yields inputs `x` (n, ...), at least one of them. The model gives (n, ...) or (n,) for each. The result holds
+  these outputs in the order of the batches, in their dtype.
 - In each forward pass, *every* layer of the model is in eval mode, so that a row's output does not depend on
   the rows beside it.
 - In each forward pass gradients are switched off (`torch.is_grad_enabled()` is `False`), and nothing is kept for a
@@ -1053,10 +1058,12 @@ tensor.
 - Each batch goes through once, as it comes: `model(x)`, not `model.forward(x)`, and the model you
   got, not a copy, which costs its memory again. Take batches as you go: while one goes through, at
   most one more has been read.
-- Afterwards each layer is in the mode in which it was. Modes may differ from layer to layer. Gradient mode is
-  as it was, too; it may have been off.
-- That holds also if the model or the loader raises an error. The error itself goes on to the caller.
-- All else stays: weights, running statistics, gradients, what is frozen, and the model's attributes.
+- Afterwards each layer is in the mode in which it was. Modes may differ from layer to layer, and one layer
+  may stand in two places of the model. Gradient mode is as it was, too; it may have been off.
+- That holds also if the model or the loader raises an error, or if you stop the cell (`KeyboardInterrupt`). The error itself goes
+  on to the caller.
+- All else stays: weights, running statistics, gradients, what requires a gradient, inputs included, and the attributes of the
+  model and its layers.
 
 <details><summary>Hint 1: modes, layer by layer</summary>
 
@@ -1114,13 +1121,14 @@ Write `mean_metrics(pairs, ignore_index)`: mean cross-entropy and accuracy over 
 
 - `pairs` yields logits (n, C) with labels (n,), or logits (n, C, d) with labels (n, d), as for
   sequences or pixels. The classes are in dimension 1.
+- The accuracy is the share of labels whose class has the highest logit.
 - Labels equal to `ignore_index` count in neither mean, whatever the model says there. `ignore_index` may be any
   integer, also one that is a class.
 - A batch in which nothing counts adds nothing.
 - Returns a dict: `"loss"` and `"accuracy"` (between 0 and 1), Python floats; `"count"`, the number of labels that count, a
   Python int.
 - If nothing counts at all, or nothing is yielded, both means are NaN and the count is 0. No error, and no warning.
-- Logits may be float16, bfloat16, float32 or float64, and finite. The loss is computed in float32 or better. (Results must agree
+- Logits may be float16, bfloat16, float32 or float64. They are finite and may be large, as 20000. The loss is computed in float32 or better. (Results must agree
   to about 1e-5.) Logits may require a gradient; what you return does not.
 - The two rules above hold.
 
@@ -1183,7 +1191,8 @@ r"""
 Write `train_and_log(model, optimizer, batches)`: one epoch that remembers its losses and predictions, and nothing else.
 
 - `batches` yields pairs `x` (n, ...), `y` (n,). For each pair the optimizer steps once, on the gradient of the batch's mean
-  cross-entropy. Gradients that were there before do not count.
+  cross-entropy. Gradients that were there before do not count. The optimizer may hold parameters that are not in the model, and
+  layers of the model may be frozen.
 - Each batch goes forward once, by `model(x)`, in the mode in which the model is.
 - Returns a dict. `"losses"`: the mean loss of each batch before its step, in order, a list of floats or of 0-dim tensors, or a 1-D tensor.
   `"mean_loss"`: the mean over all *samples*, a float or a 0-dim tensor. `"predictions"`: the class
@@ -1193,7 +1202,7 @@ Write `train_and_log(model, optimizer, batches)`: one epoch that remembers its l
   batches came earlier makes no difference.
 - **Nothing is kept.** When a batch goes forward, at most one input and one batch of logits of earlier batches still exist, and after
   your function has returned none does, `detach`ed or not.
-- The settings of the optimizer and the attributes of the model are not yours to change.
+- The settings of the optimizer, what is frozen, and the attributes of the model and its layers are not yours to change.
 - If nothing is yielded: no step, `"losses"` is empty, `"mean_loss"` is NaN, `"predictions"` is an empty int64 tensor.
 - The two rules above hold.
 
@@ -1348,8 +1357,8 @@ programs use. (d) The graphs of earlier losses.
 (c) Twice as much. (d) As much as other programs free.
 
 **`start`** What does PyTorch take of the GPU's memory at the first use of CUDA?
-(a) A fixed share of all memory, in advance. (b) All that is free. (c) A context of fixed size; blocks
-follow as tensors ask for them. (d) Nothing at all, ever, before the first backward pass.
+(a) A fixed share of all memory, in advance. (b) All that is free. (c) A context for the driver and the
+kernels; blocks follow as tensors ask for them. (d) Nothing at all, ever, before the first backward pass.
 
 **`first`** A large tensor is no longer needed. What comes first?
 (a) Let go of every name and list that holds it: `del`. (b) `empty_cache()`. (c) `gc.collect()`,

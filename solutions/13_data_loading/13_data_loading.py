@@ -260,8 +260,9 @@ r"""
 So what workers need belongs into a module, as a function or a class. What varies can be bound with `functools.partial`.
 
 **Pinned memory.** The GPU can fetch from page-locked memory by itself. From any other memory the driver copies twice, and your
-program waits. With `pin_memory=True` *and* `batch.to(device, non_blocking=True)` the copy runs beside what the GPU
-computes. The other way, from the GPU to the CPU, `non_blocking=True` is a trap: you can read the numbers before they have arrived.
+program waits. With `pin_memory=True` *and* `batch.to(device, non_blocking=True)` your program goes on while
+the copy runs, and orders the kernels that come after it. (Copy and kernels wait for one another all the same, unless the copy has a
+stream of its own.) The other way, from the GPU to the CPU, `non_blocking=True` is a trap: you can read the numbers before they have arrived.
 Call `torch.cuda.synchronize()` first, or leave it out.
 
 ## 3 · See it
@@ -269,7 +270,7 @@ Call `torch.cuda.synchronize()` first, or leave it out.
 ### Loader and model, side by side
 
 Each row is a process, each bar a batch. A worker loads while the model computes, and may be `prefetch` batches
-ahead. Move the sliders: with enough workers the model never waits, and beyond that more do not help.
+ahead. Move the sliders: with enough workers the model waits for its first batch only, and beyond that more do not help.
 """
 
 
@@ -565,8 +566,8 @@ r"""
 > **"If a batch holds a single sample, batch norm raises an error."** *Half the story.*
 
 Only in training, and only with one value per channel. A single *image* has many. In `eval()` nothing is computed from the batch,
-unless the layer keeps no running statistics. (Instance norm, which looks at each sample alone, needs more than one position in
-both modes.)
+unless the layer keeps no running statistics. (Instance norm, which looks at each sample alone, keeps none
+by default, and so needs more than one position in both modes.)
 """
 
 
@@ -664,8 +665,8 @@ for shared in (False, True):
     stream = DataLoader(
         Stream(shared), 2, num_workers=2, multiprocessing_context=forked
     )
-    print("shared out:" if shared else "as it is:  ", end=" ")
-    print(sorted(torch.cat(list(stream)).tolist()))
+    numbers = sorted(torch.cat(list(stream)).tolist())
+    print("shared out:" if shared else "as it is:  ", numbers)
 
 # %% [markdown]
 r"""
@@ -712,22 +713,23 @@ others look at everything that the text asks for, so read it to the end.
 
 The datasets of the exercises are map-style: they have `len(dataset)` and `dataset[i]`. Whatever you build hands out batches
 as PyTorch's own collating makes them. Samples are read in each epoch anew, when their turn comes, so that a dataset may
-augment them; nothing is read before. In exercises 1 and 3 PyTorch's global seed is not yours to set: no
-`torch.manual_seed`.
+augment them; nothing is read before. In exercises 1 and 3 the global generators, of PyTorch, NumPy and Python, are not
+yours to seed: no `torch.manual_seed`. Whether an epoch that somebody breaks off counts as one that came before is left to you.
 """
 
 # %% [markdown] task="make_loaders" title="No lone samples" minutes=25 builds_on="section 2, chapters 01 and 05"
 r"""
-Write `make_loaders(train_set, validation_set, batch_size, seed, tail)`. It returns two `DataLoader`s, one to train a
+Write `make_loaders(train_set, validation_set, batch_size, seed, tail)`. It returns two `DataLoader`s without workers, one to train a
 network with batch normalization, one to validate it. No training batch may hold a single sample.
 
 The training loader:
 
-- `tail="drop"`: an incomplete last batch is left out, so N mod `batch_size` samples are missing from an epoch, and no others.
+- `tail="drop"`: an incomplete last batch is left out, so N mod `batch_size` samples are missing from an epoch, and no others. All
+  samples are shuffled first, so that epochs leave out different ones.
 - `tail="merge"`: nothing is lost. If the last batch would hold one sample, that joins the batch before it, which then has
   `batch_size` + 1. Other incomplete last batches stay as they are, also when there is just that one.
 - No sample comes twice in an epoch. `len(...)` of the loader is its number of batches.
-- The order is shuffled, and another one in each epoch. It depends on `seed` and on how many epochs came before, on nothing
+- The order is shuffled, and another one in each epoch. It depends on `seed`, 0 included, and on how many epochs came before, on nothing
   else: not on the global generators, not on whether the validation loader is gone through in between.
 - Where training cannot work `make_loaders` itself raises a `ValueError`, right away: if `batch_size` is less than 2, if there is just one
   sample or none, if `tail="drop"` leaves no batch at all, and if `tail` is another word. Where it can work it does not raise.
@@ -886,17 +888,17 @@ with visible_check("bytes_ahead"):
 # %% [markdown] task="fitting_loader" title="A loader that fits" minutes=25 builds_on="sections 2 and 3, exercise 2, chapter 01"
 r"""
 Write `fitting_loader(dataset, batch_size, batch_bytes, free_bytes, device, seed, num_workers, prefetch_factor)`. It returns a
-`DataLoader` whose batches fit into `free_bytes` of shared memory. A batch takes `batch_bytes`, and the loader needs
+`DataLoader` whose batches fit into `free_bytes` of shared memory. A batch takes `batch_bytes`, 1 or more, and the loader needs
 room for the batches ahead **and for one more**, the one that the training loop holds:
 
 $$(\text{workers} \cdot \text{prefetch} + 1) \cdot \text{batch\_bytes} \le \text{free\_bytes}$$
 
 - First the workers: as many as fit with one batch ahead each, `num_workers` at most. Then the prefetch factor: as large as fits with that many workers, `prefetch_factor` at most.
 - If not even one worker fits, or if `num_workers` is 0, the loader works without workers. `batch_size` is never changed.
-- Workers, where there are some, stay alive from epoch to epoch. How they are started is left to PyTorch.
+- Workers, where there are some, stay alive from epoch to epoch. How they are started is left to PyTorch: name no start method.
 - `device`, a `torch.device`, is where the batches will go. Memory is pinned if that is a CUDA device, otherwise not.
 - Every epoch has each sample once; the last batch may be smaller. The order is shuffled, and another one in each epoch.
-- The order depends on `seed` and on how many epochs came before, on nothing else: **with any number of workers, in every epoch, the batches
+- The order depends on `seed` and on how many epochs came before, on nothing else, not on the batch size either: **with any number of workers, in every epoch, the batches
   are the same**. (Section 3 shows who breaks this.)
 
 <details><summary>Hint 1: without workers</summary>
@@ -973,9 +975,10 @@ floats, `(waiting, working)`: the seconds in which the model waited for data, an
 - Working is the time within `step(batch)`. A GPU does its work later: if `synchronize` is given, call it after
   each step, once. Its time is work, too.
 - `clock()` gives the time in seconds. Read it as often as you like, and no other clock.
-- `loader` is anything that a `for` loop can go through. It may be a generator, it may be empty, it need not have a length, and a batch may be anything, `None` included. Take a batch when the last one is done, not
+- `loader` is anything that a `for` loop can go through. It may be a generator, it may be empty, its length may be missing or an estimate, and a batch may be anything, `None` included. Take a batch when the last one is done, not
   earlier, and give each to `step` once.
-- An exception of `loader` or of `step` reaches the caller as it is. That goes for a `StopIteration` raised by `step`, too.
+- An exception of `loader`, `step` or `synchronize` reaches the caller as it is. That goes for a `StopIteration` raised by `step` or
+  `synchronize`, too.
 
 <details><summary>Hint 1: by hand</summary>
 

@@ -1,0 +1,1089 @@
+"""What is checked in chapter 15: one run with all of it."""
+
+import json
+import math
+from typing import Any
+
+from torch import Tensor
+
+from course_grader.checks import Case, Draw, Result, Rule, check
+
+from . import probes
+
+# Rules
+
+
+def data_of(seen: Result) -> dict[str, Any]:
+    return seen.data if isinstance(seen.data, dict) else {}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality of every bit."""
+    return near(one, other, 0.0)
+
+
+def near(one: Any, other: Any, tolerance: float) -> bool:
+    """Numbers and tensors agree to a share of `other`, all else is equal."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        if (one.dtype, one.shape) != (other.dtype, other.shape):
+            return False
+        if tolerance == 0:
+            return bool(one.equal(other))
+        distance = (one.double() - other.double()).norm().item()
+        # written so that NaN is not near
+        return distance <= 1e-12 + tolerance * other.double().norm().item()
+    if type(one) is not type(other):
+        return False
+    if isinstance(other, float):
+        if not math.isfinite(other):
+            return not math.isfinite(one)
+        return abs(one - other) <= (1e-12 if tolerance else 0) + (
+            tolerance * abs(other)
+        )
+    if isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            near(one[key], other[key], tolerance) for key in other
+        )
+    if isinstance(other, list):
+        return len(one) == len(other) and all(
+            near(a, b, tolerance) for a, b in zip(one, other, strict=True)
+        )
+    return bool(one == other)
+
+
+def agrees(tolerance: float = 0.0, **sentences: str) -> Rule:
+    """Rule: what is recorded under these names is the reference's."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        data = data_of(seen)
+        for name, sentence in sentences.items():
+            if not near(data.get(name), expected.data[name], tolerance):
+                return sentence
+        return None
+
+    return rule
+
+
+# set_up, train_mode
+
+
+def settings(draw: Draw, *frozen: str, **options: Any) -> Case:
+    """A model of blocks, and which of them are frozen."""
+    width = draw.integer(3, 6)
+    plan = {
+        "frozen": list(frozen),
+        "lr": 0.001 * draw.integer(2, 40),
+        "weight_decay": 0.01 * draw.integer(1, 30),
+        "warmup_steps": draw.integer(2, 5),
+        "num_steps": draw.integer(9, 14),
+    }
+    plan.update(options.pop("plan", {}))
+    return {
+        "config": plan,
+        "width": width,
+        "x": draw.normal(6, 3, dtype=WIDE),
+        "start": draw.normal(600, dtype=WIDE),
+        "tied": False,
+        "frozen_before": [],
+        **options,
+    }
+
+
+WIDE = Draw(0).normal(1).double().dtype  # float64
+KEPT = {
+    "weights": "`set_up` changed the model's weights or buffers.",
+    "modes_kept": "`set_up` changed the modes of the model's modules.",
+    "rng_kept": "`set_up` changed a global random state.",
+}
+
+
+@check(
+    "set_up",
+    probe=probes.arranged,
+    weight=2,
+    rule=agrees(
+        flags="Not exactly the parameters of the frozen parts have become "
+        "`requires_grad=False`.",
+        **KEPT,
+    ),
+    says="the parameters of the frozen parts, and no others, get no gradient; "
+    "the rest of the model stays as it is",
+)
+def frozen_parts(draw: Draw) -> list[Case]:
+    return [
+        settings(draw, "stem"),
+        settings(draw),
+        settings(draw, "stem2.linear", "body"),
+        settings(draw, "body.norm", "stem.norm", tied=True),
+        settings(draw, "stem", frozen_before=["head.bias"]),
+    ]
+
+
+@check(
+    "set_up",
+    probe=probes.arranged,
+    weight=2,
+    rule=agrees(
+        1e-9,
+        kind="The optimizer is not a `torch.optim.AdamW`.",
+        strangers="The optimizer holds tensors that are no parameters of the model.",
+        counts="Not every trainable parameter is in the optimizer once, and "
+        "nothing else.",
+        decays="A parameter has the wrong weight decay: two dimensions or more "
+        "have it, fewer have none.",
+        rates="In the first step a parameter has the wrong rate.",
+    ),
+    says="AdamW holds each trainable parameter once, and nothing else; biases and "
+    "norms have no weight decay",
+)
+def decay_groups(draw: Draw) -> list[Case]:
+    return [
+        settings(draw, "stem"),
+        settings(draw, tied=True),
+        settings(draw, "stem.linear", frozen_before=["head.bias"]),
+        settings(draw, "stem2", "body", tied=True),
+    ]
+
+
+PLAN = {
+    "together": "Not all groups have the same rate.",
+    "rates": "The rate is not that of the plan in every step.",
+}
+
+
+@check(
+    "set_up",
+    probe=probes.planned,
+    weight=2,
+    rule=agrees(1e-6, **PLAN),
+    says="the rate of every step: up in a line, down along a cosine",
+)
+def rates_of_the_plan(draw: Draw) -> list[Case]:
+    return [
+        settings(draw, "stem", num_steps=9),
+        settings(
+            draw,
+            num_steps=20,
+            plan={"warmup_steps": 5, "num_steps": draw.integer(20, 25)},
+        ),
+        settings(draw, num_steps=7, plan={"warmup_steps": 1}),
+    ]
+
+
+@check(
+    "set_up",
+    probe=probes.planned,
+    rule=agrees(1e-6, **PLAN),
+    says="a plan without warm-up, and a run longer than its plan",
+)
+def corners_of_the_plan(draw: Draw) -> list[Case]:
+    return [
+        settings(draw, num_steps=9, plan={"warmup_steps": 0}),
+        settings(
+            draw,
+            num_steps=24,
+            plan={"warmup_steps": 3, "num_steps": draw.integer(8, 12)},
+        ),
+        settings(draw, num_steps=5, plan={"warmup_steps": 1, "num_steps": 2}),
+    ]
+
+
+@check(
+    "set_up",
+    probe=probes.goes_on,
+    rule=agrees(
+        1e-7,
+        read="`torch.load` with its defaults refuses a state dict.",
+        rates="After loading the states the rates are not those of the plan.",
+        weights="After loading the states the run makes other steps.",
+    ),
+    says="optimizer and schedule go on from their state dicts",
+)
+def from_state_dicts(draw: Draw) -> list[Case]:
+    return [
+        settings(draw, "stem", num_steps=9, stop=draw.integer(4, 7)),
+        settings(draw, "body", num_steps=6, stop=1),
+    ]
+
+
+@check(
+    "set_up",
+    probe=probes.modes_after,
+    weight=2,
+    rule=agrees(
+        1e-9,
+        history="After `train_mode` a module is in the wrong mode: eval in the "
+        "frozen parts and all within them, training everywhere else.",
+        buffers="After `train_mode` a batch moves the wrong statistics.",
+    ),
+    says="frozen parts, and all within them, are in eval mode in training; "
+    "everything else is in training mode",
+)
+def modes_of_the_parts(draw: Draw) -> list[Case]:
+    return [
+        settings(draw, "stem", before=["", "eval", "train"]),
+        settings(draw, "body", "stem2.norm", before=["eval", "mixed"]),
+        settings(draw, "stem.dropout", before=["train", ""]),
+        settings(draw, before=["eval", "mixed"]),
+    ]
+
+
+@check(
+    "set_up",
+    probe=probes.trained,
+    weight=2,
+    rule=agrees(
+        1e-6,
+        moved="In training something moved that is frozen, or something stood "
+        "still that is not.",
+        weights="After some steps of training the weights and buffers are not "
+        "the right ones.",
+    ),
+    says="some steps of training: frozen weights and statistics stay, bit for bit",
+)
+def some_training(draw: Draw) -> list[Case]:
+    return [
+        settings(draw, "stem", num_steps=draw.integer(3, 6)),
+        settings(draw, "stem2", "body.norm", num_steps=4, tied=True),
+    ]
+
+
+# train_step
+
+EXACT = 1e-5
+ROUGH = 3e-2
+
+
+def slack(case: Case) -> float:
+    return EXACT if case["autocast"] == "off" else ROUGH
+
+
+def steps_of(
+    draw: Draw,
+    *sizes: list[int],
+    overflows: tuple[tuple[int, int], ...] = (),
+    **options: Any,
+) -> Case:
+    """Steps with micro-batches of these sizes; `overflows` are (step, place)."""
+    num_features, num_classes = draw.integer(3, 6), draw.integer(3, 6)
+    dtype = options.get("weights_dtype", "float64")
+    steps = []
+    for number, of_step in enumerate(sizes):
+        batches = []
+        for place, size in enumerate(of_step):
+            x = draw.normal(size, num_features)
+            x = x.double() if dtype == "float64" else x
+            if (number, place) in overflows:
+                x[-1, 0] = probes.POISON
+            batches.append([x, draw.integers(0, num_classes, size)])
+        steps.append(batches)
+    return {
+        "steps": steps,
+        "num_features": num_features,
+        "num_classes": num_classes,
+        "width": draw.integer(4, 7),
+        "start": draw.normal(200),
+        "lr": 0.05 * draw.integer(1, 9),
+        "momentum": 0.0,
+        "loudness": 1.0,
+        "weights_dtype": "float64",
+        "autocast": "off",
+        "scaler": {"init_scale": 1024.0},
+        "max_norm": 1e6,
+        "frozen": False,
+        "old_gradients": False,
+        **options,
+    }
+
+
+def pairs(seen: Result, expected: Result) -> list[tuple[dict, dict]]:
+    found = data_of(seen).get("history", [])
+    return list(zip(found, expected.data["history"], strict=False))
+
+
+def all_samples(case: Case, seen: Result, expected: Result) -> str | None:
+    if not near(data_of(seen).get("samples"), expected.data["samples"], 1e-6):
+        return "Not every sample took part in exactly one backward pass."
+    return None
+
+
+def right_weights(case: Case, seen: Result, expected: Result) -> str | None:
+    if len(data_of(seen).get("history", [])) != len(expected.data["history"]):
+        return "Not every step was made."
+    start = expected.data["start"]
+    for one, other in pairs(seen, expected):
+        mine, wanted = one["weights"], other["weights"]
+        if mine.shape != wanted.shape or not bool(mine.isfinite().all()):
+            return "The weights hold infinity or NaN."
+        moved = (wanted - start).norm().item()
+        if (mine - wanted).norm().item() > 1e-12 + slack(case) * moved:
+            return "The weights are not those of the right step."
+    return all_samples(case, seen, expected)
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    weight=3,
+    rule=right_weights,
+    says="the step uses the mean over all samples of its micro-batches, of unequal "
+    "size, whatever the scale",
+)
+def mean_over_all_samples(draw: Draw) -> list[Case]:
+    big, small = draw.integer(5, 9), draw.integer(1, 3)
+    return [
+        steps_of(draw, [4, 4], [4, 4]),
+        steps_of(draw, [big, small, 3], [small, big]),
+        steps_of(draw, [6, 1], [2, 7, 1], [5], scaler={"init_scale": 2.0**16}),
+        steps_of(draw, [5, 2, 1], [7, 3], scaler={"enabled": False}),
+        steps_of(draw, [4, 1], [3, 2], momentum=0.9, frozen=True),
+    ]
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    weight=3,
+    rule=right_weights,
+    says="the true gradient is clipped, at any scale; a shorter one stays as it is",
+)
+def clips_the_true_gradient(draw: Draw) -> list[Case]:
+    loud = 1.0 * draw.integer(20, 40)
+    limit = 0.1 * draw.integer(2, 9)
+    return [
+        steps_of(
+            draw,
+            [5, 2],
+            [3, 4],
+            loudness=loud,
+            max_norm=limit,
+            scaler={"init_scale": 2.0**scale},
+        )
+        for scale in (-6, 4, 16)
+    ] + [
+        steps_of(
+            draw,
+            [5, 2],
+            [3, 4],
+            loudness=loud,
+            max_norm=limit,
+            scaler={"enabled": False},
+        ),
+        # shorter than the limit, but not where it is scaled
+        steps_of(draw, [5, 2], [3, 1], max_norm=50.0, momentum=0.5),
+    ]
+
+
+def left_out(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in pairs(seen, expected):
+        if not near(one["scale_after"], other["scale_after"], EXACT):
+            return "After a step the scaler's scale is wrong."
+        if not near(one["momentum"], other["momentum"], 1e-4):
+            return "After an overflow the optimizer's moments are wrong."
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    weight=2,
+    rule=left_out,
+    says="an overflow in any micro-batch leaves out this step, and no other; the "
+    "scale falls once",
+)
+def overflow_is_left_out(draw: Draw) -> list[Case]:
+    momentum = 0.1 * draw.integer(5, 10)
+    return [
+        steps_of(
+            draw,
+            *[[3, 2]] * 4,
+            overflows=((1, 0), (3, 1)),
+            momentum=momentum,
+        ),
+        steps_of(
+            draw,
+            *[[2, 3, 1]] * 3,
+            overflows=((0, 0), (0, 2)),
+            momentum=momentum,
+            scaler={"init_scale": 64.0, "growth_interval": 1},
+        ),
+    ]
+
+
+def schedule_follows(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in pairs(seen, expected):
+        if one["schedule_steps"] > other["schedule_steps"]:
+            return (
+                "The schedule moved more often than the optimizer: once per "
+                "step, and not where the step was left out."
+            )
+        if one["schedule_steps"] < other["schedule_steps"]:
+            return "The schedule moved less often than the optimizer."
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    weight=2,
+    rule=schedule_follows,
+    says="the schedule moves once, after a step that was made",
+)
+def schedule_moves_once(draw: Draw) -> list[Case]:
+    growing = {"init_scale": 4.0, "growth_interval": 1}
+    return [
+        steps_of(draw, [3, 2, 4], [2, 2], [5]),
+        steps_of(draw, *[[3, 2]] * 4, overflows=((1, 1), (2, 0))),
+        steps_of(draw, *[[2, 1]] * 4, scaler=growing),
+        steps_of(draw, *[[2, 1]] * 3, scaler={"enabled": False}),
+    ]
+
+
+def in_autocast(case: Case, seen: Result, expected: Result) -> str | None:
+    forwards = data_of(seen).get("forwards", [])
+    for one, other in zip(forwards, expected.data["forwards"], strict=False):
+        if one["weights"] != other["weights"]:
+            return "The weights were not of the dtype in which they came."
+        if one["x"] != other["x"]:
+            return "The model did not get `x` in the dtype in which it came."
+        if one["autocast"] != other["autocast"]:
+            return "The forward pass was not under the autocast asked for."
+        if one["layers"] != other["layers"]:
+            return "The layers did not compute in the dtype asked for."
+    if data_of(seen).get("in_backward") != expected.data["in_backward"]:
+        return "A backward pass was under autocast; it belongs outside."
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    weight=2,
+    rule=in_autocast,
+    says="forward pass and loss under autocast of the dtype asked for, all else "
+    "outside",
+)
+def autocast_where_asked(draw: Draw) -> list[Case]:
+    single = {"weights_dtype": "float32"}
+    return [
+        steps_of(draw, [4, 2], [3, 3], autocast="float16", **single),
+        steps_of(
+            draw,
+            [4, 2],
+            [3, 3],
+            autocast="bfloat16",
+            scaler={"enabled": False},
+            **single,
+        ),
+        steps_of(draw, [4, 2], [3, 1], **single),
+        # gradients too small for float16, but for the scale
+        steps_of(
+            draw,
+            [4, 2],
+            [3, 1],
+            autocast="float16",
+            loudness=2.0**-23,
+            lr=2.0**23 * 0.1,
+            scaler={"init_scale": 2.0**20},
+            **single,
+        ),
+    ]
+
+
+FACT_SENTENCES = {
+    "loss": "`loss` is not the mean over all samples of the step.",
+    "grad_norm": "`grad_norm` is not the norm of the true gradient before "
+    "clipping.",
+    "skipped": "`skipped` is wrong.",
+    "lr": "`lr` is not the rate that the step used.",
+    "scale": "`scale` is not the scale of this step's losses.",
+}
+
+
+def right_facts(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in pairs(seen, expected):
+        if one["keys"] != other["keys"]:
+            return "You do not return a dict with just the five keys."
+        for name, mine, wanted in zip(
+            probes.FACTS, one["types"], other["types"], strict=True
+        ):
+            if mine != wanted:
+                return f"`{name}` is not a {wanted}."
+        for name, sentence in FACT_SENTENCES.items():
+            facts, wanted_facts = one["facts"], other["facts"]
+            if not near(facts[name], wanted_facts[name], slack(case)):
+                return sentence
+    return None
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    weight=2,
+    rule=right_facts,
+    says="the five facts are those of this step",
+)
+def facts_of_the_step(draw: Draw) -> list[Case]:
+    growing = {"init_scale": 8.0, "growth_interval": 1}
+    return [
+        steps_of(draw, [6, 1], [2, 5, 1], loudness=20.0, max_norm=0.5),
+        steps_of(draw, *[[4, 1]] * 3, overflows=((1, 0),)),
+        steps_of(draw, *[[3, 1]] * 3, scaler=growing),
+        steps_of(draw, [3, 1], [2, 2], scaler={"enabled": False}),
+    ]
+
+
+def one_by_one(case: Case, seen: Result, expected: Result) -> str | None:
+    data = data_of(seen)
+    if sorted(data.get("rows", [])) != sorted(expected.data["rows"]):
+        return "The model does not see one micro-batch at a time, each once."
+    if data.get("order") != expected.data["order"]:
+        return (
+            "Several micro-batches' graphs are kept at once: go backward on each "
+            "before the next one goes forward."
+        )
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    rule=one_by_one,
+    says="one micro-batch at a time, forward and backward",
+)
+def one_micro_batch_at_a_time(draw: Draw) -> list[Case]:
+    return [
+        steps_of(draw, [4, 3, draw.integer(1, 9)], [2, 2]),
+        steps_of(draw, [draw.integer(1, 9)], [1, 1, 1, 1]),
+    ]
+
+
+def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
+    if any(one["left"] != 0.0 for one, _ in pairs(seen, expected)):
+        return "After a step there are gradients left."
+    return right_weights(case, seen, expected)
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    rule=nothing_left,
+    says="gradients from before do not count, and none are left",
+)
+def clean_gradients(draw: Draw) -> list[Case]:
+    return [
+        steps_of(draw, [4, 2], [3, 3], old_gradients=True),
+        steps_of(draw, [4, 2], [3, 3], overflows=((0, 1),), old_gradients=True),
+    ]
+
+
+@check(
+    "train_step",
+    probe=probes.stepped,
+    rule=agrees(
+        1e-9,
+        modes_kept="The model's modes changed: the caller has chosen them.",
+        buffers="The statistics of a part in eval mode moved.",
+        rng_kept="A global random state changed.",
+        samples="Not every sample took part in exactly one backward pass.",
+    ),
+    says="the modes are the caller's: a normalization in eval mode stays there",
+)
+def modes_of_the_caller(draw: Draw) -> list[Case]:
+    return [
+        steps_of(draw, [4, 2], [3, 3]),
+        steps_of(draw, [draw.integer(2, 9), 2], frozen=True),
+    ]
+
+
+# fit
+
+
+def running(draw: Draw, *stops: Case, **options: Any) -> Case:
+    """A run of four epochs of 3 or 2 steps, killed at the stops."""
+    order = draw.permutation(8).tolist()
+    while max(order[1:3]) < 7:  # the best is neither the first nor the last
+        order = draw.permutation(8).tolist()
+    config = {"num_epochs": 4, "save_every": 4, "keep": 2}
+    config.update(options.pop("plan", {}))
+    return {
+        "config": config,
+        "x": draw.normal(8, 3),
+        "y": draw.normal(8, 1),
+        "batch_size": 3,
+        "shorter": 3,
+        "width": draw.integer(3, 6),
+        "lr": 0.02 * draw.integer(2, 6),
+        "scale": 2.0 ** draw.integer(5, 13),
+        "schedule": "StepLR",
+        "seed": draw.integer(0, 10_000),
+        "metrics": [(1 + rank) / 10 - 0.45 for rank in order],
+        "folder": f"run{draw.integer(0, 100)}",
+        "factor": 1 + draw.integer(1, 9) / 16,
+        "junk": False,
+        "meter": False,
+        "stops": list(stops),
+        **options,
+    }
+
+
+def stop(place: str, at: int, *then: str, **options: Any) -> Case:
+    """Killed inside this step or evaluation, or while files are written after this
+    step; `then` is what others do to the folder."""
+    return {"in": place, "at": at, "then": list(then), **options}
+
+
+END = {"in": "end", "at": 0, "then": []}
+
+RESULTS = {
+    "kinds": "You do not return a list, and a dict with a float as metric.",
+    "log": "The log is not, bit for bit and all of it, that of a run that was "
+    "never stopped.",
+    "model": "The model is not, bit for bit, that of a run that was never stopped.",
+    "parts": "A part of the run is not in the state of a run that was never "
+    "stopped.",
+}
+BEST = {
+    "best": "The best epoch or its metric is wrong.",
+    "best_model": "The best model is not the one of the best epoch.",
+}
+DRAWS = {
+    "draws": "After the run other random numbers are drawn than after a run that "
+    "was never stopped."
+}
+WORK = {
+    "survived": "Your run ended before its steps were done.",
+    "steps_made": "After the restart your run does not make just the steps that "
+    "are left.",
+    "evaluations": "After the restart your run does not make just the evaluations "
+    "that are left.",
+}
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=2,
+    rule=agrees(**RESULTS, **WORK, **DRAWS),
+    says="a run that nothing stops: all steps and evaluations, in order; the log",
+)
+def nothing_stops_it(draw: Draw) -> list[Case]:
+    return [
+        running(draw),
+        running(
+            draw,
+            meter=True,
+            plan={"num_epochs": draw.integer(1, 4), "save_every": 100},
+        ),
+    ]
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=4,
+    rule=agrees(**RESULTS),
+    says="killed inside a step: the parts and the log, bit for bit",
+)
+def killed_in_a_step(draw: Draw) -> list[Case]:
+    return [
+        running(draw, stop("step", draw.integer(5, 8)), schedule="LambdaLR"),
+        running(draw, stop("step", 10), meter=True, schedule="OneCycleLR"),
+        running(draw, stop("step", 6), stop("step", 9), junk=True),
+        running(draw, stop("step", 3), plan={"save_every": 1}),
+    ]
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=2,
+    rule=agrees(log=RESULTS["log"], **DRAWS),
+    says="the random numbers go on, from three generators, also after the run",
+)
+def random_numbers_go_on(draw: Draw) -> list[Case]:
+    return [
+        running(draw, stop("step", draw.integer(5, 8))),
+        running(draw, stop("step", 5), stop("evaluate", 4)),
+        running(draw, END),
+    ]
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=2,
+    rule=agrees(**WORK, log=RESULTS["log"]),
+    says="only what is left is done again: steps, evaluations, nothing after the end",
+)
+def only_what_is_left(draw: Draw) -> list[Case]:
+    return [
+        running(draw, stop("step", draw.integer(5, 8))),
+        running(draw, stop("step", 7), plan={"save_every": 5}),
+        # the checkpoint comes at the end of an epoch
+        running(draw, stop("step", 6), plan={"save_every": 5}),
+        running(draw, END),
+    ]
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=2,
+    rule=agrees(**BEST),
+    says="the best epoch, its metric and its model, also if it was before the kill",
+)
+def the_best_is_kept(draw: Draw) -> list[Case]:
+    equal = [0.1, 0.1 + draw.integer(1, 9) / 32, 0.2, 0.0]
+    equal[2] = equal[1]
+    low = [-0.1 * (1 + rank) for rank in draw.permutation(8).tolist()]
+    return [
+        running(draw, metrics=low),
+        running(draw, stop("step", 10)),
+        running(draw, stop("evaluate", 3)),
+        running(draw, stop("step", 9), metrics=[*equal, *equal]),
+        running(draw, stop("step", 7), plan={"save_every": 5}),
+        running(draw, END),
+    ]
+
+
+def always_whole(case: Case, seen: Result, expected: Result) -> str | None:
+    for one in data_of(seen).get("between", []):
+        if one["torn"]:
+            return (
+                "A process was killed while it wrote, and a file named "
+                "`step_….pt` was not whole."
+            )
+        if not one["names"]:
+            return "A process was killed while it wrote, and no checkpoint was left."
+    return agrees(**RESULTS)(case, seen, expected)
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=3,
+    rule=always_whole,
+    says="killed while it writes: what is there is whole, and the run goes on",
+)
+def killed_while_writing(draw: Draw) -> list[Case]:
+    share = 0.1 * draw.integer(3, 8)
+    return [
+        running(draw, stop("write", 8, share=share), plan={"keep": 1}),
+        running(
+            draw,
+            stop("write", 4, share=share),
+            stop("write", 6, share=share),
+            plan={"save_every": 2},
+        ),
+        *(
+            running(
+                draw,
+                stop("file", 6, nth=nth),
+                plan={"save_every": 2, "keep": 1},
+            )
+            for nth in range(3)
+        ),
+    ]
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=2,
+    rule=agrees(
+        **WORK,
+        **RESULTS,
+        names="At the end the folder holds other checkpoints than it should.",
+    ),
+    says="the newest whole checkpoint is taken, whatever dates and copies say",
+)
+def newest_whole_one(draw: Draw) -> list[Case]:
+    often = {"save_every": 2, "keep": 3}
+    return [
+        running(draw, stop("step", 8, "tear"), plan=often),
+        running(draw, stop("step", 8, "empty"), plan=often),
+        running(draw, stop("step", 9, "date"), plan=often),
+        running(draw, stop("step", 7, "tear all"), plan=often),
+        running(draw, stop("step", draw.integer(2, 4))),
+    ]
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    weight=2,
+    rule=agrees(
+        between="A checkpoint is missing or left over, is not whole, or holds "
+        "something that `torch.load` refuses.",
+        names="At the end the folder holds other checkpoints than it should.",
+        others="Files of other names are gone, or unfinished ones are left.",
+        log=RESULTS["log"],
+    ),
+    says="names and number of the checkpoints; other files are left alone",
+)
+def files_in_the_folder(draw: Draw) -> list[Case]:
+    return [
+        running(draw, stop("step", draw.integer(9, 11)), junk=True),
+        running(
+            draw,
+            stop("step", 4),
+            stop("step", 9),
+            junk=True,
+            plan={"save_every": 1, "keep": draw.integer(3, 6)},
+        ),
+        running(draw, END, plan={"save_every": 3, "keep": 1}),
+    ]
+
+
+@check(
+    "fit",
+    probe=probes.killed_and_resumed,
+    rule=agrees(**RESULTS, **BEST),
+    says="the newest checkpoint is all that is needed, and it is followed",
+)
+def one_file_is_enough(draw: Draw) -> list[Case]:
+    return [
+        running(draw, stop("step", 9, "move")),
+        running(draw, stop("step", 10, "move", "perturb"), meter=True),
+    ]
+
+
+# summarize
+
+
+def step_line(draw: Draw, step: int, epoch: int, **options: Any) -> Case:
+    return {
+        "step": step,
+        "epoch": epoch,
+        "num_samples": draw.integer(1, 33),
+        "loss": draw.integer(1, 1000) / 256,
+        "grad_norm": draw.integer(1, 1000) / 256,
+        "skipped": False,
+        "lr": draw.integer(1, 1000) / 4096,
+        "seconds": draw.integer(1, 1000) / 1024,
+        **options,
+    }
+
+
+def lines_of(
+    draw: Draw,
+    restarts: tuple[tuple[int, int], ...] = (),
+    *,
+    skipped: tuple[int, ...] = (),
+    torn: bool = False,
+    metrics: tuple[float, ...] | None = None,
+    num_epochs: int = 3,
+    steps_per_epoch: int = 4,
+) -> Case:
+    """The lines of a run; `restarts` are (killed after this step, goes on after
+    that one)."""
+    lines: list[str] = []
+    ranks = draw.permutation(num_epochs).tolist()
+    best = tuple(0.1 * (1 + rank) for rank in ranks)
+    best = best if metrics is None else metrics
+    last = num_epochs * steps_per_epoch
+    bounds = [*restarts, (last, last)]
+    step = 0
+    for killed_after, goes_on_after in bounds:
+        while step < killed_after:
+            step += 1
+            epoch = (step - 1) // steps_per_epoch
+            changes: Case = {}
+            if step in skipped:
+                changes = {
+                    "skipped": True,
+                    "grad_norm": draw.choice([math.inf, math.nan]),
+                    "lr": 1.0,
+                }
+            lines.append(json.dumps(step_line(draw, step, epoch, **changes)))
+            if step % steps_per_epoch == 0 and epoch < len(best):
+                metric = best[epoch] + 0.0005 * draw.integer(0, 2) * (
+                    metrics is None
+                )
+                seconds = draw.integer(1, 1000) / 1024
+                entry = {"epoch": epoch, "metric": metric, "seconds": seconds}
+                lines.append(json.dumps(entry))
+        if torn and killed_after != last:
+            whole = json.dumps(step_line(draw, step + 1, epoch))
+            lines.append(whole[: draw.integer(2, len(whole) - 1)])
+        step = goes_on_after
+    return {"lines": lines, "max_norm": draw.integer(200, 800) / 256}
+
+
+def reports(**sentences: str) -> Rule:
+    return agrees(1e-6, **sentences)
+
+
+@check(
+    "summarize",
+    probe=probes.summarized,
+    weight=2,
+    rule=reports(
+        epoch_losses="`epoch_losses` are not the means over the samples of each "
+        "epoch."
+    ),
+    says="the mean loss of each epoch is a mean over samples",
+)
+def losses_of_epochs(draw: Draw) -> list[Case]:
+    return [
+        lines_of(draw),
+        lines_of(draw, num_epochs=2, steps_per_epoch=3, skipped=(2,)),
+        lines_of(draw, num_epochs=draw.integer(4, 7), steps_per_epoch=2),
+        lines_of(draw, ((10, 10),), num_epochs=12, steps_per_epoch=1),
+    ]
+
+
+@check(
+    "summarize",
+    probe=probes.summarized,
+    weight=3,
+    rule=reports(
+        steps="Steps that were made again are not counted once.",
+        repeated="`repeated` is wrong.",
+        epoch_losses="Where steps were made again, the losses are not those of "
+        "the last time.",
+        skipped="Where steps were made again, `skipped` is wrong.",
+        clipped="Where steps were made again, `clipped` is wrong.",
+        peak_lr="Where steps were made again, `peak_lr` is wrong.",
+    ),
+    says="what was made again counts once, the last time",
+)
+def counted_once(draw: Draw) -> list[Case]:
+    first = draw.integer(5, 8)
+    return [
+        lines_of(draw, ((first, 4),)),
+        lines_of(draw, ((7, 4), (10, 4), (11, 8)), skipped=(6, 9)),
+        lines_of(draw, ((3, 0), (9, 8))),
+    ]
+
+
+@check(
+    "summarize",
+    probe=probes.summarized,
+    rule=reports(
+        skipped="`skipped` is wrong.",
+        clipped="`clipped` is not the share of the steps made.",
+        peak_lr="`peak_lr` is not the highest rate of the steps made.",
+        epoch_losses="A skipped step's loss counts as others do.",
+    ),
+    says="skipped steps, and the share of the others that was clipped",
+)
+def skipped_and_clipped(draw: Draw) -> list[Case]:
+    return [
+        lines_of(draw, skipped=(1, 5)),
+        at_the_limit(lines_of(draw, skipped=(draw.integer(1, 12),))),
+        lines_of(draw, skipped=(1, 2), num_epochs=1, steps_per_epoch=2),
+    ]
+
+
+@check(
+    "summarize",
+    probe=probes.summarized,
+    rule=reports(
+        best_epoch="`best_epoch` is wrong.",
+        best_metric="`best_metric` is wrong.",
+    ),
+    says="the best epoch, the earlier of equals, each evaluation once",
+)
+def best_of_epochs(draw: Draw) -> list[Case]:
+    high = 0.5 + draw.integer(1, 9) / 32
+    return [
+        lines_of(draw),
+        lines_of(draw, metrics=(0.25, high, high)),
+        lines_of(draw, metrics=(-0.25 - high, -high, -1 - high)),
+        lines_of(draw, metrics=(-high, 0.0, -1 - high)),
+        lines_of(draw, ((9, 4),)),
+        with_an_older_evaluation(lines_of(draw, ((9, 4),)), high + 1),
+    ]
+
+
+def at_the_limit(case: Case) -> Case:
+    """The limit is the norm of a step that was made."""
+    entries = map(json.loads, case["lines"])
+    norms = [
+        one["grad_norm"] for one in entries if not one.get("skipped", True)
+    ]
+    return {**case, "max_norm": sorted(norms)[len(norms) // 2]}
+
+
+def with_an_older_evaluation(case: Case, metric: float) -> Case:
+    """The first evaluation is written twice, the first time with another metric."""
+    place = next(i for i, one in enumerate(case["lines"]) if "metric" in one)
+    entry = {**json.loads(case["lines"][place]), "metric": metric}
+    lines = [*case["lines"]]
+    lines.insert(place, json.dumps(entry))
+    return {**case, "lines": lines}
+
+
+@check(
+    "summarize",
+    probe=probes.summarized,
+    weight=2,
+    rule=reports(
+        resumed_after="`resumed_after` does not name each step after which the "
+        "run went on.",
+        seconds="`seconds` is not the sum over all whole lines.",
+    ),
+    says="where the run went back, and what all of it cost",
+)
+def went_back(draw: Draw) -> list[Case]:
+    first = draw.integer(5, 8)
+    return [
+        lines_of(draw),
+        lines_of(draw, ((first, 4),)),
+        lines_of(draw, ((3, 0), (7, 4), (8, 4), (9, 8))),
+        lines_of(draw, ((6, 4), (5, 4))),
+    ]
+
+
+@check(
+    "summarize",
+    probe=probes.summarized,
+    rule=reports(
+        keys="You do not return a dict with just the ten keys.",
+        lines_kept="The caller's list of lines changed.",
+        steps="Where a line is cut off, `steps` is wrong.",
+        repeated="Where a line is cut off, `repeated` is wrong.",
+        seconds="Where a line is cut off, `seconds` is wrong.",
+        resumed_after="Where a line is cut off, `resumed_after` is wrong.",
+    ),
+    says="a line that is cut off is passed over",
+)
+def torn_lines(draw: Draw) -> list[Case]:
+    more = lines_of(draw, ((draw.integer(5, 8), 4),), torn=True)
+    odd = ["", "17", "\n", '"step"', *more["lines"], "nul", "null", "[1]"]
+    return [
+        lines_of(draw, ((draw.integer(5, 8), 4), (9, 8)), torn=True),
+        {**more, "lines": odd},
+    ]
+
+
+@check(
+    "summarize",
+    probe=probes.summarized,
+    rule=reports(
+        steps="`steps` is wrong.",
+        best_epoch="Without an evaluation `best_epoch` is None.",
+        best_metric="Without an evaluation `best_metric` is None.",
+        clipped="If no step was made, `clipped` is 0.0.",
+        peak_lr="If no step was made, `peak_lr` is 0.0.",
+        epoch_losses="`epoch_losses` is wrong.",
+        seconds="`seconds` is wrong.",
+    ),
+    says="a log without evaluations, and one without a step that was made",
+)
+def nearly_empty(draw: Draw) -> list[Case]:
+    return [
+        lines_of(draw, num_epochs=1, metrics=(), steps_per_epoch=1),
+        lines_of(draw, skipped=(1, 2), num_epochs=1, steps_per_epoch=2),
+        without_evaluations(lines_of(draw)),
+        {"lines": [], "max_norm": 1.0},
+    ]
+
+
+def without_evaluations(case: Case) -> Case:
+    return {
+        **case,
+        "lines": [one for one in case["lines"] if "metric" not in one],
+    }
