@@ -4174,8 +4174,8 @@ def log_clearing_to_zeros(model, optimizer, batches):
 @wrong(
     "class_report",
     breaks=hidden_tests.precision_and_recall,
-    tells="You take the argmax of absolute values. The lowest logit then wins "
-    "where it is far below zero.",
+    tells="You take the argmax of absolute values, or of squares. The lowest logit "
+    "then wins where it is far below zero.",
 )
 def report_of_the_largest_size(pairs, num_classes):
     y_true, y_pred = [], []
@@ -4204,9 +4204,9 @@ def report_of_the_largest_size(pairs, num_classes):
 @wrong(
     "class_report",
     breaks=hidden_tests.precision_and_recall,
-    tells="You take a sigmoid before the argmax. For large logits it is 1 for "
-    "several classes, and the first of them wins. `argmax` needs nothing "
-    "before it.",
+    tells="You take a sigmoid, or another function that levels out, before the "
+    "argmax. For large logits it is the same for several classes, and the "
+    "first of them wins. `argmax` needs nothing before it.",
 )
 def report_of_sigmoids(pairs, num_classes):
     y_true, y_pred = [], []
@@ -4235,8 +4235,8 @@ def report_of_sigmoids(pairs, num_classes):
 @wrong(
     "class_report",
     breaks=hidden_tests.precision_and_recall,
-    tells="You round the logits to sixteen bits before the argmax. Two that "
-    "differ become equal, and the first of them wins.",
+    tells="You round the logits, to sixteen bits or to a few digits, before the "
+    "argmax. Two that differ become equal, and the first of them wins.",
 )
 def report_in_half(pairs, num_classes):
     y_true, y_pred = [], []
@@ -4412,3 +4412,71 @@ def report_catching_warnings(pairs, num_classes):
         "macro_f1": report["macro avg"]["f1-score"],
         "weighted_f1": report["weighted avg"]["f1-score"],
     }
+
+
+@wrong(
+    "train_and_log",
+    breaks=hidden_tests.weights_after_the_epoch,
+    tells="You switch gradients on for all parameters and freeze again afterwards. "
+    "In between the optimizer has moved what somebody froze. Leave "
+    "`requires_grad` alone.",
+)
+def log_thawing_for_the_epoch(model, optimizer, batches):
+    frozen = [p for p in model.parameters() if not p.requires_grad]
+    model.requires_grad_(True)
+    losses, total, count = [], 0.0, 0
+    predictions = [torch.empty(0, dtype=torch.int64)]
+    for x, y in batches:
+        optimizer.zero_grad()
+        logits = model(x)
+        loss = F.cross_entropy(logits, y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        total += loss.item() * len(y)
+        count += len(y)
+        predictions.append(logits.argmax(dim=1))
+    for parameter in frozen:
+        parameter.requires_grad_(False)
+    return {
+        "losses": losses,
+        "mean_loss": total / count if count else math.nan,
+        "predictions": torch.cat(predictions),
+    }
+
+
+@wrong(
+    "predict",
+    breaks=hidden_tests.other_shapes_and_dtypes,
+    tells="You call `squeeze()`. It removes every dimension of size 1: of a single "
+    "row nothing is left but its numbers. `torch.cat` gives the right shape.",
+)
+def predict_squeezed(model, batches):
+    modes = [(layer, layer.training) for layer in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad():
+            return torch.cat([model(x) for x in batches]).squeeze()
+    finally:
+        for layer, mode in modes:
+            layer.training = mode
+
+
+@wrong(
+    "predict",
+    breaks=hidden_tests.evaluation_leaves_the_rest,
+    tells="You change a setting of layers, as dropout's `p` or batch norm's "
+    "`momentum`, and do not set it back. `eval()` is enough.",
+)
+def predict_without_dropout_for_good(model, batches):
+    modes = [(layer, layer.training) for layer in model.modules()]
+    for layer, _ in modes:
+        if isinstance(layer, nn.Dropout):
+            layer.p = 0.0
+    try:
+        model.eval()
+        with torch.no_grad():
+            return torch.cat([model(x) for x in batches])
+    finally:
+        for layer, mode in modes:
+            layer.training = mode

@@ -234,6 +234,8 @@ def nothing_else_changed(
             "hooks": "A hook was left on the model.",
             "attributes": "Attributes of the model, or of a layer inside it, "
             "are not what they were.",
+            "values": "A setting of the model, or of a layer inside it, is not "
+            "what it was.",
         }[seen.data["flags_changed"][0]]
     if seen.data["state"].keys() != expected.data["state"].keys() or any(
         not torch.equal(value, seen.data["state"][name])
@@ -275,6 +277,8 @@ def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
         evaluation(draw, 3, 2, frozen=True),
         evaluation(draw, 4, 4, flat=True),
         evaluation(draw, 5, 2, flat=True),
+        evaluation(draw, 1),
+        evaluation(draw, 1, flat=True),
     ]
 
 
@@ -874,6 +878,7 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
         epoch(draw, 1, 4, 2, 5),
         epoch(draw, 4, 4, old_gradients=True),
         epoch(draw, 3, 5, old_gradients=True, loose=True),
+        epoch(draw, 4, 3, frozen=True),
         epoch(draw, 4, 3, shape=(2,), as_list=True),
     ]
 

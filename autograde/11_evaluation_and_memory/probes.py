@@ -33,10 +33,8 @@ class Settings:
     def __exit__(self, *error):
         now = self.now()
         self.changed = [one for one in now if now[one] != self.before[one]]
-        if any(
-            one[0] == "ignore" and one not in self.filters
-            for one in warnings.filters
-        ):
+        silenced = [one for one in warnings.filters if one[0] == "ignore"]
+        if not ({*silenced} <= {*self.filters} <= {*warnings.filters}):
             self.changed.append("warnings")
             warnings.filters[:] = self.filters
         torch.autograd.set_detect_anomaly(self.before["anomaly detection"])
@@ -205,7 +203,8 @@ def flags_of(model):
     return {
         "requires_grad": [p.requires_grad for p in model.parameters()],
         "hooks": hooks,
-        "attributes": attributes_of(model),
+        "attributes": [sorted(vars(layer)) for layer in model.modules()],
+        "values": [plain_values(layer) for layer in model.modules()],
     }
 
 

@@ -506,7 +506,7 @@ strokes = ("-", 2), ("-", 5), ("-", 2), ("--", 2), ("-", 2)
 for (name, kib), (dashes, width) in zip(logs.items(), strokes, strict=True):
     label = f"{name}: {kib[-1]:.0f} KiB"
     axes.plot(range(1, 21), kib, dashes, linewidth=width, label=label)
-axes.set_yscale("symlog")  # shows 0, and 1 KiB beside 1000
+axes.set_yscale("symlog", linthresh=0.5)  # a logarithm that shows 0
 axes.set_xticks(range(0, 21, 5))
 axes.set(
     xlabel="batches so far", ylabel="kept by the log (KiB)", ylim=(-0.2, 3e3)
