@@ -367,8 +367,10 @@ def block(draw: Draw, manager: str, **options: Any) -> Case:
 
 
 def both_ways(draw: Draw, manager: str) -> list[Case]:
-    """Entered with some settings, and with the opposite of each."""
+    """Entered with some settings, never PyTorch's defaults, and with the opposite
+    of each."""
     one = block(draw, manager)
+    one["flags"]["cudnn.deterministic"] = not one["flags"]["cudnn.benchmark"]
     return [one, {**one, "flags": opposite(one["flags"]), "x": draw.normal(3)}]
 
 
