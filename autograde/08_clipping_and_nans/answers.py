@@ -1870,6 +1870,33 @@ def entries_of_plain_lists(data, name="batch"):
 
 @wrong(
     "nonfinite_entries",
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You name what stands directly in a dict before you go into what is "
+    "nested. The order asked for is that of the data: go into each value where it "
+    "stands.",
+)
+def entries_nested_ones_last(data, name="batch"):
+    if isinstance(data, dict):
+        containers = dict, list, tuple
+        pairs = sorted(
+            data.items(), key=lambda pair: isinstance(pair[1], containers)
+        )
+        inside = [(f"{name}.{key}", value) for key, value in pairs]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(data.isfinite().all()) else [name]
+    elif isinstance(data, float):
+        return [] if math.isfinite(data) else [name]
+    else:
+        return []
+    return [
+        one for n, value in inside for one in entries_nested_ones_last(value, n)
+    ]
+
+
+@wrong(
+    "nonfinite_entries",
     breaks=hidden_tests.relatives_of_the_types,
     tells="You drop a name that came before. Keys may contain dots, so two "
     "entries can have one name, and each is named.",
@@ -7231,6 +7258,69 @@ def diagnose_parameters_before_buffers(model, loss_function, batches, lr):
     for name, entry in (
         *model.named_parameters(),
         *model.named_buffers(),
+    ):
+        if not finite(entry):
+            return "state", 0, name
+    fault = first_fault(len(batches), lr)
+    if fault is None or fault[0] == "data":
+        return fault
+    step = fault[1]
+    slow = first_fault(step + 1, lr / 100)
+    return ("learning rate", step, "") if slow is None else fault
+
+
+@wrong(
+    "diagnose",
+    breaks=hidden_tests.broken_state,
+    tells="You look at all buffers before all parameters. The first entry "
+    "is asked for in the order of `state_dict()`, which goes from "
+    "layer to layer.",
+)
+def diagnose_buffers_before_parameters(model, loss_function, batches, lr):
+    def finite(tensor):
+        return bool(tensor.isfinite().all())
+
+    def first_fault(steps, rate):
+        twin, blamed = copy.deepcopy(model), []
+
+        def watch(name):
+            def hook(module, inputs, output):
+                if finite(inputs[0]) and not finite(output):
+                    blamed.append(name)
+
+            return hook
+
+        for name, module in twin.named_modules():
+            module.register_forward_hook(watch(name))
+        for step, (x, y) in enumerate(batches[:steps]):
+            if not finite(x) or not finite(y):
+                return "data", step, "y" if finite(x) else "x"
+            blamed.clear()
+            output = twin(x)
+            if not finite(output):
+                return "layer", step, blamed[0]
+            loss = loss_function(output, y)
+            if not finite(loss):
+                return "loss", step, ""
+            twin.zero_grad()
+            loss.backward(retain_graph=True)
+            moved = [p for p in twin.parameters() if p.grad is not None]
+            if not all(finite(p.grad) for p in moved):
+                try:
+                    with torch.autograd.set_detect_anomaly(True):
+                        loss.backward()
+                except RuntimeError as error:
+                    operation = re.search(r"'(\w+)'", str(error)).group(1)
+                    return "gradient", step, operation
+                return "gradient", step, ""
+            with torch.no_grad():
+                for p in moved:
+                    p -= rate * p.grad
+        return None
+
+    for name, entry in (
+        *model.named_buffers(),
+        *model.named_parameters(),
     ):
         if not finite(entry):
             return "state", 0, name

@@ -562,6 +562,7 @@ def names_of_nested_entries(draw: Draw) -> list[Case]:
         tree(draw, dict_of(draw, nested(draw, 1), nested(draw, 2))),
         tree(draw, nested(draw, 2)),
         tree(draw, nested(draw, 3)),
+        tree(draw, dict_of(draw, nested(draw, 1), tensor_leaf(draw, NAN))),
         tree(draw, dict_of(draw, deep)),
         tree(draw, ["list", [["list", []], ["dict", []], nested(draw, 1)]]),
         tree(
@@ -1696,20 +1697,23 @@ def broken_state(draw: Draw) -> list[Case]:
     value = draw.choice([NAN, INF, -INF])
     first = run(draw)
     with_norm = run(draw, (1, "norm"), train=False)
-    # In each chain the norm is registered first, and a weight after it.
-    mixed = run(draw, (0, "norm"), (1, "norm"))
-    for index, chain in enumerate(mixed["chains"]):
-        chain["registered"] = [1, 0, *range(2, len(chain["layers"]))]
-        entry = draw.choice(["running_mean", "running_var"])
-        mixed = spoilt_entry(draw, mixed, index, 1, entry, value)
-        mixed = spoilt_entry(draw, mixed, index, 0, "weight", value)
+    # In each chain a norm's buffer comes before a weight, or after it.
+    mixed = []
+    for order in ([1, 0], [0, 1]):
+        case = run(draw, (0, "norm"), (1, "norm"))
+        for index, chain in enumerate(case["chains"]):
+            chain["registered"] = [*order, *range(2, len(chain["layers"]))]
+            entry = draw.choice(["running_mean", "running_var"])
+            case = spoilt_entry(draw, case, index, 1, entry, value)
+            case = spoilt_entry(draw, case, index, 0, "weight", value)
+        mixed.append(case)
     both = spoilt_entry(draw, run(draw, (0, "norm")), 0, 1, "running_var", NAN)
     return [
         spoilt_entry(draw, first, draw.integer(0, 2), 2, "weight", value),
         spoilt_entry(draw, with_norm, 1, 1, "running_mean", value),
         spoilt_entry(draw, with_norm, 1, 1, "running_var", INF),
         spoilt_entry(draw, both, 1, 0, "weight", NAN),
-        mixed,
+        *mixed,
         with_faults(
             draw,
             spoilt_entry(draw, first, 0, 0, "weight", NAN),
