@@ -97,6 +97,9 @@ class TestTiming:
         assert (taken.median_s, taken.spread_s) == (3.0, 2.0)
         assert taken.device == "cpu"
         assert str(taken) == "3 s (spread 2 s, cpu)"
+        assert str(timing.Timing(0.0006, 0.000182, "cpu")) == (
+            "600 µs (spread 180 µs, cpu)"
+        )
 
     def test_the_device_is_waited_for_on_both_sides(self, monkeypatch):
         events = []

@@ -34,10 +34,10 @@ class Timing:
             for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
             if self.median_s * factor >= 1 or unit == "µs"
         )
-        median, spread = self.median_s * factor, self.spread_s * factor
-        return (
-            f"{median:.3g} {unit} (spread {spread:.2g} {unit}, {self.device})"
-        )
+        # rounded, and then written without an exponent
+        median = float(f"{self.median_s * factor:.3g}")
+        spread = float(f"{self.spread_s * factor:.2g}")
+        return f"{median:g} {unit} (spread {spread:g} {unit}, {self.device})"
 
 
 def measure_time(
