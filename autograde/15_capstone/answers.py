@@ -31,9 +31,10 @@ def by_names_of_parameters():
 
     def set_up(model, config):
         groups = {True: [], False: []}
-        for name, parameter in model.named_parameters():
+        for name, parameter in model.named_parameters(remove_duplicate=False):
             if frozen_part(name, config):
                 parameter.requires_grad = False
+        for parameter in model.parameters():
             if parameter.requires_grad:
                 groups[parameter.dim() >= 2].append(parameter)
         optimizer = torch.optim.AdamW(
@@ -1196,6 +1197,91 @@ def eval_before_train():
         for part in config["frozen"]:
             model.get_submodule(part).eval()
         model.train()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.frozen_parts,
+    body=True,
+    tells=(
+        "named_parameters gives a parameter that layers share one name "
+        "only, its first. By names you miss it in the frozen part; "
+        "get_submodule finds it."
+    ),
+)
+def freezing_without_shared_parameters():
+    def set_up(model, config):
+        for name, one in model.named_parameters():
+            parts = [part + "." for part in config["frozen"]]
+            if name.startswith(tuple(parts)):
+                one.requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.decay_groups,
+    body=True,
+    tells=(
+        "You gave AdamW an eps of your own. What the exercise does not say "
+        "is as by default."
+    ),
+)
+def another_eps():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"], eps=1e-6)
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
 
 
 # train_step
@@ -3009,6 +3095,125 @@ def config_dtype_for_the_model():
         scaler.unscale_(optimizer)
         norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
         scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        optimizer.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.facts_of_the_step,
+    body=True,
+    tells=(
+        "A disabled scaler leaves out nothing, also where the norm is "
+        "infinite: then the step was made, and skipped is False."
+    ),
+)
+def any_norm_that_is_not_finite_is_a_skip():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        optimizer.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = not math.isfinite(norm)
+        if not skipped:
+            schedule.step()
+        optimizer.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.autocast_where_asked,
+    body=True,
+    tells=(
+        "The loss is computed outside of autocast. It belongs into the with "
+        "block, like the forward pass."
+    ),
+)
+def loss_outside_autocast():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        optimizer.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                logits = model(x)
+            loss = F.cross_entropy(logits, y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        optimizer.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.autocast_where_asked,
+    body=True,
+    tells=(
+        "The optimizer steps under autocast. Only forward pass and loss "
+        "belong there."
+    ),
+)
+def step_under_autocast():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        optimizer.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+            scaler.step(optimizer)
         scaler.update()
         skipped = scaler.get_scale() < scale
         if not skipped:
@@ -6086,6 +6291,122 @@ def saves_before_the_step():
         return log, best
 
 
+@wrong(
+    "fit",
+    breaks=hidden_tests.killed_while_writing,
+    body=True,
+    tells=(
+        "You write another file and copy it to its name. A copy can be cut "
+        "off in the middle; os.replace renames, at once or not at all."
+    ),
+)
+def copied_into_place():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    content = (folder / "unfinished").read_bytes()
+                    new_name.write_bytes(content)
+                    (folder / "unfinished").unlink()
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.files_in_the_folder,
+    body=True,
+    tells=(
+        "You remove all files that end with .tmp. Only your own unfinished "
+        "ones are your business."
+    ),
+)
+def all_tmp_files_removed():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.glob("*.tmp"):
+            left.unlink()
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
 # summarize
 
 
@@ -8202,6 +8523,169 @@ def clipped_by_a_limit_of_one():
 
         made = [one for one in steps.values() if not one["skipped"]]
         clipped = sum(one["grad_norm"] > 1.0 for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.best_of_epochs,
+    body=True,
+    tells=(
+        "Of equal metrics you take the one that came into your dict first. "
+        "After a restart that need not be the earlier epoch: compare the "
+        "epochs."
+    ),
+)
+def first_written_of_equals():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = max(metrics, key=metrics.get, default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.losses_of_epochs,
+    body=True,
+    tells=(
+        "A step may have a metric, too, as a further key. It is step that "
+        "tells them apart."
+    ),
+)
+def steps_with_a_metric_are_evaluations():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "metric" in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "Where the next process has written on behind a line that was cut "
+        "off, you read the end of it. Such a line is passed over."
+    ),
+)
+def rest_of_a_line_is_saved():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line[max(0, line.rfind("{")) :])
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
         totals: dict[int, tuple[float, int]] = {}
         for one in steps.values():
             n = one["num_samples"]

@@ -116,6 +116,8 @@ def frozen_parts(draw: Draw) -> list[Case]:
         settings(draw, "stem2.linear", "body"),
         settings(draw, "body.norm", "stem.norm", tied=True),
         settings(draw, "stem", frozen_before=["head.bias"]),
+        # it shares its weight with the head, which is not frozen
+        settings(draw, "shadow", tied=True),
     ]
 
 
@@ -126,6 +128,8 @@ def frozen_parts(draw: Draw) -> list[Case]:
     rule=agrees(
         1e-9,
         kind="The optimizer is not a `torch.optim.AdamW`.",
+        options="The optimizer has options that nobody asked for: what is not "
+        "said is as by default.",
         strangers="The optimizer holds tensors that are no parameters of the model.",
         counts="Not every trainable parameter is in the optimizer once, and "
         "nothing else.",
@@ -286,6 +290,7 @@ def steps_of(
         "lr": 0.05 * draw.integer(1, 9),
         "momentum": 0.0,
         "loudness": 1.0,
+        "spied": False,
         "weights_dtype": "float64",
         "autocast": "off",
         "scaler": {"init_scale": 1024.0},
@@ -452,6 +457,12 @@ def in_autocast(case: Case, seen: Result, expected: Result) -> str | None:
             return "The layers did not compute in the dtype asked for."
     if data_of(seen).get("in_backward") != expected.data["in_backward"]:
         return "A backward pass was under autocast; it belongs outside."
+    if data_of(seen).get("in_step") != expected.data["in_step"]:
+        return "The optimizer's step was under autocast; it belongs outside."
+    loss = data_of(seen).get("in_loss")
+    # a loss that is written out in other functions is not seen
+    if loss and loss != expected.data["in_loss"]:
+        return "The loss was not under the autocast asked for."
     return right_weights(case, seen, expected)
 
 
@@ -476,6 +487,10 @@ def autocast_where_asked(draw: Draw) -> list[Case]:
             **single,
         ),
         steps_of(draw, [4, 2], [3, 1], **single),
+        *(
+            steps_of(draw, [4, 2], [3, 1], autocast=dtype, spied=True, **single)
+            for dtype in ("float16", "bfloat16")
+        ),
         # gradients too small for float16, but for the scale
         steps_of(
             draw,
@@ -530,6 +545,8 @@ def facts_of_the_step(draw: Draw) -> list[Case]:
         steps_of(draw, *[[4, 1]] * 3, overflows=((1, 0),)),
         steps_of(draw, *[[3, 1]] * 3, scaler=growing),
         steps_of(draw, [3, 1], [2, 2], scaler={"enabled": False}),
+        # it overflows, and nobody leaves the step out
+        steps_of(draw, [3, 1], overflows=((0, 1),), scaler={"enabled": False}),
     ]
 
 
@@ -784,6 +801,7 @@ def killed_while_writing(draw: Draw) -> list[Case]:
             )
             for nth in range(3)
         ),
+        running(draw, stop("copy", 6), plan={"save_every": 2, "keep": 1}),
     ]
 
 
@@ -931,6 +949,7 @@ def losses_of_epochs(draw: Draw) -> list[Case]:
         lines_of(draw, num_epochs=2, steps_per_epoch=3, skipped=(2,)),
         lines_of(draw, num_epochs=draw.integer(4, 7), steps_per_epoch=2),
         lines_of(draw, ((10, 10),), num_epochs=12, steps_per_epoch=1),
+        with_further_keys(draw, lines_of(draw)),
     ]
 
 
@@ -995,7 +1014,30 @@ def best_of_epochs(draw: Draw) -> list[Case]:
         lines_of(draw, metrics=(-high, 0.0, -1 - high)),
         lines_of(draw, ((9, 4),)),
         with_an_older_evaluation(lines_of(draw, ((9, 4),)), high + 1),
+        with_further_keys(draw, lines_of(draw)),
+        with_a_late_evaluation(
+            lines_of(draw, ((9, 0),), metrics=(high, high, high - 1))
+        ),
     ]
+
+
+def with_further_keys(draw: Draw, case: Case) -> Case:
+    """Steps with a metric of their batch, evaluations with a loss."""
+    lines = []
+    for one in map(json.loads, case["lines"]):
+        more = {"host": "a", "num_samples": 99, "loss": 9.0, "lr": 9.0}
+        if "step" in one:
+            more = {"host": "b", "metric": 2.0 + draw.integer(1, 9)}
+        lines.append(json.dumps({**more, **one}))
+    return {**case, "lines": lines}
+
+
+def with_a_late_evaluation(case: Case) -> Case:
+    """The first evaluation's line was cut off; it is whole after a restart."""
+    lines = [*case["lines"]]
+    place = next(i for i, one in enumerate(lines) if "metric" in one)
+    lines[place] = lines[place][:-9]
+    return {**case, "lines": lines}
 
 
 def at_the_limit(case: Case) -> Case:
@@ -1056,6 +1098,17 @@ def torn_lines(draw: Draw) -> list[Case]:
     return [
         lines_of(draw, ((draw.integer(5, 8), 4), (9, 8)), torn=True),
         {**more, "lines": odd},
+        {**more, "lines": written_on(more["lines"])},
+    ]
+
+
+def written_on(lines: list[str]) -> list[str]:
+    """The next process wrote its first line behind the one that is cut off."""
+    place = next(i for i, one in enumerate(lines) if not one.endswith("}"))
+    return [
+        *lines[:place],
+        lines[place] + lines[place + 1],
+        *lines[place + 2 :],
     ]
 
 

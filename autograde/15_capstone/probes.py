@@ -126,6 +126,9 @@ def in_groups(optimizer, net):
     return named, strangers
 
 
+OPTIONS = ("betas", "eps", "amsgrad", "maximize")
+
+
 def arranged(set_up, train_mode, case):
     """What `set_up` makes of a model."""
     net = net_of(case)
@@ -144,6 +147,12 @@ def arranged(set_up, train_mode, case):
         "rates": {name: entry[2] for name, entry in groups.items() if entry[0]},
         "strangers": strangers,
         "kind": type(optimizer).__name__,
+        "options": sorted(
+            {
+                str([group.get(key) for key in OPTIONS])
+                for group in optimizer.param_groups
+            }
+        ),
         "modes_kept": modes == [one.training for one in net.modules()],
         "rng_kept": rng_kept,
         "weights": contents(net),
@@ -271,7 +280,7 @@ class Watched(nn.Module):
         self.first = nn.Linear(features, width)
         self.norm = nn.BatchNorm1d(width)
         self.last = nn.Linear(width, case["num_classes"])
-        self.loudness = case["loudness"]
+        self.loudness, self.spied = case["loudness"], case["spied"]
         self.forwards, self.events = [], []
 
     def forward(self, x):
@@ -298,7 +307,8 @@ class Watched(nn.Module):
         if logits.requires_grad:
             logits.register_hook(self.came_back(sums, poisoned))
         # in the dtype of the weights: it is the gradient that shall be small
-        return logits.to(self.last.weight.dtype) * self.loudness
+        logits = logits.to(self.last.weight.dtype) * self.loudness
+        return logits.as_subclass(Spied) if self.spied else logits
 
     def came_back(self, sums, poisoned):
         def hook(gradient):
@@ -308,6 +318,19 @@ class Watched(nn.Module):
         return hook
 
 
+class Spied(torch.Tensor):
+    """Logits that note whether the loss that is made of them is under autocast."""
+
+    seen: list[str] = []  # noqa: RUF012 - emptied before each use
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if getattr(function, "__name__", "") in LOSSES:
+            cls.seen.append(autocast_now())
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+LOSSES = ("cross_entropy", "log_softmax", "nll_loss", "logsumexp")
 POISON = 1000.0
 
 
@@ -402,6 +425,11 @@ def stepped(train_step, case):
         lr=case["lr"],
         momentum=case["momentum"],
     )
+    in_step = []
+    optimizer.register_step_pre_hook(
+        lambda *_: in_step.append(autocast_now()) and None
+    )
+    Spied.seen.clear()
     schedule = Schedule(optimizer)
     scaler = Scaler(device="cpu", **case["scaler"])
     if case["old_gradients"]:
@@ -452,6 +480,8 @@ def stepped(train_step, case):
         and all(one["modes"] == modes for one in model.forwards),
         "order": [one[0] for one in model.events],
         "in_backward": sorted({one[1] for one in model.events if one[1]}),
+        "in_step": sorted(set(in_step)),
+        "in_loss": sorted(set(Spied.seen)),
         "samples": torch.tensor(
             sorted(
                 one for _, back, sums in model.events for one in sums if back
@@ -635,6 +665,8 @@ class Run:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        if stop["in"] == "copy":
+            sys.addaudithook(self.dies_in_a_copy)
         if stop["in"] == "file":
             left = [stop["nth"]]
 
@@ -645,6 +677,19 @@ class Run:
                         os.kill(os.getpid(), signal.SIGKILL)
 
             sys.addaudithook(watch)
+
+    def dies_in_a_copy(self, event, arguments):
+        """The process dies where it has begun to write a file that has the name of
+        a checkpoint already."""
+        if event != "open" or not in_folder(arguments[:1], self.folder):
+            return
+        path, _, flags = arguments
+        name = os.path.basename(os.fsdecode(path))
+        if re_step(name) and flags & (os.O_WRONLY | os.O_RDWR):
+            self.folder = pathlib.Path(os.devnull)  # this hook sees itself
+            with open(path, "wb") as stream:
+                stream.write(b"PK")
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def evaluate(self):
         epochs_done = 0
@@ -720,7 +765,12 @@ def re_step(name):
     return name.startswith("step_") and name.endswith(".pt")
 
 
-JUNK = {"notes.txt": "notes", "best.pt": "another's", "step_log.json": "{}"}
+JUNK = {
+    "notes.txt": "notes",
+    "best.pt": "another's",
+    "step_log.json": "{}",
+    "labels.tmp": "somebody's",
+}
 
 
 def killed_and_resumed(fit, case):

@@ -594,7 +594,7 @@ lines of the step change:
 - the exchange waits for the last micro-batch (`no_sync`), even if the processes have unequally many;
 - clipping comes after the exchange: then all clip the same gradient.
 
-What overflows anywhere is infinite everywhere after the exchange: all leave out the same step, and the scalers stay alike.
+What overflows anywhere is infinite or NaN everywhere after the exchange: all leave out the same step, and the scalers stay alike.
 
 The cell starts two processes that speak over gloo on this machine, and compares. The shares are unequal: 40 images and 24. Everything is in
 float64, and in eval mode, since dropout and batch statistics are each process's own.
@@ -711,8 +711,8 @@ the frozen parts.
 **Frozen parts.** `config["frozen"]` is a list of dotted names of modules, such as
 `["stem", "body.norm"]`; it may be empty, and a part may be a single layer.
 
-- `set_up` gives all parameters of these parts `requires_grad=False`. All others keep the flag that
-  they have. `stem` is not `stem2`.
+- `set_up` gives all parameters of these parts `requires_grad=False`, also those that they share with
+  other layers. All others keep the flag that they have. `stem` is not `stem2`.
 - After `train_mode`, whatever was before, the frozen parts and all within them are in eval mode,
   and everything else is in training mode. It returns nothing that counts.
 
@@ -1140,8 +1140,8 @@ Write `summarize(lines, config)`. `lines` is a list of strings, in the order in 
 {"epoch": 1, "metric": 0.93, "seconds": 0.02}
 ```
 
-The first is of a step, the second of an evaluation: it has a `metric` and no `step`. A line may have further keys. A line that
-does not hold a whole JSON object (cut off, empty) is passed over. Steps count from 1 through all epochs.
+The first is of a step, the second of an evaluation: it has no `step`. A line of either kind may have further keys, a step a `metric` too. A line that
+is not, from its beginning to its end, one JSON object is passed over: cut off, empty, or cut off and written on by the next process. Steps count from 1 through all epochs.
 
 A step, or the evaluation of an epoch, that stands there several times counts **once: the last
 time**. It returns a dict; "steps" are steps counted once:
