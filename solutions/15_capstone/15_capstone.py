@@ -526,7 +526,7 @@ figure
 # %% [markdown]
 r"""
 Read the four together. At first the scale is too large: gradients overflow (the gaps in the third figure), steps are left out, the
-scale falls, and the plan waits (the rate stays level there). Later the scale grows again, now and then by too much. Nothing in the curves tells where the run was killed.
+scale falls, and the plan waits (the rate stays level there). Later overflows are rare, and after enough good steps the scale grows again. Nothing in the curves tells where the run was killed.
 
 ### How often to save
 
