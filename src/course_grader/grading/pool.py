@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+import joblib
 
 from course_grader.course import Course, CourseError
 from course_grader.grading.process import (
@@ -52,9 +53,9 @@ class Outcome:
 
 
 def worker_count(workers: int | None, jobs: int) -> int:
-    """How many grading processes there will be; by default one per processor,
-    never more than jobs."""
-    return max(1, min(workers or os.cpu_count() or 1, jobs))
+    """How many grading processes there will be; by default one per processor
+    that this process may use, never more than jobs."""
+    return max(1, min(workers or joblib.cpu_count(), jobs))
 
 
 def grade_many(
@@ -127,7 +128,7 @@ def grade_many(
     nursery = _Nursery(course, chapter, seed, sandboxed)
     threads = [
         threading.Thread(target=work, name=f"grading-{n}", daemon=True)
-        for n in range(workers or os.cpu_count() or 1)
+        for n in range(workers or joblib.cpu_count())
     ]
     for thread in threads:
         thread.start()

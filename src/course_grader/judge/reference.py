@@ -7,10 +7,11 @@ the first learner process is probed.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+
+import joblib
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
@@ -94,7 +95,7 @@ def learn_all(
 ) -> None:
     """Runs the wrong ones among the answers once, on all processors."""
     wrong = [answer for answer in answers if not answer.right]
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(joblib.cpu_count()) as threads:
         list(threads.map(misconceptions.learn, batches(wrong)))
 
 

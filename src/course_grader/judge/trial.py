@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import joblib
 import torch
 
 from course_grader.bank import Answer
@@ -85,7 +85,7 @@ def try_bank(
         ]
         with (
             PreparedKernels(warm, grading) as kernels,
-            ThreadPoolExecutor(os.cpu_count()) as threads,
+            ThreadPoolExecutor(joblib.cpu_count()) as threads,
         ):
             misconceptions = bank_misconceptions(
                 grading, expected, kernels.lend
