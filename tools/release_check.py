@@ -1,12 +1,14 @@
-"""What is run once per release and not per change: every Python and both ends of
-torch's range, then all slow tests.
+"""What is run once per release and not per change: every Python with one end of
+torch's range or the pin between them, then all slow tests.
 
-Each pair of a Python on PATH (`python3.11`, ...) and a torch gets an environment
-of its own in build/release/ and all that `make test` runs in it. The slow tests,
-Colab's package set, pages and widgets in a browser among them, run in `.venv`.
-What cannot be had on this machine is named and is no failure.
+Each Python on PATH (`python3.11`, ...) gets an environment of its own in
+build/release/ and all that `make test` runs in it. The slow tests, Colab's package
+set, pages and widgets in a browser among them, run in `.venv`. It takes hours, so
+parts can be named: `python tools/release_check.py 3.12 slow`. What cannot be had on
+this machine is named and is no failure.
 """
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -15,7 +17,6 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHONS = ("3.11", "3.12", "3.13")
 FOR_TESTS = ".[instructor,dev]"
 
 
@@ -38,28 +39,41 @@ def pinned_torch() -> str:
     return found[1]
 
 
+def environments() -> dict[str, str]:
+    """Python versions and what pip is told of torch for each."""
+    return {
+        "3.11": f"torch=={floor_of_torch()}.*",
+        "3.12": f"torch=={pinned_torch()}",
+        "3.13": f"torch>={pinned_torch()}",  # the newest there is
+    }
+
+
 def environment(python: str, torch: str) -> Path | None:
-    """The Python of an environment with this torch; None if it cannot be made."""
-    folder = ROOT / "build" / "release" / f"python{python}-torch{torch}"
+    """The Python of a fresh environment; None if it cannot be made."""
+    folder = ROOT / "build" / "release" / f"python{python}"
     mine = folder / "bin" / "python"
     made = subprocess.run([f"python{python}", "-m", "venv", "--clear", folder])
     if made.returncode:
         return None
-    pins = [
-        line
-        for line in (ROOT / "constraints.txt").read_text().splitlines()
-        if not line.startswith("torch==")
-    ]
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
     constraints = folder / "constraints.txt"
     constraints.write_text(
         "\n".join(
-            [*pins, f"torch=={torch}{'.*' if torch.count('.') < 2 else ''}"]
+            [*(pin for pin in pins if not pin.startswith("torch==")), torch]
         )
         + "\n"
     )
     pip = [mine, "-m", "pip", "install", "--quiet", "--constraint"]
     done = subprocess.run([*pip, constraints, "-e", FOR_TESTS], cwd=ROOT)
     return None if done.returncode else mine
+
+
+def torch_of(python: Path) -> str:
+    """The version of torch that a Python has."""
+    command = [python, "-c", "import torch; print(torch.__version__)"]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def checked(python: Path, *arguments: str) -> str:
@@ -70,24 +84,41 @@ def checked(python: Path, *arguments: str) -> str:
 
 
 def main() -> int:
+    torch_for = environments()
+    known = [*torch_for, "slow"]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"{', '.join(known)}; all of them if none is named",
+    )
+    parts = parser.parse_args().parts or known
+    if unknown := set(parts) - set(known):
+        parser.error(
+            f"no part is named {', '.join(sorted(unknown))}; there are "
+            f"{', '.join(known)}"
+        )
     rows: list[tuple[str, str]] = []
-    for python in PYTHONS:
-        for torch in (floor_of_torch(), pinned_torch()):
-            name = f"Python {python}, torch {torch}"
-            print(f"\n{name}", flush=True)
-            if shutil.which(f"python{python}") is None:
-                rows.append((name, f"not run: no python{python} on PATH"))
-                continue
-            mine = environment(python, torch)
-            if mine is None:
-                rows.append((name, "not run: pip's message above says why"))
-                continue
-            rows.append((name, checked(mine)))
-    print("\nSlow tests", flush=True)
-    rows.append(("slow tests", checked(Path(sys.executable), "--slow")))
+    for python in (one for one in parts if one in torch_for):
+        name = f"Python {python}"
+        print(f"\n{name}, {torch_for[python]}", flush=True)
+        if shutil.which(f"python{python}") is None:
+            rows.append((name, f"not run: no python{python} on PATH"))
+            continue
+        mine = environment(python, torch_for[python])
+        if mine is None:
+            rows.append((name, "not run: pip's message above says why"))
+            continue
+        rows.append((f"{name}, torch {torch_of(mine)}", checked(mine)))
+    if "slow" in parts:
+        print("\nSlow tests", flush=True)
+        rows.append(("slow tests", checked(Path(sys.executable), "--slow")))
     print()
     for name, became in rows:
-        print(f"{name:28} {became}")
+        print(f"{name:32} {became}")
     return 1 if any(became == "failed" for _, became in rows) else 0
 
 
