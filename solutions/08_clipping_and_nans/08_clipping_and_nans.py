@@ -1051,7 +1051,7 @@ formula, to rounding, for small numbers too (1e-12 is a number like others).
 
 Write nothing into the inputs, and leave no hook on them. The results must have a graph to the input, whatever its values.
 
-<details><summary>Hint 1: `torch.where` twice</summary>
+<details><summary>Hint 1: torch.where twice</summary>
 
 `torch.where(ok, f(x), 0)` computes `f` everywhere, and backward multiplies the 0 of the unused entries by the infinite slope of `f`. So make the *input*
 safe first: `f(torch.where(ok, x, 1))`, then choose.
