@@ -381,6 +381,8 @@ def bf16_updates(draw: Draw) -> list[Case]:
         bf16(draw, 5, momentum=0.9, weight_decay=0.05, as_generator=True),
         bf16(draw, 2, loudness=30.0, lr=0.01),
         bf16(draw, 9, lr=1.0),
+        # moves the weights by less than bfloat16 can tell
+        bf16(draw, 3, lr=1e-3),
     ]
 
 
