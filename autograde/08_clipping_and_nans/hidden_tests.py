@@ -1851,6 +1851,8 @@ def rates_too_large(draw: Draw) -> list[Case]:
         run(draw, lr=10.0, train=False, **STEEP),
         with_faults(draw, run(draw, lr=20.0, **STEEP), (15, "x", NAN)),
         zero_row(draw, run(draw, (1, "ratio"), lr=2.0)),
+        # a descent stands this one, a climb does not
+        run(draw, lr=0.4, **STEEP),
     ]
 
 
