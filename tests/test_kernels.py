@@ -139,6 +139,26 @@ def test_too_much_memory_is_named(warm: WarmProcess) -> None:
     assert answer.out_of_memory
 
 
+@pytest.mark.parametrize(
+    ("line", "untouched"),
+    [
+        ("raise NotImplementedError()", True),
+        ("torch.zeros(2, device='meta').tolist()", False),
+    ],
+)
+def test_what_pytorch_has_not_implemented_was_attempted(
+    warm: WarmProcess, line: str, untouched: bool
+) -> None:
+    with warm.kernel() as kernel:
+        kernel.run_cell(f"import torch\ndef f(x):\n    {line}", "a")
+        with kernel.probing(ECHO) as probing:
+            answer = one(probing, "echo", {"x": 1}, 5)
+
+    assert answer.result is not None
+    assert answer.result.raised[0] == "NotImplementedError"
+    assert answer.result.not_attempted is untouched
+
+
 @pytest.mark.parametrize("body", ["while True: pass", "import os; os._exit(1)"])
 def test_a_cell_that_ends_the_process_is_told(
     warm: WarmProcess, body: str

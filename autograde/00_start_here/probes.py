@@ -403,8 +403,13 @@ def gradients(TokenRNN, case):
 
 
 def report_here(machine_report, case):
-    """The report of this very machine, with a version of PyTorch from the case."""
-    with _version(case["version"]):
+    """The report of this very machine, with a version of PyTorch from the case,
+    and without CUDA whatever it was built for."""
+    with (
+        _version(case["version"]),
+        mock.patch.object(torch.version, "cuda", None),
+        mock.patch.object(torch.backends.cudnn, "version", return_value=None),
+    ):
         return _told(machine_report())
 
 

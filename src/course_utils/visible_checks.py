@@ -156,7 +156,7 @@ def _in_check(step: TracebackType, first: TracebackType) -> bool:
     )
 
 
-def _raises_itself(step: TracebackType) -> bool:
+def raises_itself(step: TracebackType) -> bool:
     """Whether the frame stopped at a `raise`, not at a call into C or C++."""
     import opcode
 
@@ -173,7 +173,7 @@ def _not_attempted(
         return False
     last = frames[-1]
     if not _is_library(last.tb_frame.f_code):
-        return _raises_itself(last)
+        return raises_itself(last)
     # A worker of a DataLoader hands on the traceback as text; its last line has
     # no message where the learner's `raise NotImplementedError()` is untouched.
     lines = str(raised).strip().splitlines() or [""]

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from course_utils.visible_checks import raises_itself
+
 PROBE_SEED = 20_26
 """Seeds global random state before every probe call, on every side."""
 
@@ -122,12 +124,12 @@ def _describe(
     record["raised"] = [one.__name__ for one in classes[:-1]]
     where = None
     traceback = error.__traceback__
-    innermost = None
+    last = traceback
     while traceback is not None:
-        innermost = traceback.tb_frame.f_code.co_filename
-        if is_learners_file(innermost):
-            where = [innermost, traceback.tb_lineno]
-        traceback = traceback.tb_next
+        file = traceback.tb_frame.f_code.co_filename
+        if is_learners_file(file):
+            where = [file, traceback.tb_lineno]
+        last, traceback = traceback, traceback.tb_next
     record["where"] = where
     text = str(error)
     record["out_of_memory"] = isinstance(error, MemoryError) or (
@@ -136,8 +138,9 @@ def _describe(
     )
     record["not_attempted"] = isinstance(error, MissingName) or (
         type(error) is NotImplementedError
-        and innermost is not None
-        and is_learners_file(innermost)
+        and last is not None
+        and is_learners_file(last.tb_frame.f_code.co_filename)
+        and raises_itself(last)  # PyTorch raises it, too
     )
 
 
