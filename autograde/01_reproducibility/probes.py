@@ -238,13 +238,13 @@ def further_settings():
 @contextlib.contextmanager
 def flags_kept():
     """Puts every flag back, and removes names that were invented. Inside, the
-    number of threads, the precision and the limit of cuDNN's tuner, where there
-    is a cuDNN, are not what a recipe sets them to."""
+    number of threads and the precision are not what a recipe sets them to; the
+    limit of cuDNN's tuner, where there is a cuDNN, is PyTorch's own."""
     kept = flags()
     cudnn = torch.backends.cudnn
     limit = cudnn.benchmark_limit
     if cudnn.is_available():
-        cudnn.benchmark_limit = 7
+        cudnn.benchmark_limit = 10
     known = names_of_settings()
     threads = torch.get_num_threads()
     precision = torch.get_float32_matmul_precision()
