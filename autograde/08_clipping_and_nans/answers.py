@@ -3714,7 +3714,7 @@ def root_with_epsilon_inside():
 )
 def root_with_epsilon_after():
     def root(x):
-        return x.clamp(min=0).sqrt() + 1e-12
+        return torch.maximum(x, torch.zeros_like(x)).sqrt() + 1e-12
 
     def lengths(X):
         return torch.linalg.vector_norm(X, dim=-1)
@@ -3733,14 +3733,14 @@ def root_with_epsilon_after():
 @wrong(
     "safe_gradients",
     breaks=hidden_tests.root_and_its_slope,
-    tells="`root` clamps at 0 and takes the root there: the value is right, the "
-    "slope at 0 is infinite. `clamp` lets the gradient through at its very "
-    "edge. Put another number than 0 in its place.",
+    tells="`root` takes the maximum with 0 and the root of that: the value is "
+    "right, the slope at 0 is infinite. At a tie `maximum` lets half of the "
+    "gradient through. Put another number than 0 in its place.",
     body=True,
 )
-def root_of_clamped():
+def root_of_the_maximum():
     def root(x):
-        return x.clamp(min=0).sqrt()
+        return torch.maximum(x, torch.zeros_like(x)).sqrt()
 
     def lengths(X):
         return torch.linalg.vector_norm(X, dim=-1)
