@@ -1115,6 +1115,63 @@ def state_in_float32():
         return {name: value.float() for name, value in state.items()}
 
 
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.gradients_reach_the_model,
+    body=True,
+    tells="With one device you return an output without a graph. One device is "
+    "no special case: it is one chunk, and its gradient counts.",
+)
+def no_gradient_on_one_device():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        if num_devices == 1:
+            with torch.no_grad():
+                return model(X)
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        return (model.module if wrapped else model).state_dict()
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.names_without_prefix,
+    body=True,
+    tells="You put the model into `eval()` before you ask for its state. The "
+    "modes are not in the state, and training goes on with the wrong "
+    "ones.",
+)
+def state_of_a_model_in_eval():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        model.eval()
+        return (model.module if wrapped else model).state_dict()
+
+
 # ddp_step
 
 
@@ -2127,6 +2184,62 @@ def step_clipped(model, optimizer, micro_batches, group):
     optimizer.step()
     dist.all_reduce(mean, group=group)
     return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You switch on `requires_grad` of the inputs. Nobody wants that "
+    "gradient; it costs time and memory, and the tensors are the "
+    "caller's.",
+)
+def step_asking_for_gradients_of_inputs(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = (
+                F.cross_entropy(model(x.requires_grad_()), y, reduction="sum")
+                / total
+            )
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.ranks_stay_together,
+    tells="Each rank adds up the gradients in an order of its own, beginning "
+    "with its own. Sums in another order are rounded in another way, and "
+    "the ranks' weights drift apart. All must add in the same order, as "
+    "`all_reduce` does.",
+)
+def step_added_up_in_different_orders(model, optimizer, micro_batches, group):
+    optimizer.zero_grad()
+    loss_sum, count = 0.0, 0
+    for x, y in micro_batches:
+        loss = F.cross_entropy(model.module(x), y, reduction="sum")
+        loss.backward()
+        loss_sum, count = loss_sum + loss.item(), count + len(y)
+    some = [p for p in model.parameters() if p.grad is not None]
+    mine = torch.cat([p.grad.flatten() for p in some])
+    mine = torch.cat([mine, mine.new_tensor([loss_sum, count])])
+    ranks = [torch.empty_like(mine) for _ in range(group.size())]
+    dist.all_gather(ranks, mine, group=group)
+    total = torch.zeros_like(mine)
+    for one in ranks[group.rank() :] + ranks[: group.rank()]:
+        total += one
+    means = (total[:-2] / total[-1]).split([p.numel() for p in some])
+    for p, mean in zip(some, means):
+        p.grad = mean.view_as(p).clone()
+    optimizer.step()
+    return (total[-2] / total[-1]).item()
 
 
 # train_shard, eval_shard, global_accuracy
@@ -3315,8 +3428,8 @@ def shards_seeded_globally_by_numpy():
     "epoch_shards",
     breaks=hidden_tests.nothing_else_decides,
     body=True,
-    tells="You cut the seed short (`seed % 1000` or the like), so two seeds "
-    "far apart give the same orders. Use all of it.",
+    tells="You cut the seed short (`seed % 1000`, `seed // 2`), so two "
+    "seeds give the same orders. Use all of it.",
 )
 def shards_of_a_thousand_seeds():
     def train_shard(num_samples, rank, world_size, epoch, seed=0):
@@ -3437,3 +3550,106 @@ def accuracy_in_float32():
         right[indices[correct]] = 1
         dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
         return right.mean().item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.samples_change_ranks,
+    body=True,
+    tells="You cut the samples into shards once, and only who has which shard "
+    "changes. Samples of different shards never meet on a rank. Shuffle "
+    "all of them, then cut.",
+)
+def shards_that_change_hands():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        size = -(-num_samples // world_size)
+        order = (list(range(num_samples)) * world_size)[: size * world_size]
+        mine = order[(rank + epoch) % world_size :: world_size]
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        picked = torch.randperm(size, generator=generator).tolist()
+        return [mine[i] for i in picked]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.another_order_each_epoch,
+    body=True,
+    tells="After some epochs your orders begin again from the first (`epoch % "
+    "7` or the like). Every epoch has one of its own.",
+)
+def shards_of_seven_epochs():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch % 7)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.nothing_else_decides,
+    body=True,
+    tells="You cut the seed short (`seed % 1000`, `seed // 2`), so two "
+    "seeds give the same orders. Use all of it.",
+)
+def shards_of_every_second_seed():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * (seed // 2) + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.evaluated_once,
+    body=True,
+    tells="`eval_shard` seeds the global generator. Nothing in it is random, "
+    "and whoever draws afterwards gets other numbers than without it.",
+)
+def evaluation_seeded():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        torch.manual_seed(0)
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()

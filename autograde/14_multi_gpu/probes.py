@@ -329,6 +329,7 @@ def unwrapped_state(plain_state_dict, case):
             (state,) = on_ranks(wrapped, 1)
         found[how] = {name: value.clone() for name, value in state.items()}
     found["after"] = list(model.state_dict())
+    found["modes"] = [layer.training for layer in model.modules()]
     return found
 
 
@@ -360,6 +361,14 @@ class Watched(nn.Module):
         return out
 
 
+def _settings(optimizer):
+    """All of them, less the parameters."""
+    return [
+        {key: value for key, value in group.items() if key != "params"}
+        for group in optimizer.param_groups
+    ]
+
+
 def steps_of_ranks(ddp_step, case):
     """Some steps of all ranks together."""
     world_size, steps = len(case["shards"]), len(case["shards"][0])
@@ -377,6 +386,7 @@ def steps_of_ranks(ddp_step, case):
         found, losses, sent = [], [], []
         sgd.register_step_post_hook(lambda *_: found.append(gradients_of(own)))
         modes = [layer.training for layer in own.modules()]
+        settings = _settings(sgd)
         if case["old_gradients"]:
             for parameter in own.parameters():
                 parameter.grad = torch.ones_like(parameter)
@@ -387,7 +397,7 @@ def steps_of_ranks(ddp_step, case):
                 loss = ddp_step(wrapped, sgd, micro_batches, group)
             losses.append(loss)
             sent.append(traffic.bytes_sent)
-        (settings,) = sgd.param_groups
+        tensors = [one for pair in given for one in pair]
         return {
             "weights": flat(own.parameters()),
             "losses": losses,
@@ -397,7 +407,8 @@ def steps_of_ranks(ddp_step, case):
             "samples": torch.cat(own.samples)
             if own.samples
             else torch.zeros(0).double(),
-            "settings": [settings["lr"], settings["momentum"]],
+            "settings_kept": _settings(sgd) == settings,
+            "tensors_kept": not any(one.requires_grad for one in tensors),
             "modes_kept": modes == [one.training for one in own.modules()]
             and own.modes == {(modes[0], modes[1])},
             "switch_on": bool(wrapped.require_backward_grad_sync),
@@ -532,6 +543,11 @@ def shards_of_epochs(train_shard, case):
             for more in case["other_seeds"]
         ],
     }
+    found["far"] = [
+        shard_of(case["far_epoch"], rank, case["seed"])
+        for rank in range(case["world_size"])
+        if case["far_epoch"]
+    ]
     # the caller may do with a list what it likes
     found["own_list"] = True
     for epoch, rank in case["order"] if case["resumed"] else ():

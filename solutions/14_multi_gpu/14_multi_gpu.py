@@ -966,7 +966,7 @@ devices:
 Calling `nn.DataParallel` itself is no way out: without GPUs it hands the whole batch to the model.
 
 **`plain_state_dict(model)`** returns the state dict that a file should hold: that of the model inside, whether `model`
-is wrapped by `nn.DataParallel` (once), by `DistributedDataParallel`, or not at all. A model may have a layer of its own with the
+is wrapped by `nn.DataParallel` (once), by `DistributedDataParallel`, or not at all. The model stays as it is. A model may have a layer of its own with the
 name `module`, perhaps its only one, which keeps its name.
 
 <details><summary>Hint 1: the sizes</summary>
@@ -1144,17 +1144,17 @@ with visible_check("ddp_step"):
 
 # %% [markdown] task="epoch_shards" title="Who sees which sample" minutes=30 builds_on="section 6"
 r"""
-Three functions about the share of a rank. The first two are called on every rank by itself: nothing crosses between ranks.
+Three functions about the share of a rank. The first two are called on every rank by itself: nothing crosses between ranks. None of
+the three draws or seeds global random numbers (of torch, NumPy or `random`), not even to put them back afterwards: another thread may be drawing.
 
 **`train_shard(num_samples, rank, world_size, epoch, seed=0)`** returns the indices that `rank` trains on in `epoch`, as a list of
 Python ints.
 
 - In each epoch all ranks get equally many, ⌈`num_samples` / `world_size`⌉, and together they have every sample. To fill up, some come again: no sample
   comes more than once more often than another.
-- The order is random. Each epoch has another one, drawn anew, in which samples also change ranks.
+- The order is random. Each epoch has another one, drawn anew from all samples, so that they also change ranks and company.
 - The arguments decide alone. The same ones give the same list, in every process, whatever was asked before, whatever the caller did with that list, and
   whoever draws random numbers in between. Another `seed` gives other orders.
-- Global random numbers (of torch, NumPy and `random`) are neither drawn nor seeded, not even to be put back afterwards: another thread may be drawing.
 - There may be fewer samples than ranks. `num_samples` and `world_size` are at least 1, `epoch` and `seed` at least 0 and below 2³¹.
 
 **`eval_shard(num_samples, rank, world_size)`** returns the indices that `rank` evaluates on, as a list of Python ints. Together the
