@@ -3272,7 +3272,8 @@ def by_a_state_that_is_saved(run, folder):
             file.flush()
             os.fsync(file.fileno())
         os.rename(beside, path)
-        for old in numbered()[: -settings["keep"]]:
+        up_to_it = [one for one in numbered() if one.name <= path.name]
+        for old in up_to_it[: -settings["keep"]]:
             os.remove(old)
 
     plan = [
@@ -3360,6 +3361,7 @@ def by_epoch_and_position(run, folder):
                     n
                     for n in os.listdir(folder)
                     if re.match(r"step_\d+\.pt$", n)
+                    and int(n[5:-3]) <= step
                 ]
                 for name in sorted(there)[: -run.config["keep"]]:
                     os.remove(os.path.join(folder, name))
@@ -3417,6 +3419,7 @@ def by_a_generator_of_steps(run, folder):
             torch.save(content, file)
         os.replace(beside, folder / f"step_{number:06d}.pt")
         kept = sorted(folder.glob("step_??????.pt"), reverse=True)
+        kept = kept[kept.index(folder / f"step_{number:06d}.pt") :]
         for path in kept[config["keep"] :]:
             path.unlink()
     return log, best
@@ -3452,7 +3455,7 @@ def by_a_class():
             path = self.folder / f"step_{self.done:06d}.pt"
             torch.save(saved, path.with_suffix(".writing"))
             path.with_suffix(".writing").replace(path)
-            while len(self.files()) > self.run.config["keep"]:
+            while self.files().index(path) >= self.run.config["keep"]:
                 self.files()[0].unlink()
 
         def go(self):
@@ -3528,7 +3531,9 @@ def with_orders_in_the_checkpoint(run, folder):
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 torch.save(saved, Path(place) / name)
                 os.replace(Path(place) / name, folder / name)
-            for old in sorted(folder.glob("step_*.pt"))[: -run.config["keep"]]:
+            older = [one for one in folder.glob("step_*.pt") if one.name < name]
+            spared = run.config["keep"] - 1
+            for old in sorted(older, reverse=True)[spared:]:
                 os.unlink(old)
     epoch = metrics.index(max(metrics))
     return log, {"epoch": epoch, "metric": metrics[epoch], "model": best}
@@ -6402,6 +6407,62 @@ def all_tmp_files_removed():
                     os.replace(folder / "unfinished", new_name)
                     there = sorted(folder.glob("step_*.pt"))
                     there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.newest_whole_one,
+    body=True,
+    tells=(
+        "You keep the checkpoints with the highest numbers. Where broken "
+        "copies with higher numbers lie there, the new one is removed at "
+        "once: it stays, and the keep - 1 before it."
+    ),
+)
+def the_highest_numbers_stay():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
                     for old in there[:-keep]:
                         old.unlink()
         return log, best

@@ -823,6 +823,13 @@ def newest_whole_one(draw: Draw) -> list[Case]:
         running(draw, stop("step", 8, "empty"), plan=often),
         running(draw, stop("step", 9, "date"), plan=often),
         running(draw, stop("step", 7, "tear all"), plan=often),
+        # the new ones have lower numbers than the broken ones
+        running(
+            draw,
+            stop("step", 9, "tear all"),
+            stop("step", draw.integer(3, 6)),
+            plan={"save_every": 2, "keep": 2},
+        ),
         running(draw, stop("step", draw.integer(2, 4))),
     ]
 

@@ -1013,7 +1013,8 @@ before the checkpoint.
   checkpoints may be gone.
 - Whatever kills the process, also in the middle of a write: a file named `step_….pt` is whole.
 - When a new one is in place, it and the `run.config["keep"]` − 1 before it stay (`keep` is 1 or more), and the older
-  `step_….pt` go. Files of other names are none of your business, but for your own unfinished ones.
+  `step_….pt` go. Broken ones with higher numbers may still lie there after a restart: they do not count.
+  Files of other names are none of your business, but for your own unfinished ones.
 
 **Going on.** The process may be killed at any moment, and `fit` called again in a new process, with
 a new `run` and other seeds. Once there is a checkpoint, everything is in the end **bitwise** as
