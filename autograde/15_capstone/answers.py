@@ -3360,8 +3360,7 @@ def by_epoch_and_position(run, folder):
                 there = [
                     n
                     for n in os.listdir(folder)
-                    if re.match(r"step_\d+\.pt$", n)
-                    and int(n[5:-3]) <= step
+                    if re.match(r"step_\d+\.pt$", n) and int(n[5:-3]) <= step
                 ]
                 for name in sorted(there)[: -run.config["keep"]]:
                     os.remove(os.path.join(folder, name))

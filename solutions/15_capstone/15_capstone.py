@@ -58,6 +58,7 @@ They start processes of their own and write into a folder that disappears with t
 
 # %%
 import inspect
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,16 +126,24 @@ data = digits()
 X_old, y_old = pick(data.X_train, data.y_train, first=0)
 X_new, y_new = pick(data.X_train, data.y_train, first=5)
 X_val, y_val = pick(data.X_test, data.y_test, first=5)
+print(len(y_old), "old digits,", len(y_new), "new ones")
 
+# %% [markdown]
+r"""
+One pass over the old digits is enough here. What the network has learnt goes into a file, from which every run below begins.
+"""
+
+# %%
 torch.manual_seed(0)
 pretrained = make_net()
 adam = torch.optim.Adam(pretrained.parameters(), lr=0.01)
 for rows in torch.randperm(len(y_old)).split(32):
     adam.zero_grad()
-    F.cross_entropy(pretrained(X_old[rows]), y_old[rows]).backward()
+    loss = F.cross_entropy(pretrained(X_old[rows]), y_old[rows])
+    loss.backward()
     adam.step()
 torch.save(pretrained.state_dict(), folder / "pretrained.pt")
-print(len(y_old), "old digits,", len(y_new), "new ones")
+print(f"loss on the last {len(rows)} old digits: {loss.item():.2f}")
 
 # %% [markdown]
 r"""
@@ -402,9 +411,8 @@ def look(place, net, X_val, y_val, epoch, now):
 r"""
 ## 4 · Killed for real
 
-The functions above become a file, and the file is run by processes of its own. The first makes the run at once; then it begins a second
-one, in another folder, and dies in a step, by `SIGKILL`: no clean-up, no goodbye. The next process goes on and dies as well.
-The third finishes. Where they die is drawn at random, and is another place each time you run this cell.
+The functions above become a file, and the file is run by processes of its own. First the file: the settings, the source of the functions,
+and a few lines that start the run in a folder and print a digest of how it ended.
 """
 
 # %%
@@ -452,18 +460,41 @@ def process(*arguments):
     return done.stdout.split()
 
 
-# %% cell="killed_for_real"
+# %% [markdown]
+r"""
+The first process makes the whole run at once. Then it begins a second one, in another folder, and dies in a step, by `SIGKILL`: no clean-up,
+no goodbye. In which step is drawn at random, and is another one each time you run this cell.
+"""
+
+# %%
 anywhere = random.Random()  # seeded by the clock, on purpose
 early, late = anywhere.randrange(12, 22), anywhere.randrange(28, 40)
+for place in ("whole", "killed"):
+    shutil.rmtree(folder / place, ignore_errors=True)
 at_once = process("whole", f"killed:{early}")
-process(f"killed:{late}")
+
+# %% [markdown]
+r"""
+−9 is the signal that cannot be caught. A second process finds the folder, goes on from the last checkpoint in it, and dies as well, in a later step.
+"""
+
+# %%
+assert not process(f"killed:{late}")  # who is killed says nothing
+print("killed in step", early, "and now in step", late)
+
+# %% [markdown]
+r"""
+The third one finishes the run, and its digest is compared with that of the run that nothing stopped.
+"""
+
+# %% cell="killed_for_real"
 resumed = process("killed")
 print("the same to the last bit?", at_once[1] == resumed[1])
 assert at_once[1] == resumed[1]
 
 # %% [markdown]
 r"""
-−9 is the signal that cannot be caught. What is compared is a digest of weights, buffers, the best model, the optimizer's moments and the next random numbers.
+The digest is made of weights, buffers, the best model, the optimizer's moments and the next random numbers.
 
 ## 5 · The report
 
