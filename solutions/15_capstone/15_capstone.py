@@ -202,6 +202,7 @@ More such pairs, all of which the exercises look at:
 | accumulation, last batch | a mean of means: a small micro-batch counts too much | sums, divided by all samples of the step |
 | accumulation, schedule | the plan moves per micro-batch | once per optimizer step |
 | freezing, weight decay | the optimizer holds frozen weights | give it the trainable ones only |
+| freezing, clipping | what was frozen in mid-run still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
 | checkpoint, evaluation | saved before the evaluation of the same step: it is lost, or made twice | evaluate, then save |
 | checkpoint, best model | a dict of live tensors | a deep copy, inside the checkpoint |
 | checkpoint, dropout | other random numbers after the restart | three random states in the file |
@@ -862,8 +863,10 @@ list of micro-batches `(x, y)` of unequal sizes, and the facts about it.
 - If a gradient overflows, the scaler leaves the step out: weights and moments stay, the scale
   falls, nothing is raised. The disabled one leaves out nothing.
 - `schedule.step()` comes once after a step that was made, and not after one that was left out.
-- Gradients from before do not count. None (or zeros) are left afterwards, also after an overflow.
-- The model's modes stay as they are: the caller has chosen them. No random numbers are drawn, but by the model.
+- Gradients from before do not count, nor does one that a frozen parameter of the model still has. None (or zeros)
+  are left afterwards, also after an overflow.
+- The model's modes stay as they are: the caller has chosen them. The list stays as it is. No random numbers are
+  drawn, but by the model.
 
 It returns a dict with five facts about *this* step:
 
@@ -905,7 +908,7 @@ def train_step(
     lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
     dtype, loss_sum = config["dtype"], 0.0
     num_samples = sum(len(y) for _, y in batches)
-    optimizer.zero_grad()
+    model.zero_grad()
     for x, y in batches:
         with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
             loss = F.cross_entropy(model(x), y, reduction="sum")
@@ -918,7 +921,7 @@ def train_step(
     skipped = scaler.get_scale() < scale
     if not skipped:
         schedule.step()
-    optimizer.zero_grad()
+    model.zero_grad()
     return {
         "loss": loss_sum / num_samples,
         "grad_norm": norm.item(),
@@ -1027,6 +1030,7 @@ Write `fit(run, folder)`. It trains `run` to the end and returns two things: the
 **The loop.** For each epoch 0, 1, …, `run.config["num_epochs"]` − 1: one `run.step(indices)` for each entry of
 `run.batches(epoch)`, in order. That list is the same whenever you ask for it, and draws no random
 numbers; epochs may have unequal lengths, and none is empty. After the last step of an epoch call `run.evaluate()` once.
+Modes and gradients are the business of `step` and `evaluate`: call no `train()` or `eval()`.
 
 **The log** is a list with one dict per step of the whole run: what `run.step` returned, and beside it
 `"epoch"` and `"step"`: the number of the step, counted from 1 through all epochs.
@@ -1042,7 +1046,8 @@ before the checkpoint.
 - It holds everything: all `run.parts` (by `state_dict()` and `load_state_dict()`), random states,
   log, best. `torch.load` with its defaults reads it. It is all that is needed: earlier
   checkpoints may be gone.
-- Whatever kills the process, also in the middle of a write: a file named `step_….pt` is whole.
+- Whatever kills the process, also in the middle of a write: a file named `step_….pt` is whole. The folder may lie
+  on another disk than the system's temporary files.
 - When a new one is in place, it and the `run.config["keep"]` − 1 before it stay (`keep` is 1 or more), and the older
   `step_….pt` go. Broken ones with higher numbers may still lie there after a restart: they do not count.
   Files of other names are none of your business, but for your own unfinished ones.
@@ -1172,8 +1177,9 @@ Write `summarize(lines, config)`. `lines` is a list of strings, in the order in 
 {"epoch": 1, "metric": 0.93, "seconds": 0.02}
 ```
 
-The first is of a step, the second of an evaluation: it has no `step`. A line of either kind may have further keys, a step a `metric` too. A line that
-is not, from its beginning to its end, one JSON object is passed over: cut off, empty, or cut off and written on by the next process. Steps count from 1 through all epochs.
+The first is of a step, the second of an evaluation: it has no `step`. A line may end with a newline. A line of either kind may have further keys, a step a `metric` too. A line that
+is not, from its beginning to its end, one JSON object is passed over: cut off, empty, or cut off and written on by the next process. The
+line of a step may be lost that way. Steps count from 1 through all epochs.
 
 A step, or the evaluation of an epoch, that stands there several times counts **once: the last
 time**. It returns a dict; "steps" are steps counted once:
@@ -1192,7 +1198,8 @@ time**. It returns a dict; "steps" are steps counted once:
 
 The run went back where a step's number is not above that of the step line before it. The step that was kept is the one before
 the number that it went back to. If no step was made, `clipped` and `peak_lr` are 0.0; without an evaluation the two `best_` are
-`None`. `grad_norm` may be `Infinity` or `NaN` where a step was skipped: Python's `json` reads these.
+`None`. `grad_norm` may be `Infinity` or `NaN`, which Python's `json` reads. Whether a step was skipped is told by `skipped` and nothing else:
+a disabled scaler skips none.
 
 <details><summary>Hint 1: the last time</summary>
 
