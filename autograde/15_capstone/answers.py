@@ -7430,8 +7430,9 @@ def saves_before_the_step():
     breaks=hidden_tests.killed_while_writing,
     body=True,
     tells=(
-        "You write another file and copy it to its name. A copy can be cut "
-        "off in the middle; os.replace renames, at once or not at all."
+        "You write another file and copy it to its name, as shutil.move does "
+        "between two disks. A copy can be cut off in the middle; os.replace "
+        "within the folder renames, at once or not at all."
     ),
 )
 def copied_into_place():
@@ -7720,9 +7721,9 @@ def pythons_reserve_forgotten():
     breaks=hidden_tests.killed_while_writing,
     body=True,
     tells=(
-        "You write among the system's temporary files and move the file "
-        "over. Between two disks that is a copy, which can be cut off: "
-        "write into the same folder, then os.replace."
+        "You write another file and copy it to its name, as shutil.move does "
+        "between two disks. A copy can be cut off in the middle; os.replace "
+        "within the folder renames, at once or not at all."
     ),
 )
 def moved_from_another_disk():
@@ -8444,70 +8445,6 @@ def end_by_the_first_epoch():
                     }
                     saved = {"parts": states, "done": number, "log": log}
                     saved |= {"best": best, "random": random_states()}
-                    torch.save(saved, folder / "unfinished")
-                    new_name = folder / f"step_{number:06d}.pt"
-                    os.replace(folder / "unfinished", new_name)
-                    there = sorted(folder.glob("step_*.pt"))
-                    there = there[: there.index(new_name) + 1]
-                    for old in there[:-keep]:
-                        old.unlink()
-        return log, best
-
-
-@wrong(
-    "fit",
-    breaks=hidden_tests.the_best_is_kept,
-    body=True,
-    tells=(
-        "With each checkpoint you save its own weights as the best model. "
-        "Save those of the best epoch."
-    ),
-)
-def best_model_of_the_checkpoint():
-    def fit(run, folder):
-        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
-        done, log, best = 0, [], {"metric": -math.inf}
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(folder.glob("step_*.pt"), reverse=True):
-            try:
-                saved = torch.load(path)
-            except Exception:  # broken off: there is an older one, perhaps
-                continue
-            for name, part in run.parts.items():
-                part.load_state_dict(saved["parts"][name])
-            done, log, best = saved["done"], saved["log"], saved["best"]
-            set_random_states(saved["random"])
-            break
-
-        number = 0
-        for epoch in range(num_epochs):
-            to_do = run.batches(epoch)
-            for place, indices in enumerate(to_do, start=1):
-                number += 1
-                if number <= done:
-                    continue
-                facts = run.step(indices)
-                log.append({**facts, "epoch": epoch, "step": number})
-                if place == len(to_do):
-                    metric = run.evaluate()
-                    if metric > best["metric"]:
-                        now = copy.deepcopy(run.parts["model"].state_dict())
-                        best = {"epoch": epoch, "metric": metric, "model": now}
-                ends = place == len(to_do) and epoch == num_epochs - 1
-                if ends or number % run.config["save_every"] == 0:
-                    states = {
-                        k: one.state_dict() for k, one in run.parts.items()
-                    }
-                    saved = {"parts": states, "done": number, "log": log}
-                    saved |= {
-                        "best": {
-                            **best,
-                            "model": copy.deepcopy(
-                                run.parts["model"].state_dict()
-                            ),
-                        },
-                        "random": random_states(),
-                    }
                     torch.save(saved, folder / "unfinished")
                     new_name = folder / f"step_{number:06d}.pt"
                     os.replace(folder / "unfinished", new_name)

@@ -761,6 +761,7 @@ def only_what_is_left(draw: Draw) -> list[Case]:
         # the checkpoint comes at the end of an epoch
         running(draw, stop("step", 6), plan={"save_every": 5}),
         running(draw, END),
+        running(draw, END, plan={"num_epochs": 1}),
     ]
 
 
