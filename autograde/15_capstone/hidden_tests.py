@@ -1,5 +1,6 @@
 """What is checked in chapter 15: one run with all of it."""
 
+import itertools
 import json
 import math
 from typing import Any
@@ -776,10 +777,10 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
     equal = [0.1, 0.1 + draw.integer(1, 9) / 32, 0.2, 0.0]
     equal[2] = equal[1]
     low = [-0.1 * (1 + rank) for rank in draw.permutation(8).tolist()]
-    close = [0.5 + rank / 2**30 for rank in draw.permutation(8).tolist()]
+    close = [0.5, 0.5 + draw.integer(1, 9) / 2**30, 0.5, 0.25]
     return [
         running(draw, metrics=low),
-        running(draw, metrics=close),
+        running(draw, metrics=[*close, *close]),
         # the first of the equals is in the checkpoint, the second is not
         running(
             draw,
@@ -1013,7 +1014,21 @@ def counted_once(draw: Draw) -> list[Case]:
         lines_of(draw, ((first, 4),)),
         lines_of(draw, ((7, 4), (10, 4), (11, 8)), skipped=(6, 9)),
         lines_of(draw, ((3, 0), (9, 8))),
+        with_lost_peaks(lines_of(draw, ((first, 4),))),
     ]
+
+
+def with_lost_peaks(case: Case) -> Case:
+    """The last step before the restart had the highest rate, and was made again."""
+    entries = [json.loads(one) for one in case["lines"]]
+    steps = [one for one in entries if "step" in one]
+    lost = next(
+        one
+        for one, after in itertools.pairwise(steps)
+        if after["step"] <= one["step"]
+    )
+    lost.update(lr=2.0, grad_norm=99.0)
+    return {**case, "lines": list(map(json.dumps, entries))}
 
 
 @check(
@@ -1054,6 +1069,9 @@ def best_of_epochs(draw: Draw) -> list[Case]:
         lines_of(draw, metrics=(-high, 0.0, -1 - high)),
         lines_of(draw, ((9, 4),)),
         with_an_older_evaluation(lines_of(draw, ((9, 4),)), high + 1),
+        with_an_older_evaluation(
+            lines_of(draw, metrics=(high, high - 0.125, high - 0.25)), 0.0
+        ),
         with_further_keys(draw, lines_of(draw)),
         with_a_late_evaluation(
             lines_of(draw, ((9, 0),), metrics=(high, high, high - 1))
