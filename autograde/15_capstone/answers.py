@@ -233,6 +233,75 @@ def by_an_object_as_factor():
                 module.eval()
 
 
+@accepted("set_up", body=True)
+def by_a_table_of_shares():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        up = (np.arange(warmup) + 1) / max(1, warmup)
+        down = 0.5 * (1 + np.cos(np.linspace(0, np.pi, num_steps - warmup + 1)))
+        table = np.concatenate([up, down])
+
+        def share(t: int) -> float:
+            return float(table[min(t, num_steps)])
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        parts = [model.get_submodule(name) for name in config["frozen"]]
+        still = {id(one) for part in parts for one in part.modules()}
+        for one in model.modules():
+            one.training = id(one) not in still
+
+
+@accepted("set_up", body=True)
+def by_one_function_per_group():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        shares = [share] * len(optimizer.param_groups)
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, shares)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
 @wrong(
     "set_up",
     breaks=hidden_tests.frozen_parts,
@@ -1284,6 +1353,410 @@ def another_eps():
             model.get_submodule(part).eval()
 
 
+@wrong(
+    "set_up",
+    breaks=hidden_tests.modes_of_the_parts,
+    body=True,
+    tells=(
+        "You tell the frozen parts by requires_grad. Dropout and "
+        "activations have no parameters to tell it by, and others may be "
+        'frozen that the config does not name. Go by config["frozen"].'
+    ),
+)
+def modes_by_the_flags_of_parameters():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for module in model.modules():
+            flags = [one.requires_grad for one in module.parameters()]
+            if flags and not any(flags):
+                module.eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.modes_of_the_parts,
+    body=True,
+    tells=(
+        "train_mode uses what set_up has left on the model and not its "
+        "own config. It must do for a model that set_up has not seen, and "
+        "follow a config that names other parts."
+    ),
+)
+def modes_remembered_by_set_up():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        model.still = list(config["frozen"])
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in model.still:
+            model.get_submodule(part).eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.modes_of_the_parts,
+    body=True,
+    tells=(
+        "You replace the frozen layers' own train method, so nobody can "
+        "ever put them into training mode again: not a config that names "
+        "other parts, either. Only set the mode."
+    ),
+)
+def frozen_for_ever():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            for one in model.get_submodule(part).modules():
+                one.training = False
+                one.train = lambda mode=True, one=one: one
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.modes_of_the_parts,
+    body=True,
+    tells=(
+        "You take the names out of the caller's list while you go through "
+        "it: train_mode then finds nothing frozen. Read the config and "
+        "leave it as it is."
+    ),
+)
+def names_used_up():
+    def set_up(model, config):
+        while config["frozen"]:
+            model.get_submodule(config["frozen"].pop()).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.decay_groups,
+    body=True,
+    tells=(
+        "You chose another implementation of AdamW (foreach, fused). What "
+        "the exercise does not say is as by default."
+    ),
+)
+def another_implementation():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"], fused=True)
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.frozen_parts,
+    body=True,
+    tells=(
+        "Only the matrices of the frozen parts are frozen; their biases "
+        "and norms still train. Every parameter of a part counts."
+    ),
+)
+def only_matrices_frozen():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            for one in model.get_submodule(part).parameters():
+                if one.dim() > 1:
+                    one.requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [
+                    one for one in trained if one.dim() > 1 and one is not None
+                ],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.decay_groups,
+    body=True,
+    tells=(
+        "The frozen parameters stand in the optimizer with a rate of 0. "
+        "They do not belong there: the optimizer gets the trainable ones "
+        "only."
+    ),
+)
+def frozen_ones_at_rate_zero():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        still = [one for one in model.parameters() if not one.requires_grad]
+        groups.append({"params": still, "weight_decay": 0.0, "lr": 0.0})
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.rates_of_the_plan,
+    body=True,
+    tells=(
+        "Your cosine reaches 0 one step too early. It takes N - W steps "
+        "from its first to 0, not one less."
+    ),
+)
+def cosine_one_step_short():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / max(1, num_steps - warmup - 1))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
+@wrong(
+    "set_up",
+    breaks=hidden_tests.from_state_dicts,
+    body=True,
+    tells=(
+        "The state dict of your schedule is empty: after a restart the "
+        "warm-up comes again. The number of steps belongs into it."
+    ),
+)
+def schedule_without_a_state():
+    def set_up(model, config):
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        trained = [one for one in model.parameters() if one.requires_grad]
+        groups = [
+            {
+                "params": [one for one in trained if one.dim() > 1],
+                "weight_decay": config["weight_decay"],
+            },
+            {
+                "params": [one for one in trained if one.dim() <= 1],
+                "weight_decay": 0.0,
+            },
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        warmup, num_steps = config["warmup_steps"], config["num_steps"]
+
+        class Own:
+            def __init__(self):
+                self.t = 0
+                self.put()
+
+            def put(self):
+                for g in optimizer.param_groups:
+                    g["lr"] = config["lr"] * share(self.t)
+
+            def step(self):
+                self.t += 1
+                self.put()
+
+            def state_dict(self):
+                return {}
+
+            def load_state_dict(self, state):
+                pass
+
+        def share(t: int) -> float:
+            if t < warmup:
+                return (t + 1) / warmup
+            way = min(1.0, (t - warmup) / (num_steps - warmup))
+            return 0.5 * (1 + math.cos(math.pi * way))
+
+        return optimizer, Own()
+
+    def train_mode(model, config):
+        model.train()
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+
+
 # train_step
 
 
@@ -1295,7 +1768,7 @@ def by_shares_of_means(model, optimizer, schedule, scaler, batches, config):
         "loss": 0.0,
     }
     total = sum(x.shape[0] for x, _ in batches)
-    optimizer.zero_grad(set_to_none=False)
+    model.zero_grad(set_to_none=False)
     context = contextlib.nullcontext()
     if config["dtype"] is not None:
         context = torch.autocast("cpu", dtype=config["dtype"])
@@ -1316,7 +1789,7 @@ def by_shares_of_means(model, optimizer, schedule, scaler, batches, config):
     facts["skipped"] = bool(scaler.get_scale() < facts["scale"])
     if not facts["skipped"]:
         schedule.step()
-    optimizer.zero_grad(set_to_none=True)
+    model.zero_grad(set_to_none=True)
     return facts
 
 
@@ -1361,7 +1834,7 @@ def by_division_after_the_sum(
     model, optimizer, schedule, scaler, batches, config
 ):
     lr, scale = float(optimizer.param_groups[0]["lr"]), scaler.get_scale()
-    optimizer.zero_grad()
+    model.zero_grad()
     n, loss_sum = 0, 0.0
     for x, y in batches:
         if config["dtype"] is None:
@@ -1383,7 +1856,7 @@ def by_division_after_the_sum(
     skipped = scaler.get_scale() < scale
     if not skipped:
         schedule.step()
-    optimizer.zero_grad()
+    model.zero_grad()
     return {
         "loss": loss_sum / n,
         "grad_norm": float(norm),
@@ -1399,7 +1872,7 @@ def by_clipping_with_a_factor(
 ):
     facts = dict(lr=optimizer.param_groups[0]["lr"], scale=scaler.get_scale())
     total = sum(len(y) for _, y in batches)
-    optimizer.zero_grad()
+    model.zero_grad()
     losses = []
     for x, y in batches:
         with torch.autocast(
@@ -1448,7 +1921,7 @@ def by_a_finite_norm(model, optimizer, schedule, scaler, batches, config):
     skipped = scaler.is_enabled() and not math.isfinite(norm)
     if not skipped:
         schedule.step()
-    optimizer.zero_grad()
+    model.zero_grad()
     return {
         "loss": (loss_sum / total).item(),
         "grad_norm": norm.item(),
@@ -1456,6 +1929,108 @@ def by_a_finite_norm(model, optimizer, schedule, scaler, batches, config):
         "lr": lr,
         "scale": scale,
     }
+
+
+@accepted("train_step", body=True)
+def by_its_own_skip():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        skipped = scaler.is_enabled() and not math.isfinite(norm.item())
+        if not skipped:
+            optimizer.step()
+        scaler.update()
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@accepted("train_step", body=True)
+def by_adding_up_gradients():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.nll_loss(
+                    F.log_softmax(model(x), 1), y, reduction="sum"
+                )
+            scaled = scaler.scale(loss / num_samples)
+            wanted = [one for one in model.parameters() if one.requires_grad]
+            for one, grad in zip(
+                wanted, torch.autograd.grad(scaled, wanted), strict=True
+            ):
+                one.grad = grad if one.grad is None else one.grad + grad
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@accepted("train_step", body=True)
+def by_a_limit_that_is_scaled():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        norm = nn.utils.clip_grad_norm_(
+            model.parameters(), config["max_norm"] * scaler.get_scale()
+        )
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item() / scale,
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
 
 
 @wrong(
@@ -1473,7 +2048,7 @@ def mean_of_means():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1488,7 +2063,7 @@ def mean_of_means():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1513,7 +2088,7 @@ def sum_of_means():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1528,7 +2103,7 @@ def sum_of_means():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1552,7 +2127,7 @@ def sum_over_samples():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1567,7 +2142,7 @@ def sum_over_samples():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1591,13 +2166,13 @@ def only_the_last_micro_batch():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
             ):
                 loss = F.cross_entropy(model(x), y, reduction="sum")
-            optimizer.zero_grad()
+            model.zero_grad()
             scaler.scale(loss / num_samples).backward()
             loss_sum += loss.item()
         scaler.unscale_(optimizer)
@@ -1607,7 +2182,7 @@ def only_the_last_micro_batch():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1631,7 +2206,7 @@ def one_large_batch():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         x, y = (torch.cat(one) for one in zip(*batches, strict=True))
         for x, y in [(x, y)]:
             with torch.autocast(
@@ -1647,7 +2222,7 @@ def one_large_batch():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1671,7 +2246,7 @@ def backward_at_the_end():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum, scaled = config["dtype"], 0.0, 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1687,7 +2262,7 @@ def backward_at_the_end():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1712,7 +2287,7 @@ def clipping_the_scaled_gradient():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1726,7 +2301,7 @@ def clipping_the_scaled_gradient():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1751,7 +2326,7 @@ def unscaling_after_clipping():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1766,7 +2341,7 @@ def unscaling_after_clipping():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1790,7 +2365,7 @@ def without_clipping():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1805,7 +2380,7 @@ def without_clipping():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1829,7 +2404,7 @@ def clipping_by_value():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1845,7 +2420,7 @@ def clipping_by_value():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1869,7 +2444,7 @@ def clipping_each_parameter():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1886,7 +2461,7 @@ def clipping_each_parameter():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1910,7 +2485,7 @@ def always_stretched_to_the_limit():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1928,7 +2503,7 @@ def always_stretched_to_the_limit():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1952,7 +2527,7 @@ def clipping_after_the_step():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -1967,7 +2542,7 @@ def clipping_after_the_step():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -1991,7 +2566,7 @@ def clipping_within_the_loop():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2009,7 +2584,7 @@ def clipping_within_the_loop():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2033,7 +2608,7 @@ def optimizer_steps_by_itself():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2048,7 +2623,7 @@ def optimizer_steps_by_itself():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2072,7 +2647,7 @@ def overflow_raises():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2089,7 +2664,7 @@ def overflow_raises():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2113,7 +2688,7 @@ def scaler_is_not_updated():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2128,7 +2703,7 @@ def scaler_is_not_updated():
         scaler._per_optimizer_states.clear()
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2152,7 +2727,7 @@ def schedule_on_every_call():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2166,7 +2741,7 @@ def schedule_on_every_call():
         scaler.update()
         skipped = scaler.get_scale() < scale
         schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2190,7 +2765,7 @@ def schedule_per_micro_batch():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2206,7 +2781,7 @@ def schedule_per_micro_batch():
         if not skipped:
             for _ in batches:
                 schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2230,7 +2805,7 @@ def schedule_never():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2243,7 +2818,7 @@ def schedule_never():
         scaler.step(optimizer)
         scaler.update()
         skipped = scaler.get_scale() < scale
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2267,7 +2842,7 @@ def schedule_first():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2281,7 +2856,7 @@ def schedule_first():
         scaler.step(optimizer)
         scaler.update()
         skipped = scaler.get_scale() < scale
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2306,7 +2881,7 @@ def any_change_of_scale_is_a_skip():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2321,7 +2896,7 @@ def any_change_of_scale_is_a_skip():
         skipped = scaler.get_scale() != scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2345,7 +2920,7 @@ def skip_by_the_loss():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2360,7 +2935,7 @@ def skip_by_the_loss():
         skipped = not math.isfinite(loss_sum)
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2384,7 +2959,7 @@ def everything_under_autocast():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2399,7 +2974,7 @@ def everything_under_autocast():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2423,7 +2998,7 @@ def autocast_always_on():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(x.device.type, dtype):
                 loss = F.cross_entropy(model(x), y, reduction="sum")
@@ -2436,7 +3011,7 @@ def autocast_always_on():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2457,7 +3032,7 @@ def without_autocast():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(x.device.type, dtype, enabled=False):
                 loss = F.cross_entropy(model(x), y, reduction="sum")
@@ -2470,7 +3045,7 @@ def without_autocast():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2494,7 +3069,7 @@ def autocast_default_dtype():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(x.device.type, enabled=dtype is not None):
                 loss = F.cross_entropy(model(x), y, reduction="sum")
@@ -2507,7 +3082,7 @@ def autocast_default_dtype():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2531,7 +3106,7 @@ def converted_inputs():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2548,7 +3123,7 @@ def converted_inputs():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2573,7 +3148,7 @@ def gradients_left():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2625,7 +3200,7 @@ def old_gradients_count():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2649,7 +3224,7 @@ def training_mode_by_itself():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         model.train()
         for x, y in batches:
             with torch.autocast(
@@ -2665,7 +3240,7 @@ def training_mode_by_itself():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2686,7 +3261,7 @@ def eval_mode():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         model.eval()
         for x, y in batches:
             with torch.autocast(
@@ -2702,7 +3277,7 @@ def eval_mode():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2726,7 +3301,7 @@ def norm_after_clipping():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2742,7 +3317,7 @@ def norm_after_clipping():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2766,7 +3341,7 @@ def rate_after_the_schedule():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2781,7 +3356,7 @@ def rate_after_the_schedule():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2804,7 +3379,7 @@ def scale_after_the_update():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2819,7 +3394,7 @@ def scale_after_the_update():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2843,7 +3418,7 @@ def loss_as_mean_of_means():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2858,7 +3433,7 @@ def loss_as_mean_of_means():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / len(batches),
             "grad_norm": norm.item(),
@@ -2881,7 +3456,7 @@ def loss_of_the_last_micro_batch():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2896,7 +3471,7 @@ def loss_of_the_last_micro_batch():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2920,7 +3495,7 @@ def facts_as_tensors():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2935,7 +3510,7 @@ def facts_as_tensors():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm,
@@ -2960,7 +3535,7 @@ def unscaling_in_the_loop():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -2975,7 +3550,7 @@ def unscaling_in_the_loop():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -2999,7 +3574,7 @@ def clean_only_after_made_steps():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -3015,7 +3590,7 @@ def clean_only_after_made_steps():
         if not skipped:
             schedule.step()
         if not skipped:
-            optimizer.zero_grad()
+            model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -3039,7 +3614,7 @@ def sizes_of_the_first():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = len(batches) * len(batches[0][1])
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -3054,7 +3629,7 @@ def sizes_of_the_first():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -3079,7 +3654,7 @@ def config_dtype_for_the_model():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         kept = next(model.parameters()).dtype
         model.to(dtype or kept)
         for x, y in batches:
@@ -3099,7 +3674,7 @@ def config_dtype_for_the_model():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -3123,7 +3698,7 @@ def any_norm_that_is_not_finite_is_a_skip():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -3138,7 +3713,7 @@ def any_norm_that_is_not_finite_is_a_skip():
         skipped = not math.isfinite(norm)
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -3162,7 +3737,7 @@ def loss_outside_autocast():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -3178,7 +3753,7 @@ def loss_outside_autocast():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        optimizer.zero_grad()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -3202,7 +3777,7 @@ def step_under_autocast():
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         dtype, loss_sum = config["dtype"], 0.0
         num_samples = sum(len(y) for _, y in batches)
-        optimizer.zero_grad()
+        model.zero_grad()
         for x, y in batches:
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
@@ -3218,7 +3793,459 @@ def step_under_autocast():
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.clean_gradients,
+    body=True,
+    tells=(
+        "You clear the gradients that the optimizer knows. A parameter "
+        "that was frozen in mid-run is not in it and still has its last "
+        "gradient, whose norm counts when you clip. Clear those of the "
+        "model."
+    ),
+)
+def only_the_optimizers_gradients_cleared():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
         optimizer.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        optimizer.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.modes_of_the_caller,
+    body=True,
+    tells=(
+        "You take the micro-batches out of the caller's list: afterwards "
+        "it is empty. Go through it and leave it as it is."
+    ),
+)
+def list_used_up():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        while batches:
+            x, y = batches.pop(0)
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.clips_the_true_gradient,
+    body=True,
+    tells=(
+        "You clip the parameters of the first group alone. The limit "
+        "holds for the norm of all of them together."
+    ),
+)
+def clipping_the_first_group():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(
+            optimizer.param_groups[0]["params"], config["max_norm"]
+        )
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.clips_the_true_gradient,
+    body=True,
+    tells=(
+        "You clip by the largest entry, the infinity norm. The total norm "
+        "is the 2-norm, the default."
+    ),
+)
+def clipping_the_largest_entry():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(
+            model.parameters(), config["max_norm"], norm_type=float("inf")
+        )
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.facts_of_the_step,
+    body=True,
+    tells=(
+        "Where the gradient overflows you report a norm of 0 or another "
+        "number. It is infinite or NaN, and the report is to say so."
+    ),
+)
+def norm_of_zero_at_an_overflow():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": float(np.nan_to_num(norm.item(), posinf=0.0)),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.facts_of_the_step,
+    body=True,
+    tells=(
+        "You replace infinite gradients by numbers. The scaler no longer "
+        "sees in the norm what happened, and the report looks as if "
+        "nothing had."
+    ),
+)
+def infinite_gradients_as_zeros():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        for one in model.parameters():
+            if one.grad is not None:
+                one.grad.nan_to_num_(0.0, 0.0, 0.0)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.facts_of_the_step,
+    body=True,
+    tells=(
+        "At an overflow you leave out the rest of the list: the loss is "
+        "not that of all samples."
+    ),
+)
+def rest_of_the_list_left_out():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+            if not all(
+                p.grad.isfinite().all()
+                for p in model.parameters()
+                if p.grad is not None
+            ):
+                break
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.one_micro_batch_at_a_time,
+    body=True,
+    tells=(
+        "You run the model twice on each micro-batch, the second time for "
+        "the loss alone. That costs a third more, and dropout and "
+        "statistics count it twice. Keep the loss of the first."
+    ),
+)
+def a_second_forward_pass():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            with torch.no_grad():
+                loss_sum += F.cross_entropy(model(x), y, reduction="sum").item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.facts_of_the_step,
+    body=True,
+    tells=(
+        "lr is the rate of the last group. That of the first one is asked for."
+    ),
+)
+def rate_of_the_last_group():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[-1]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.mean_over_all_samples,
+    body=True,
+    tells=(
+        "You leave out micro-batches of a single sample. Every sample of "
+        "the list counts."
+    ),
+)
+def single_samples_left_out():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in [b for b in batches if len(b[1]) > 1]:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
+        return {
+            "loss": loss_sum / num_samples,
+            "grad_norm": norm.item(),
+            "skipped": skipped,
+            "lr": lr,
+            "scale": scale,
+        }
+
+
+@wrong(
+    "train_step",
+    breaks=hidden_tests.autocast_where_asked,
+    body=True,
+    tells=(
+        "You round the gradients to the dtype of autocast before the "
+        "step. Once unscaled they need the full dtype: the small ones "
+        "become 0."
+    ),
+)
+def gradients_rounded():
+    def train_step(model, optimizer, schedule, scaler, batches, config):
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        dtype, loss_sum = config["dtype"], 0.0
+        num_samples = sum(len(y) for _, y in batches)
+        model.zero_grad()
+        for x, y in batches:
+            with torch.autocast(
+                x.device.type, dtype, enabled=dtype is not None
+            ):
+                loss = F.cross_entropy(model(x), y, reduction="sum")
+            scaler.scale(loss / num_samples).backward()
+            loss_sum += loss.item()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
+        with torch.no_grad():
+            for p in model.parameters():
+                if p.grad is not None:
+                    p.grad.copy_(p.grad.to(dtype or p.dtype))
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < scale
+        if not skipped:
+            schedule.step()
+        model.zero_grad()
         return {
             "loss": loss_sum / num_samples,
             "grad_norm": norm.item(),
@@ -3272,7 +4299,8 @@ def by_a_state_that_is_saved(run, folder):
             file.flush()
             os.fsync(file.fileno())
         os.rename(beside, path)
-        for old in numbered()[: -settings["keep"]]:
+        up_to_it = [one for one in numbered() if one.name <= path.name]
+        for old in up_to_it[: -settings["keep"]]:
             os.remove(old)
 
     plan = [
@@ -3359,7 +4387,7 @@ def by_epoch_and_position(run, folder):
                 there = [
                     n
                     for n in os.listdir(folder)
-                    if re.match(r"step_\d+\.pt$", n)
+                    if re.match(r"step_\d+\.pt$", n) and int(n[5:-3]) <= step
                 ]
                 for name in sorted(there)[: -run.config["keep"]]:
                     os.remove(os.path.join(folder, name))
@@ -3417,6 +4445,7 @@ def by_a_generator_of_steps(run, folder):
             torch.save(content, file)
         os.replace(beside, folder / f"step_{number:06d}.pt")
         kept = sorted(folder.glob("step_??????.pt"), reverse=True)
+        kept = kept[kept.index(folder / f"step_{number:06d}.pt") :]
         for path in kept[config["keep"] :]:
             path.unlink()
     return log, best
@@ -3452,7 +4481,7 @@ def by_a_class():
             path = self.folder / f"step_{self.done:06d}.pt"
             torch.save(saved, path.with_suffix(".writing"))
             path.with_suffix(".writing").replace(path)
-            while len(self.files()) > self.run.config["keep"]:
+            while self.files().index(path) >= self.run.config["keep"]:
                 self.files()[0].unlink()
 
         def go(self):
@@ -3528,10 +4557,115 @@ def with_orders_in_the_checkpoint(run, folder):
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 torch.save(saved, Path(place) / name)
                 os.replace(Path(place) / name, folder / name)
-            for old in sorted(folder.glob("step_*.pt"))[: -run.config["keep"]]:
+            older = [one for one in folder.glob("step_*.pt") if one.name < name]
+            spared = run.config["keep"] - 1
+            for old in sorted(older, reverse=True)[spared:]:
                 os.unlink(old)
     epoch = metrics.index(max(metrics))
     return log, {"epoch": epoch, "metric": metrics[epoch], "model": best}
+
+
+@accepted("fit", body=True)
+def by_removing_broken_ones():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:
+                path.unlink()
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@accepted("fit", body=True)
+def by_the_numbers_inside():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = []
+        for path in folder.glob("step_*.pt"):
+            with contextlib.suppress(Exception):
+                whole.append(torch.load(path))
+        for saved in sorted(whole, key=lambda one: -one["done"]):
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    names = {folder / f"step_{number:06d}.pt"}
+                    before = [
+                        p
+                        for p in sorted(folder.glob("step_*.pt"))
+                        if p < new_name
+                    ]
+                    names |= set(before[max(0, len(before) - keep + 1) :])
+                    for old in folder.glob("step_*.pt"):
+                        if old not in names:
+                            old.unlink()
+        return log, best
 
 
 @wrong(
@@ -6296,8 +7430,9 @@ def saves_before_the_step():
     breaks=hidden_tests.killed_while_writing,
     body=True,
     tells=(
-        "You write another file and copy it to its name. A copy can be cut "
-        "off in the middle; os.replace renames, at once or not at all."
+        "You write another file and copy it to its name, as shutil.move does "
+        "between two disks. A copy can be cut off in the middle; os.replace "
+        "within the folder renames, at once or not at all."
     ),
 )
 def copied_into_place():
@@ -6391,6 +7526,919 @@ def all_tmp_files_removed():
                         now = copy.deepcopy(run.parts["model"].state_dict())
                         best = {"epoch": epoch, "metric": metric, "model": now}
                 ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.newest_whole_one,
+    body=True,
+    tells=(
+        "You keep the checkpoints with the highest numbers. Where broken "
+        "copies with higher numbers lie there, the new one is removed at "
+        "once: it stays, and the keep - 1 before it."
+    ),
+)
+def the_highest_numbers_stay():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.random_numbers_go_on,
+    body=True,
+    tells=(
+        "Normal numbers are drawn in pairs, and the generators of NumPy "
+        "and Python keep the second one in reserve. You leave it out of "
+        "the states: put all of them back."
+    ),
+)
+def numpys_reserve_forgotten():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            kind, keys, pos, _, _ = np.random.get_state()
+            np.random.set_state((kind, keys, pos, 0, 0.0))
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.random_numbers_go_on,
+    body=True,
+    tells=(
+        "Normal numbers are drawn in pairs, and the generators of NumPy "
+        "and Python keep the second one in reserve. You leave it out of "
+        "the states: put all of them back."
+    ),
+)
+def pythons_reserve_forgotten():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            version, numbers, _ = random.getstate()
+            random.setstate((version, numbers, None))
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.killed_while_writing,
+    body=True,
+    tells=(
+        "You write another file and copy it to its name, as shutil.move does "
+        "between two disks. A copy can be cut off in the middle; os.replace "
+        "within the folder renames, at once or not at all."
+    ),
+)
+def moved_from_another_disk():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    import shutil
+
+                    new_name = folder / f"step_{number:06d}.pt"
+                    with tempfile.TemporaryDirectory() as place:
+                        torch.save(saved, Path(place) / "new.pt")
+                        shutil.move(Path(place) / "new.pt", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.killed_while_writing,
+    body=True,
+    tells=(
+        "Your unfinished file is itself named step_….pt: killed in "
+        "between, it is taken for a checkpoint. Give it another beginning "
+        "or end."
+    ),
+)
+def unfinished_with_a_checkpoints_name():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    new_name = folder / f"step_{number:06d}.pt"
+                    torch.save(saved, folder / f"step_{number:06d}.tmp.pt")
+                    os.replace(folder / f"step_{number:06d}.tmp.pt", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.newest_whole_one,
+    body=True,
+    tells=(
+        "You do not write a checkpoint whose name is there already. It "
+        "may be somebody's broken copy: replace it."
+    ),
+)
+def not_written_if_there():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    new_name = folder / f"step_{number:06d}.pt"
+                    if not new_name.exists():
+                        torch.save(saved, folder / "unfinished")
+                        os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.nothing_stops_it,
+    body=True,
+    tells=(
+        "You draw a file name from Python's global generator: with "
+        "checkpoints the run then sees other random numbers than without. "
+        "tempfile has a generator of its own."
+    ),
+)
+def a_name_drawn_from_random():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    new_name = folder / f"step_{number:06d}.pt"
+                    beside = folder / f"{random.random()}.tmp"
+                    torch.save(saved, beside)
+                    os.replace(beside, new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.nothing_stops_it,
+    body=True,
+    tells=(
+        "You call eval() and train() around the evaluation. That wakes up "
+        "what the run keeps in eval mode; modes are its own business."
+    ),
+)
+def modes_chosen_by_fit():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    run.parts["model"].eval()
+                    metric = run.evaluate()
+                    run.parts["model"].train()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.files_in_the_folder,
+    body=True,
+    tells=(
+        "You count only the checkpoints that this process has written. "
+        "Those from before the kill are never removed."
+    ),
+)
+def only_its_own_are_counted():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        mine = []
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    mine.append(new_name)
+                    for old in mine[:-keep]:
+                        old.unlink(missing_ok=True)
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.files_in_the_folder,
+    body=True,
+    tells=(
+        "You compute the number of the one to remove. The checkpoint at "
+        "the end is off that grid, and one too many stays: look what is "
+        "there."
+    ),
+)
+def one_removed_by_its_number():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    old = number - keep * run.config["save_every"]
+                    (folder / f"step_{old:06d}.pt").unlink(missing_ok=True)
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.the_best_is_kept,
+    body=True,
+    tells=(
+        "After a restart the later one of equal metrics becomes the best. "
+        "The earlier one stays, whether it was before the kill or not."
+    ),
+)
+def later_of_equals_after_a_restart():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"] or (
+                        done and metric == best["metric"]
+                    ):
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.the_best_is_kept,
+    body=True,
+    tells=(
+        "You ask for a smallest gain. Any higher metric is better, "
+        "however close."
+    ),
+)
+def small_gains_do_not_count():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"] + 1e-2:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.nothing_stops_it,
+    body=True,
+    tells=(
+        "You put the random states back after each evaluation. What it "
+        "draws is part of the run."
+    ),
+)
+def draws_of_the_evaluation_undone():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    states = random_states()
+                    metric = run.evaluate()
+                    set_random_states(states)
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.newest_whole_one,
+    body=True,
+    tells=(
+        "You try the two newest checkpoints and then begin again, though "
+        "an older one may be whole. Try them all."
+    ),
+)
+def two_are_tried():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True)[:2]:
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.nothing_stops_it,
+    body=True,
+    tells=("You count steps as if all epochs were as long as the first."),
+)
+def epochs_of_equal_length():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number = epoch * len(run.batches(0)) + place
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = place == len(to_do) and epoch == num_epochs - 1
+                if ends or number % run.config["save_every"] == 0:
+                    states = {
+                        k: one.state_dict() for k, one in run.parts.items()
+                    }
+                    saved = {"parts": states, "done": number, "log": log}
+                    saved |= {"best": best, "random": random_states()}
+                    torch.save(saved, folder / "unfinished")
+                    new_name = folder / f"step_{number:06d}.pt"
+                    os.replace(folder / "unfinished", new_name)
+                    there = sorted(folder.glob("step_*.pt"))
+                    there = there[: there.index(new_name) + 1]
+                    for old in there[:-keep]:
+                        old.unlink()
+        return log, best
+
+
+@wrong(
+    "fit",
+    breaks=hidden_tests.only_what_is_left,
+    body=True,
+    tells=(
+        "You find the end by the length of the first epoch. Where epochs "
+        "are of unequal length there is no checkpoint at the end, or at "
+        "the wrong step."
+    ),
+)
+def end_by_the_first_epoch():
+    def fit(run, folder):
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        done, log, best = 0, [], {"metric": -math.inf}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:  # broken off: there is an older one, perhaps
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            done, log, best = saved["done"], saved["log"], saved["best"]
+            set_random_states(saved["random"])
+            break
+
+        number = 0
+        for epoch in range(num_epochs):
+            to_do = run.batches(epoch)
+            for place, indices in enumerate(to_do, start=1):
+                number += 1
+                if number <= done:
+                    continue
+                facts = run.step(indices)
+                log.append({**facts, "epoch": epoch, "step": number})
+                if place == len(to_do):
+                    metric = run.evaluate()
+                    if metric > best["metric"]:
+                        now = copy.deepcopy(run.parts["model"].state_dict())
+                        best = {"epoch": epoch, "metric": metric, "model": now}
+                ends = number == num_epochs * len(run.batches(0))
                 if ends or number % run.config["save_every"] == 0:
                     states = {
                         k: one.state_dict() for k, one in run.parts.items()
@@ -6639,6 +8687,58 @@ def by_undoing_what_was_lost(lines, config):
         "resumed_after": gone_back,
         "seconds": seconds,
     }
+
+
+@accepted("summarize", body=True)
+def by_groups():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        import itertools
+
+        totals = {}
+        in_order = sorted(steps.values(), key=lambda one: one["epoch"])
+        for e, group in itertools.groupby(
+            in_order, key=lambda one: one["epoch"]
+        ):
+            group = list(group)
+            counts = np.array([one["num_samples"] for one in group])
+            values = np.array([one["loss"] for one in group])
+            totals[e] = (float(counts @ values), int(counts.sum()))
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
 
 
 @wrong(
@@ -8671,6 +10771,728 @@ def rest_of_a_line_is_saved():
             try:
                 entry = json.loads(line[max(0, line.rfind("{")) :])
             except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.counted_once,
+    body=True,
+    tells=(
+        "repeated counts a step once that was made again twice. It is the "
+        "number of lines: all lines of steps less the steps."
+    ),
+)
+def repeated_as_different_steps():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        again = set()
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            if last_step in steps:
+                again.add(last_step)
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": len(again),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "You take the highest number for the number of steps. A step "
+        "whose line was lost does not count: count those that stand "
+        "there."
+    ),
+)
+def steps_by_the_highest_number():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": max(steps, default=0),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "You take every number that is not the next one for a restart. "
+        "Where a line was lost the numbers jump ahead; the run went back "
+        "only where they do not rise."
+    ),
+)
+def any_jump_is_a_restart():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] != last_step + 1:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.went_back,
+    body=True,
+    tells=(
+        "resumed_after is in the order of its numbers. It tells what "
+        "happened, one after the other: a later restart may go back "
+        "further."
+    ),
+)
+def restarts_sorted():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": sorted(resumed_after),
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.went_back,
+    body=True,
+    tells=(
+        "A kill before the run has reached its highest step again is no "
+        "restart for you. Compare with the line before, not with all "
+        "before."
+    ),
+)
+def restarts_until_the_highest():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        below = False
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            new = entry["step"] in steps
+            if new and not below:
+                resumed_after.append(entry["step"] - 1)
+            below = new
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "You give an entry to every epoch up to the last, also to one of "
+        "which no step stands there. Only epochs that have steps count."
+    ),
+)
+def an_entry_for_every_number():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / max(1, totals[e][1]) if e in totals else 0.0
+                for e in range(max(totals, default=-1) + 1)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "Your epochs are in the order in which they first appear. After "
+        "lost lines and a restart that need not be rising: sort."
+    ),
+)
+def epochs_as_they_appear():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [totals[e][0] / totals[e][1] for e in totals],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "You read the first object of a line and ignore what stands "
+        "behind it. Such a line is not one object: pass over it."
+    ),
+)
+def first_object_of_a_line():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.JSONDecoder().raw_decode(line)[0]
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "You tell a whole line by its last character. Lines that end with "
+        "a newline are lost that way: let json decide."
+    ),
+)
+def lines_that_end_with_a_brace():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            if not line.endswith("}"):
+                continue
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.counted_once,
+    body=True,
+    tells=(
+        "peak_lr counts rates of steps that were made again later. Each "
+        "step counts once, the last time."
+    ),
+)
+def peak_of_lost_steps():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        every = []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            every.append(entry)
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max(
+                (one["lr"] for one in every if not one["skipped"]), default=0.0
+            ),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.skipped_and_clipped,
+    body=True,
+    tells=(
+        "You take every step without a finite norm for skipped. A "
+        "disabled scaler skips none; skipped alone tells it."
+    ),
+)
+def made_by_the_norm():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [
+            one for one in steps.values() if math.isfinite(one["grad_norm"])
+        ]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": len(steps) - len(made),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.skipped_and_clipped,
+    body=True,
+    tells=(
+        "You count the steps without a finite norm. A disabled scaler "
+        "skips none; skipped alone tells it."
+    ),
+)
+def skipped_by_the_norm():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if not isinstance(entry, dict):
+                continue
+            seconds += entry["seconds"]
+            if "step" not in entry:
+                metrics[entry["epoch"]] = entry["metric"]
+                continue
+            num_step_lines += 1
+            if entry["step"] <= last_step:
+                resumed_after.append(entry["step"] - 1)
+            last_step = entry["step"]
+            steps[last_step] = entry
+
+        made = [one for one in steps.values() if not one["skipped"]]
+        clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)
+        totals: dict[int, tuple[float, int]] = {}
+        for one in steps.values():
+            n = one["num_samples"]
+            total, count = totals.get(one["epoch"], (0.0, 0))
+            totals[one["epoch"]] = total + n * one["loss"], count + n
+        best = min(metrics, key=lambda e: (-metrics[e], e), default=None)
+        return {
+            "steps": len(steps),
+            "repeated": num_step_lines - len(steps),
+            "skipped": sum(
+                not math.isfinite(one["grad_norm"]) for one in steps.values()
+            ),
+            "clipped": clipped / len(made) if made else 0.0,
+            "epoch_losses": [
+                totals[e][0] / totals[e][1] for e in sorted(totals)
+            ],
+            "best_epoch": best,
+            "best_metric": metrics.get(best),
+            "peak_lr": max((one["lr"] for one in made), default=0.0),
+            "resumed_after": resumed_after,
+            "seconds": seconds,
+        }
+
+
+@wrong(
+    "summarize",
+    breaks=hidden_tests.torn_lines,
+    body=True,
+    tells=(
+        "You take every line that is cut off for a restart. Whether the "
+        "run went back is told by the numbers of the steps."
+    ),
+)
+def cut_off_lines_as_restarts():
+    def summarize(lines, config):
+        steps, metrics, resumed_after = {}, {}, []
+        num_step_lines, last_step, seconds = 0, 0, 0.0
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                resumed_after.append(last_step)
                 continue
             if not isinstance(entry, dict):
                 continue

@@ -1,5 +1,6 @@
 """What is checked in chapter 15: one run with all of it."""
 
+import itertools
 import json
 import math
 from typing import Any
@@ -85,6 +86,7 @@ def settings(draw: Draw, *frozen: str, **options: Any) -> Case:
         "start": draw.normal(600, dtype=WIDE),
         "tied": False,
         "frozen_before": [],
+        "unseen": False,
         **options,
     }
 
@@ -229,6 +231,8 @@ def modes_of_the_parts(draw: Draw) -> list[Case]:
         settings(draw, "body", "stem2.norm", before=["eval", "mixed"]),
         settings(draw, "stem.dropout", before=["train", ""]),
         settings(draw, before=["eval", "mixed"]),
+        settings(draw, "stem", "body.norm", before=["others", "others"]),
+        settings(draw, "stem2", "body", before=["eval", "others"], unseen=True),
     ]
 
 
@@ -577,7 +581,7 @@ def one_micro_batch_at_a_time(draw: Draw) -> list[Case]:
 
 def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     if any(one["left"] != 0.0 for one, _ in pairs(seen, expected)):
-        return "After a step there are gradients left."
+        return "After a step there are gradients left, in some parameter."
     return right_weights(case, seen, expected)
 
 
@@ -591,6 +595,16 @@ def clean_gradients(draw: Draw) -> list[Case]:
     return [
         steps_of(draw, [4, 2], [3, 3], old_gradients=True),
         steps_of(draw, [4, 2], [3, 3], overflows=((0, 1),), old_gradients=True),
+        # a frozen parameter brings an old one, and it would be clipped with it
+        steps_of(
+            draw,
+            [draw.integer(4, 9), 2],
+            [3, 3],
+            old_gradients=True,
+            frozen=True,
+            loudness=20.0,
+            max_norm=0.5,
+        ),
     ]
 
 
@@ -601,6 +615,7 @@ def clean_gradients(draw: Draw) -> list[Case]:
         1e-9,
         modes_kept="The model's modes changed: the caller has chosen them.",
         buffers="The statistics of a part in eval mode moved.",
+        list_kept="You changed the caller's list of micro-batches.",
         rng_kept="A global random state changed.",
         samples="Not every sample took part in exactly one backward pass.",
     ),
@@ -681,7 +696,12 @@ WORK = {
     "fit",
     probe=probes.killed_and_resumed,
     weight=2,
-    rule=agrees(**RESULTS, **WORK, **DRAWS),
+    rule=agrees(
+        **RESULTS,
+        **WORK,
+        **DRAWS,
+        modes_kept="You change the modes of the model: they are the run's business.",
+    ),
     says="a run that nothing stops: all steps and evaluations, in order; the log",
 )
 def nothing_stops_it(draw: Draw) -> list[Case]:
@@ -722,6 +742,8 @@ def random_numbers_go_on(draw: Draw) -> list[Case]:
     return [
         running(draw, stop("step", draw.integer(5, 8))),
         running(draw, stop("step", 5), stop("evaluate", 4)),
+        # both normal generators hold a number in reserve
+        running(draw, stop("step", draw.integer(5, 7)), plan={"save_every": 3}),
         running(draw, END),
     ]
 
@@ -740,6 +762,7 @@ def only_what_is_left(draw: Draw) -> list[Case]:
         # the checkpoint comes at the end of an epoch
         running(draw, stop("step", 6), plan={"save_every": 5}),
         running(draw, END),
+        running(draw, END, plan={"num_epochs": 1}),
     ]
 
 
@@ -754,8 +777,17 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
     equal = [0.1, 0.1 + draw.integer(1, 9) / 32, 0.2, 0.0]
     equal[2] = equal[1]
     low = [-0.1 * (1 + rank) for rank in draw.permutation(8).tolist()]
+    close = [0.5, 0.5 + draw.integer(1, 9) / 2**30, 0.5, 0.25]
     return [
         running(draw, metrics=low),
+        running(draw, metrics=[*close, *close]),
+        # the first of the equals is in the checkpoint, the second is not
+        running(
+            draw,
+            stop("step", 7),
+            metrics=[*equal, *equal],
+            plan={"save_every": 3},
+        ),
         running(draw, stop("step", 10)),
         running(draw, stop("evaluate", 3)),
         running(draw, stop("step", 9), metrics=[*equal, *equal]),
@@ -813,6 +845,7 @@ def killed_while_writing(draw: Draw) -> list[Case]:
         **WORK,
         **RESULTS,
         names="At the end the folder holds other checkpoints than it should.",
+        torn="At the end there is a file named `step_….pt` that is not whole.",
     ),
     says="the newest whole checkpoint is taken, whatever dates and copies say",
 )
@@ -823,6 +856,13 @@ def newest_whole_one(draw: Draw) -> list[Case]:
         running(draw, stop("step", 8, "empty"), plan=often),
         running(draw, stop("step", 9, "date"), plan=often),
         running(draw, stop("step", 7, "tear all"), plan=often),
+        # the new ones have lower numbers than the broken ones
+        running(
+            draw,
+            stop("step", 9, "tear all"),
+            stop("step", draw.integer(3, 6)),
+            plan={"save_every": 2, "keep": 2},
+        ),
         running(draw, stop("step", draw.integer(2, 4))),
     ]
 
@@ -974,7 +1014,21 @@ def counted_once(draw: Draw) -> list[Case]:
         lines_of(draw, ((first, 4),)),
         lines_of(draw, ((7, 4), (10, 4), (11, 8)), skipped=(6, 9)),
         lines_of(draw, ((3, 0), (9, 8))),
+        with_lost_peaks(lines_of(draw, ((first, 4),))),
     ]
+
+
+def with_lost_peaks(case: Case) -> Case:
+    """The last step before the restart had the highest rate, and was made again."""
+    entries = [json.loads(one) for one in case["lines"]]
+    steps = [one for one in entries if "step" in one]
+    lost = next(
+        one
+        for one, after in itertools.pairwise(steps)
+        if after["step"] <= one["step"]
+    )
+    lost.update(lr=2.0, grad_norm=99.0)
+    return {**case, "lines": list(map(json.dumps, entries))}
 
 
 @check(
@@ -993,6 +1047,7 @@ def skipped_and_clipped(draw: Draw) -> list[Case]:
         lines_of(draw, skipped=(1, 5)),
         at_the_limit(lines_of(draw, skipped=(draw.integer(1, 12),))),
         lines_of(draw, skipped=(1, 2), num_epochs=1, steps_per_epoch=2),
+        by_the_flag(lines_of(draw, skipped=(2, 6, draw.integer(7, 12)))),
     ]
 
 
@@ -1014,6 +1069,9 @@ def best_of_epochs(draw: Draw) -> list[Case]:
         lines_of(draw, metrics=(-high, 0.0, -1 - high)),
         lines_of(draw, ((9, 4),)),
         with_an_older_evaluation(lines_of(draw, ((9, 4),)), high + 1),
+        with_an_older_evaluation(
+            lines_of(draw, metrics=(high, high - 0.125, high - 0.25)), 0.0
+        ),
         with_further_keys(draw, lines_of(draw)),
         with_a_late_evaluation(
             lines_of(draw, ((9, 0),), metrics=(high, high, high - 1))
@@ -1038,6 +1096,19 @@ def with_a_late_evaluation(case: Case) -> Case:
     place = next(i for i, one in enumerate(lines) if "metric" in one)
     lines[place] = lines[place][:-9]
     return {**case, "lines": lines}
+
+
+def by_the_flag(case: Case) -> Case:
+    """Two steps that were made have an infinite norm, one that was not a finite
+    one."""
+    entries = [json.loads(one) for one in case["lines"]]
+    steps = sorted(
+        (one for one in entries if "step" in one),
+        key=lambda one: one["skipped"],
+    )
+    for place, norm in ((0, math.inf), (1, math.inf), (-1, 0.25)):
+        steps[place]["grad_norm"] = norm
+    return {**case, "lines": list(map(json.dumps, entries))}
 
 
 def at_the_limit(case: Case) -> Case:
@@ -1076,6 +1147,7 @@ def went_back(draw: Draw) -> list[Case]:
         lines_of(draw, ((first, 4),)),
         lines_of(draw, ((3, 0), (7, 4), (8, 4), (9, 8))),
         lines_of(draw, ((6, 4), (5, 4))),
+        lines_of(draw, ((first, 4), (10, draw.integer(1, 4)))),
     ]
 
 
@@ -1089,6 +1161,7 @@ def went_back(draw: Draw) -> list[Case]:
         repeated="Where a line is cut off, `repeated` is wrong.",
         seconds="Where a line is cut off, `seconds` is wrong.",
         resumed_after="Where a line is cut off, `resumed_after` is wrong.",
+        epoch_losses="Where a line is cut off, `epoch_losses` is wrong.",
     ),
     says="a line that is cut off is passed over",
 )
@@ -1099,7 +1172,37 @@ def torn_lines(draw: Draw) -> list[Case]:
         lines_of(draw, ((draw.integer(5, 8), 4), (9, 8)), torn=True),
         {**more, "lines": odd},
         {**more, "lines": written_on(more["lines"])},
+        {**more, "lines": on_one_line(more["lines"], draw.integer(0, 3))},
+        {**more, "lines": [f"{one}\n" for one in more["lines"]]},
+        without_a_step(draw, steps_per_epoch=4),
+        without_a_step(draw, steps_per_epoch=1),
+        without_a_step(draw, (6, 1), steps_per_epoch=1),
     ]
+
+
+def on_one_line(lines: list[str], place: int) -> list[str]:
+    """Of two whole lines, only the end of the first was cut off."""
+    return [
+        *lines[:place],
+        lines[place] + lines[place + 1],
+        *lines[place + 2 :],
+    ]
+
+
+def without_a_step(
+    draw: Draw, *restarts: tuple[int, int], steps_per_epoch: int
+) -> Case:
+    """Killed while the line of a step was written, and written on: what stands
+    there next is the step after it."""
+    kept = draw.integer(2, 5)
+    case = lines_of(
+        draw,
+        ((kept, kept), *restarts),
+        torn=True,
+        num_epochs=7,
+        steps_per_epoch=steps_per_epoch,
+    )
+    return {**case, "lines": written_on(case["lines"])}
 
 
 def written_on(lines: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ that is killed brings its gradients along, by formula: autograd refuses to run i
 fork once a GPU's threads have been started.
 """
 
+import errno
 import io
 import math
 import os
@@ -126,7 +127,8 @@ def in_groups(optimizer, net):
     return named, strangers
 
 
-OPTIONS = ("betas", "eps", "amsgrad", "maximize")
+OPTIONS = ("betas", "eps", "amsgrad", "maximize", "foreach", "fused")
+OPTIONS += ("capturable", "differentiable")
 
 
 def arranged(set_up, train_mode, case):
@@ -218,7 +220,8 @@ def goes_on(set_up, train_mode, case):
 def modes_after(set_up, train_mode, case):
     """The modes of all modules after some calls, and a batch that goes through."""
     net = net_of(case)
-    set_up(net, dict(case["config"]))
+    if not case["unseen"]:
+        set_up(net, dict(case["config"]))
     history = []
     for before in case["before"]:
         if before == "eval":
@@ -229,6 +232,9 @@ def modes_after(set_up, train_mode, case):
             net.eval()
             net.get_submodule("stem.norm").train()
             net.get_submodule("body.first").train()
+        elif before == "others":  # until now, other parts were the frozen ones
+            others = {**case["config"], "frozen": ["head", "stem2.norm"]}
+            train_mode(net, others)
         train_mode(net, dict(case["config"]))
         history.append(
             {name: one.training for name, one in net.named_modules()}
@@ -433,20 +439,23 @@ def stepped(train_step, case):
     schedule = Schedule(optimizer)
     scaler = Scaler(device="cpu", **case["scaler"])
     if case["old_gradients"]:
-        for parameter in trained:
+        # also those of what was frozen since
+        for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
     modes = [one.training for one in model.modules()]
     config = {"max_norm": case["max_norm"], "dtype": DTYPES[case["autocast"]]}
-    history, start = [], vector_of(model)
+    history, start, list_kept = [], vector_of(model), True
     torch.manual_seed(7)
     drawn = generators()
     close_autocast()
     try:
         for batches in case["steps"]:
             pairs = [(x, y) for x, y in batches]
+            given = list(map(id, pairs))
             facts = train_step(
                 model, optimizer, schedule, scaler, pairs, dict(config)
             )
+            list_kept &= given == list(map(id, pairs))
             facts = dict(facts) if isinstance(facts, dict) else {}
             history.append(
                 {
@@ -470,6 +479,7 @@ def stepped(train_step, case):
         close_autocast()
     return {
         "start": start,
+        "list_kept": list_kept,
         "history": history,
         "forwards": [
             {key: one[key] for key in ("x", "autocast", "layers", "weights")}
@@ -543,6 +553,7 @@ class Regression(nn.Module):
         super().__init__()
         self.hidden = nn.Linear(3, width)
         self.dropout = nn.Dropout(0.4)
+        self.still = nn.Identity().eval()  # as a frozen part
         self.head = nn.Linear(width, 1)
         self.register_buffer("center", torch.zeros(3))
         self.register_buffer("steps_seen", torch.tensor(0))
@@ -554,7 +565,7 @@ class Regression(nn.Module):
         self.center.lerp_(x.mean(0), 0.1)
         x = x - self.center
         hidden = self.hidden(x)
-        kept = self.dropout(torch.ones_like(hidden))
+        kept = self.still(self.dropout(torch.ones_like(hidden)))
         features = hidden * kept
         error = self.head(features) - y
         up = 2 * error / len(x)
@@ -594,7 +605,7 @@ class Run:
     def __init__(self, case, folder, stop=None):
         self.case, self.folder, self.stop = case, folder, stop
         self.config = dict(case["config"])
-        model = Regression(case["width"]).train()
+        model = Regression(case["width"])
         optimizer = torch.optim.AdamW(model.parameters(), lr=case["lr"])
         self.parts = {
             "model": model,
@@ -607,6 +618,10 @@ class Run:
         if case["meter"]:
             self.parts["meter"] = Meter()
         self.steps_made, self.evaluations = [], 0
+        self.modes, self.modes_kept = self.modes_now(), True
+
+    def modes_now(self):
+        return [one.training for one in self.parts["model"].modules()]
 
     def batches(self, epoch):
         own = torch.Generator().manual_seed(self.case["seed"] + epoch)
@@ -623,6 +638,7 @@ class Run:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def step(self, indices):
+        self.modes_kept &= self.modes == self.modes_now()
         model, optimizer = self.parts["model"], self.parts["optimizer"]
         schedule, scaler = self.parts["schedule"], self.parts["scaler"]
         noise = 0.1 * np.random.standard_normal()
@@ -680,7 +696,12 @@ class Run:
 
     def dies_in_a_copy(self, event, arguments):
         """The process dies where it has begun to write a file that has the name of
-        a checkpoint already."""
+        a checkpoint already. And its folder is on a disk of its own: what comes
+        from elsewhere is copied, or is refused."""
+        if event == "os.rename" and in_folder(arguments[1:2], self.folder):
+            source = pathlib.Path(os.fsdecode(arguments[0])).absolute()
+            if not source.is_relative_to(self.folder):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         if event != "open" or not in_folder(arguments[:1], self.folder):
             return
         path, _, flags = arguments
@@ -696,6 +717,7 @@ class Run:
         while self.steps_before(epochs_done) < self.parts["model"].steps_seen:
             epochs_done += 1
         self.evaluations += 1
+        self.modes_kept &= self.modes == self.modes_now()
         self.dies("evaluate", epochs_done)
         torch.rand(3)  # as an evaluation that draws
         return self.case["metrics"][(epochs_done - 1) % 8]
@@ -755,6 +777,8 @@ def report(run, result, between):
         "draws": draws,
         "steps_made": run.steps_made,
         "evaluations": run.evaluations,
+        "modes_kept": run.modes_kept,
+        "torn": [default_load(one) for one in run.checkpoints()].count(None),
         "names": [one for one in names if re_step(one)],
         "others": [one for one in names if not re_step(one)],
         "between": between,
