@@ -161,7 +161,7 @@ PLAN = {
     "set_up",
     probe=probes.planned,
     weight=2,
-    rule=agrees(1e-6, **PLAN),
+    rule=agrees(1e-5, **PLAN),
     says="the rate of every step: up in a line, down along a cosine",
 )
 def rates_of_the_plan(draw: Draw) -> list[Case]:
@@ -179,7 +179,7 @@ def rates_of_the_plan(draw: Draw) -> list[Case]:
 @check(
     "set_up",
     probe=probes.planned,
-    rule=agrees(1e-6, **PLAN),
+    rule=agrees(1e-5, **PLAN),
     says="a plan without warm-up, and a run longer than its plan",
 )
 def corners_of_the_plan(draw: Draw) -> list[Case]:
@@ -198,7 +198,7 @@ def corners_of_the_plan(draw: Draw) -> list[Case]:
     "set_up",
     probe=probes.goes_on,
     rule=agrees(
-        1e-7,
+        1e-5,  # the cosine of a plan may be float32
         read="`torch.load` with its defaults refuses a state dict.",
         rates="After loading the states the rates are not those of the plan.",
         weights="After loading the states the run makes other steps.",
