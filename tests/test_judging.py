@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
 import torch
 
 from course_grader.chapter.grading import load_grading
+from course_grader.checks import Case, Result
 from course_grader.course import Course
-from course_grader.judge.judging import draw_cases
+from course_grader.judge.judging import (
+    Expectations,
+    draw_cases,
+    judge_exercise,
+)
+from course_grader.judge.kernels import Died, ProbeRun
 from course_grader.judge.reference import reference_expectations
+from course_grader.judge.report import Verdict
 from course_grader.judge.trial import replayed_checks, try_bank
 from course_grader.judge.warming import WarmProcess
 
@@ -117,3 +128,47 @@ def test_a_rule_that_cannot_read_an_answer_fails_that_check_alone(
     assert check.message == (
         "What came back is not of the form that the check reads."
     )
+
+
+@pytest.mark.parametrize(
+    ("crashes", "verdict"), [(1, Verdict.PASSED), (2, Verdict.EXITED)]
+)
+def test_a_process_that_ends_once_costs_no_points(
+    mini: Course, crashes: int, verdict: Verdict
+) -> None:
+    grading = load_grading(mini, "03_mini")
+    exercise = grading.chapter.exercises[0].id
+    expected = Expectations(
+        1,
+        cases := draw_cases(grading, 1, [exercise]),
+        {
+            (name, number): Result(data={"number": 1.0})
+            for name in cases
+            for number in range(len(cases[name]))
+        },
+    )
+    probers = iter([Crashes()] * crashes + [Crashes(False)] * 9)
+
+    report = judge_exercise(
+        grading, exercise, expected, lambda: next(probers), None
+    )
+
+    assert report.checks[0].verdict is verdict
+    assert {one.verdict for one in report.checks[1:]} <= {Verdict.PASSED}
+
+
+@dataclass
+class Crashes:
+    """A process that ends at its first case, or gives the reference's answer."""
+
+    at_once: bool = True
+
+    def probe_all(
+        self, probe: str, cases: Sequence[Case], timeout_s: float
+    ) -> Iterator[ProbeRun]:
+        for _ in cases:
+            if self.at_once:
+                died = Died(Verdict.EXITED, "Your code ended the process.")
+                yield ProbeRun(None, died=died)
+                return
+            yield ProbeRun(Result(data={"number": 1.0}))

@@ -20,6 +20,9 @@ from course_grader.judge.compare import Tolerance, difference
 from course_grader.judge.kernels import Died, Kernel, ProbeRun
 from course_grader.judge.report import CheckReport, ExerciseReport, Verdict
 
+TRIES = 2
+"""How often a check is begun before it counts that its process ended: threads of
+native code crash now and then, and a learner must not lose points by that."""
 Behaviour = dict[tuple[str, int], Result]
 """What an implementation gave, by check name and number of the case."""
 
@@ -219,7 +222,8 @@ def judge_exercise(
         grading: the chapter's grading.
         exercise_id: the exercise.
         expected: cases and reference results.
-        prober: a working prober; called again after one has died.
+        prober: a working prober; called again after one has died, and a check
+            whose process ended is tried once more.
         misconceptions: to recognise wrong ideas; None to skip that.
         learner_line: the text of a line of one of the learner's cells.
         failed_before: the exercise's own cell already ended its process.
@@ -235,18 +239,17 @@ def judge_exercise(
         died = failed_before
         message, verdict = "", Verdict.PASSED
         cases = expected.cases[check.name] if died is None else []
-        if cases and current is None:
-            current = prober()
-        runs = (
-            current.probe_all(check.probe, cases, check.timeout_s)
-            if current is not None
-            else ()
-        )
-        for number, (case, run) in enumerate(zip(cases, runs, strict=False)):
-            if run.died is not None or run.result is None:
-                died = run.died or Died(Verdict.EXITED, "Your code ended.")
-                current = None
+        runs: list[ProbeRun] = []
+        for _ in range(TRIES if cases else 0):
+            current = current or prober()
+            runs, died = _answers(current, check, cases)
+            if died is None:
                 break
+            current = None
+            if died.verdict is not Verdict.EXITED:
+                break
+        for number, (case, run) in enumerate(zip(cases, runs, strict=False)):
+            assert run.result is not None
             seen[check.name, number] = run.result
             if verdict is Verdict.PASSED:
                 verdict, message = _verdict(
@@ -289,6 +292,18 @@ def judge_exercise(
         if misconceptions and complete and not all_passed and not none_tried
         else "",
     )
+
+
+def _answers(
+    prober: Prober, check: Check, cases: list[Case]
+) -> tuple[list[ProbeRun], Died | None]:
+    """What the cases of a check gave before the process died, if it did."""
+    runs: list[ProbeRun] = []
+    for run in prober.probe_all(check.probe, cases, check.timeout_s):
+        if run.died is not None or run.result is None:
+            return runs, run.died or Died(Verdict.EXITED, "Your code ended.")
+        runs.append(run)
+    return runs, None
 
 
 def _tried(report: CheckReport) -> CheckReport:
