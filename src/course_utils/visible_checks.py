@@ -8,6 +8,7 @@ for nbgrader counts a cell as failed only if it raises.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import math
 import os
@@ -197,7 +198,7 @@ def _what_went_wrong(
     if isinstance(raised, AssertionError):
         if told:
             return told
-        source = _source_at(own[-1])
+        source = _condition(_source_at(own[-1]))
         return f"this does not hold: {source}" if source else "a check fails"
     if isinstance(raised, NameError) and raised.name:
         return f"the name {raised.name} is not defined: run the cells above"
@@ -251,6 +252,19 @@ def _source_at(step: TracebackType) -> str:
     encoded[0] = encoded[0][column:]
     text = b" ".join(one.strip() for one in encoded)
     return _one_line(text.decode(errors="replace"))
+
+
+def _condition(source: str) -> str:
+    """What is asserted: Python 3.12 stops at the whole statement, others at its
+    condition."""
+    if not source.startswith("assert "):
+        return source
+    try:
+        (statement,) = ast.parse(source).body
+    except SyntaxError:  # a long one that was cut
+        return source.removeprefix("assert ")
+    assert isinstance(statement, ast.Assert)
+    return ast.get_source_segment(source, statement.test) or source
 
 
 # Words for values.
