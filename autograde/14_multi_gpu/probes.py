@@ -499,7 +499,7 @@ class GlobalSeeds:
 def shards_of_epochs(train_shard, case):
     """Each epoch's shards, asked for in the order that the case gives: as ranks
     that are not equally fast ask. Each twice, and if the case says so also in a
-    process of its own, from the last to the first: a run that was resumed."""
+    process of its own, the last epoch first: a run that was resumed."""
 
     def shard_of(epoch, rank, seed):
         return train_shard(
@@ -516,9 +516,12 @@ def shards_of_epochs(train_shard, case):
         as_in_another_process()
         return all_shards(case["order"])
 
+    # reversed, the order might begin with the same epochs
+    seen = list(dict.fromkeys(epoch for epoch, _ in case["order"]))
+    backwards = sorted(case["order"], key=lambda one: -seen.index(one[0]))
     resumed = other_process = None
     if case["resumed"]:
-        resumed = in_child(lambda: all_shards(reversed(case["order"])))
+        resumed = in_child(lambda: all_shards(backwards))
         other_process = in_child(elsewhere)
     shards, again = {}, True
     with GlobalSeeds() as seeds:
