@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import math
 
 import torch
@@ -38,7 +39,14 @@ def by_chunk_and_deepcopy():
         return model.state_dict()
 
 
-@accepted("data_parallel", body=True)
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.gradients_reach_the_model,
+    body=True,
+    tells="You run all chunks on the model's own buffers and write the old values back "
+    "in between. What an earlier replica kept of a buffer for its backward pass is "
+    "overwritten by that, and its gradient is wrong. Give each replica copies.",
+)
 def by_restoring_buffers():
     def chunk_sizes(batch_size, num_devices):
         sizes, left = [], batch_size
@@ -908,6 +916,262 @@ def gradients_cleared_first():
         return (model.module if wrapped else model).state_dict()
 
 
+@accepted("data_parallel", body=True)
+def by_rows_picked_out():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        rows = torch.arange(len(X)).split(chunk_sizes(len(X), num_devices))
+        own = dict(model.named_parameters())
+        copies = [
+            {n: copy.deepcopy(b) for n, b in model.named_buffers()}
+            for _ in rows[1:]
+        ]
+        later = [
+            functional_call(model, (own, state), (X.index_select(0, one),))
+            for state, one in zip(copies, rows[1:])
+        ]
+        return torch.cat([model(X[rows[0]]), *later])
+
+    def plain_state_dict(model):
+        if isinstance(model, (nn.DataParallel, DistributedDataParallel)):
+            return plain_state_dict(model.module)
+        return {n: value.clone() for n, value in model.state_dict().items()}
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.fewer_samples_than_devices,
+    body=True,
+    tells="Adding 0.999 and cutting off rounds up only while the fraction is "
+    "larger than 0.001: with thousands of devices your chunks are too "
+    "small, and there are more chunks than devices. Use `math.ceil` or "
+    "`-(-a // b)`.",
+)
+def sizes_by_adding_nearly_one():
+    def chunk_sizes(batch_size, num_devices):
+        size = int(batch_size / num_devices + 0.999)
+        full, rest = divmod(batch_size, size)
+        return [size] * full + [rest] * (rest > 0)
+
+    def data_parallel(model, X, num_devices):
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        return (model.module if wrapped else model).state_dict()
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.same_model_afterwards,
+    body=True,
+    tells="You let the first replica write into a copy, and then put that copy "
+    "into the model. Whoever holds the old buffer (a wrapper, an average "
+    "of weights) no longer sees what the model does. The first replica "
+    "works on the model's own buffers: call the model itself.",
+)
+def buffers_exchanged():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        chunks = X.chunk(num_devices)
+        states = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in chunks
+        ]
+        outputs = [
+            functional_call(model, state, (chunk,))
+            for state, chunk in zip(states, chunks)
+        ]
+        for name, buffer in states[0].items():
+            layer, _, own_name = name.rpartition(".")
+            setattr(model.get_submodule(layer), own_name, buffer)
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        return (model.module if wrapped else model).state_dict()
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.same_model_afterwards,
+    body=True,
+    tells="You call `model.train(...)`, which gives every layer the mode of "
+    "the whole model. A layer that is in `eval()` on purpose must stay "
+    "there. Leave the modes alone.",
+)
+def one_mode_for_all_layers():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        model.train(model.training)
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        return (model.module if wrapped else model).state_dict()
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.same_model_afterwards,
+    body=True,
+    tells="You call `model.train(...)`, which gives every layer the mode of "
+    "the whole model. A layer that is in `eval()` on purpose must stay "
+    "there. Leave the modes alone.",
+)
+def one_mode_for_all_layers_first():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        model.train(model.training)
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        return (model.module if wrapped else model).state_dict()
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.names_without_prefix,
+    body=True,
+    tells="You put the state together from `named_parameters()` and "
+    "`named_buffers()`. These name a weight that two layers share once "
+    "instead of twice, and buffers that are not `persistent` as well. "
+    "`state_dict()` knows what belongs into a file.",
+)
+def state_put_together():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        inner = model.module if wrapped else model
+        state = dict(inner.named_parameters()) | dict(inner.named_buffers())
+        return {name: value.detach() for name, value in state.items()}
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.names_without_prefix,
+    body=True,
+    tells="You save the state in float32. It is the model's own, with the "
+    "dtypes that it has: what is loaded must compute the same.",
+)
+def state_in_float32():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        state = (model.module if wrapped else model).state_dict()
+        return {name: value.float() for name, value in state.items()}
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.gradients_reach_the_model,
+    body=True,
+    tells="With one device you return an output without a graph. One device is "
+    "no special case: it is one chunk, and its gradient counts.",
+)
+def no_gradient_on_one_device():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        if num_devices == 1:
+            with torch.no_grad():
+                return model(X)
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        return (model.module if wrapped else model).state_dict()
+
+
+@wrong(
+    "data_parallel",
+    breaks=hidden_tests.names_without_prefix,
+    body=True,
+    tells="You put the model into `eval()` before you ask for its state. The "
+    "modes are not in the state, and training goes on with the wrong "
+    "ones.",
+)
+def state_of_a_model_in_eval():
+    def chunk_sizes(batch_size, num_devices):
+        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
+
+    def data_parallel(model, X, num_devices):
+        first, *others = X.chunk(num_devices)
+        replicas = [
+            {n: b.clone() for n, b in model.named_buffers()} for _ in others
+        ]
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        return torch.cat(outputs)
+
+    def plain_state_dict(model):
+        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
+        model.eval()
+        return (model.module if wrapped else model).state_dict()
+
+
 # ddp_step
 
 
@@ -974,6 +1238,8 @@ def step_by_the_switch(model, optimizer, micro_batches, group):
 
 @accepted("ddp_step")
 def step_with_one_flat_exchange(model, optimizer, micro_batches, group):
+    for p in optimizer.param_groups[0]["params"]:
+        p.grad = None
     weights = [p for p in model.parameters() if p.requires_grad]
     sums = [torch.zeros_like(p) for p in weights]
     loss_sum = 0.0
@@ -1001,7 +1267,7 @@ def step_with_weighted_means(model, optimizer, micro_batches, group):
     count = torch.tensor(float(sum(len(x) for x, _ in micro_batches)))
     dist.all_reduce(count, dist.ReduceOp.SUM, group)
     size = dist.get_world_size(group=group)
-    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad(set_to_none=True)
     mean = torch.zeros((), dtype=torch.float64)
     with contextlib.ExitStack() as local:
         local.enter_context(model.no_sync())
@@ -1686,6 +1952,294 @@ def step_exchanged_in_float32(model, optimizer, micro_batches, group):
     optimizer.step()
     dist.all_reduce(mean, group=group)
     return mean.item()
+
+
+@accepted("ddp_step")
+def step_mostly_by_the_inner_model(model, optimizer, micro_batches, group):
+    total = torch.tensor(sum(y.numel() for _, y in micro_batches))
+    dist.all_reduce(total, group=group)
+    for p in model.parameters():
+        p.grad = None
+    mean = torch.zeros((), dtype=torch.float64)
+    *most, (x, y) = micro_batches
+    for before in most:
+        loss = F.cross_entropy(
+            model.module(before[0]), before[1], reduction="sum"
+        )
+        (loss * group.size() / total).backward()
+        mean += loss.detach()
+    loss = F.cross_entropy(model(x), y, reduction="sum")  # DDP adds all up
+    (loss * group.size() / total).backward()
+    mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return (mean / total).item()
+
+
+@accepted("ddp_step")
+def step_by_reduce_and_broadcast(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.reduce(mean, group_dst=0, group=group)
+    dist.broadcast(mean, group_src=0, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.old_and_frozen,
+    tells="You fill old gradients with zeros instead of removing them. A "
+    "parameter that was frozen since then still has one, and weight "
+    "decay (or momentum) moves it. `zero_grad()` sets them to None.",
+)
+def step_with_zeros_for_gradients(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad(set_to_none=False)
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.old_and_frozen,
+    tells="You clear the gradients of the parameters that require one. One "
+    "that was frozen since then keeps its old gradient, and the "
+    "optimizer moves it. Clear them all: `optimizer.zero_grad()`.",
+)
+def step_with_old_gradients_of_frozen(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    for p in model.parameters():
+        if p.requires_grad:
+            p.grad = None
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.windows_of_ranks,
+    tells="You flatten the inputs. A sample may have several dimensions, and "
+    "the model knows what they mean: give it `x` as it is.",
+)
+def step_on_flat_inputs(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = (
+                F.cross_entropy(model(x.flatten(1)), y, reduction="sum") / total
+            )
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.windows_of_ranks,
+    tells="You count the numbers in `x` in place of the samples. Where "
+    "micro-batches have samples of different lengths, that weights them "
+    "wrongly: `len(y)`.",
+)
+def step_counts_numbers(model, optimizer, micro_batches, group):
+    wide = micro_batches[0][0][0].numel()
+    total = sum(x.numel() / wide for x, _ in micro_batches)
+    total = torch.tensor(total, dtype=torch.float64)
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You take the micro-batches out of the list. It is the caller's, who "
+    "may want to go through it again: iterate over it.",
+)
+def step_empties_the_list(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    while micro_batches:
+        x, y = micro_batches.pop(0)
+        with model.no_sync() if micro_batches else contextlib.nullcontext():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You call `model.eval()` for the step. The mode is not yours: in "
+    "`eval()` dropout and batch norm do not train.",
+)
+def step_in_eval_mode(model, optimizer, micro_batches, group):
+    model_was = model.training
+    model.eval()
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    model.train(model_was)
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.exchanged_once,
+    tells="The gradient crosses once, but much crosses beside it. Ranks need "
+    "the sum of the losses and a count: add up first, then exchange two "
+    "numbers.",
+)
+def step_with_a_loss_per_sample(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    beside = torch.zeros(64, dtype=torch.float64)
+    dist.all_reduce(beside, group=group)
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.equal_shards,
+    tells="You clip the gradient. Nobody asked for that: the step is on the "
+    "gradient of the mean as it is.",
+)
+def step_clipped(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum") / total
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You switch on `requires_grad` of the inputs. Nobody wants that "
+    "gradient; it costs time and memory, and the tensors are the "
+    "caller's.",
+)
+def step_asking_for_gradients_of_inputs(model, optimizer, micro_batches, group):
+    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+    dist.all_reduce(total, group=group)
+    optimizer.zero_grad()
+    mean = torch.zeros((), dtype=torch.float64)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = (
+                F.cross_entropy(model(x.requires_grad_()), y, reduction="sum")
+                / total
+            )
+            (loss * group.size()).backward()
+        mean += loss.detach()
+    optimizer.step()
+    dist.all_reduce(mean, group=group)
+    return mean.item()
+
+
+@wrong(
+    "ddp_step",
+    breaks=hidden_tests.ranks_stay_together,
+    tells="Each rank adds up the gradients in an order of its own, beginning "
+    "with its own. Sums in another order are rounded in another way, and "
+    "the ranks' weights drift apart. All must add in the same order, as "
+    "`all_reduce` does.",
+)
+def step_added_up_in_different_orders(model, optimizer, micro_batches, group):
+    optimizer.zero_grad()
+    loss_sum, count = 0.0, 0
+    for x, y in micro_batches:
+        loss = F.cross_entropy(model.module(x), y, reduction="sum")
+        loss.backward()
+        loss_sum, count = loss_sum + loss.item(), count + len(y)
+    some = [p for p in model.parameters() if p.grad is not None]
+    mine = torch.cat([p.grad.flatten() for p in some])
+    mine = torch.cat([mine, mine.new_tensor([loss_sum, count])])
+    ranks = [torch.empty_like(mine) for _ in range(group.size())]
+    dist.all_gather(ranks, mine, group=group)
+    total = torch.zeros_like(mine)
+    for one in ranks[group.rank() :] + ranks[: group.rank()]:
+        total += one
+    means = (total[:-2] / total[-1]).split([p.numel() for p in some])
+    for p, mean in zip(some, means):
+        p.grad = mean.view_as(p).clone()
+    optimizer.step()
+    return (total[-2] / total[-1]).item()
 
 
 # train_shard, eval_shard, global_accuracy
@@ -2657,3 +3211,445 @@ def accuracy_writes_into_indices():
         right[indices] = 1
         dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
         return right[:num_samples].mean(dtype=torch.float64).item()
+
+
+@accepted("epoch_shards", body=True)
+def shards_by_a_digest():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        import hashlib
+
+        digest = hashlib.sha256(f"{seed} {epoch}".encode()).digest()
+        start = int.from_bytes(digest[:7], "big")
+        generator = torch.Generator().manual_seed(start)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples, dtype=torch.uint8)
+        right[indices] = correct.to(torch.uint8)
+        dist.reduce(right, group_dst=0, op=dist.ReduceOp.MAX, group=group)
+        dist.broadcast(right, group_src=0, group=group)
+        return right.sum(dtype=torch.int64).item() / num_samples
+
+
+@accepted("epoch_shards", body=True)
+def shards_by_hash_of_numbers():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(hash((seed, epoch)) % 2**32)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.nothing_else_decides,
+    body=True,
+    tells="`hash` of a text is another one in each Python process, and ranks "
+    "are processes: each would have an order of its own. Compute the "
+    "seed from the numbers.",
+)
+def shards_seeded_by_hash_of_text():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(
+            hash(f"{seed} {epoch}") % 2**32
+        )
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.another_order_each_epoch,
+    body=True,
+    tells="You draw one order and move it on by the epoch: whoever comes after "
+    "whom stays the same for ever. Draw each epoch's order anew.",
+)
+def shards_of_one_order_moved_on():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(num_samples, generator=generator)
+        order = order.roll(7 * epoch).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.nothing_else_decides,
+    body=True,
+    tells="You keep the list that you returned, and return the same one again. "
+    "If the caller has changed it meanwhile (it is the caller's), the "
+    "next one gets the changed list. Return a new list.",
+)
+def shards_kept_in_a_cache():
+    @functools.cache
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.no_global_numbers,
+    body=True,
+    tells="You seed the global generator and put its state back. Until then "
+    "whatever another thread draws comes from your seed, and you may get "
+    "numbers that it was to have. Make a generator of your own.",
+)
+def shards_seeded_globally_and_back():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(1000 * seed + epoch)
+            order = torch.randperm(num_samples).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.no_global_numbers,
+    body=True,
+    tells="You seed the global generator and put its state back. Until then "
+    "whatever another thread draws comes from your seed, and you may get "
+    "numbers that it was to have. Make a generator of your own.",
+)
+def shards_seeded_globally_by_random():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        import random
+
+        state = random.getstate()
+        random.seed(1000 * seed + epoch)
+        order = random.sample(range(num_samples), num_samples)
+        random.setstate(state)
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.no_global_numbers,
+    body=True,
+    tells="You seed the global generator and put its state back. Until then "
+    "whatever another thread draws comes from your seed, and you may get "
+    "numbers that it was to have. Make a generator of your own.",
+)
+def shards_seeded_globally_by_numpy():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        import numpy as np
+
+        state = np.random.get_state()
+        np.random.seed(seed + epoch)
+        order = np.random.permutation(num_samples).tolist()
+        np.random.set_state(state)
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.nothing_else_decides,
+    body=True,
+    tells="You cut the seed short (`seed % 1000`, `seed // 2`), so two "
+    "seeds give the same orders. Use all of it.",
+)
+def shards_of_a_thousand_seeds():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * (seed % 1000) + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.another_order_each_epoch,
+    body=True,
+    tells="You sort each shard. Which samples a rank has is random then, but "
+    "not their order.",
+)
+def shards_sorted():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return sorted(order[rank * size : (rank + 1) * size])
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.repeated_samples_count_once,
+    body=True,
+    tells="You count how often a sample was right in uint8, which begins at 0 "
+    "again after 255. Count in a wider type, or take the largest instead "
+    "of the sum.",
+)
+def accuracy_counted_in_bytes():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples, dtype=torch.uint8)
+        right.index_add_(0, indices, correct.to(torch.uint8))
+        dist.all_reduce(right, group=group)
+        return (right > 0).sum().item() / num_samples
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.accuracy_of_unequal_shards,
+    body=True,
+    tells="You add up in float16 (or divide in float32), where larger counts "
+    "are rounded. Add up in a type that holds them: float32 up to 16 "
+    "million, or integers.",
+)
+def accuracy_in_half():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples, dtype=torch.float16)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.sum().item() / num_samples
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.accuracy_of_unequal_shards,
+    body=True,
+    tells="You add up in float16 (or divide in float32), where larger counts "
+    "are rounded. Add up in a type that holds them: float32 up to 16 "
+    "million, or integers.",
+)
+def accuracy_in_float32():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean().item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.samples_change_ranks,
+    body=True,
+    tells="You cut the samples into shards once, and only who has which shard "
+    "changes. Samples of different shards never meet on a rank. Shuffle "
+    "all of them, then cut.",
+)
+def shards_that_change_hands():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        size = -(-num_samples // world_size)
+        order = (list(range(num_samples)) * world_size)[: size * world_size]
+        mine = order[(rank + epoch) % world_size :: world_size]
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        picked = torch.randperm(size, generator=generator).tolist()
+        return [mine[i] for i in picked]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.another_order_each_epoch,
+    body=True,
+    tells="After some epochs your orders begin again from the first (`epoch % "
+    "7` or the like). Every epoch has one of its own.",
+)
+def shards_of_seven_epochs():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch % 7)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.nothing_else_decides,
+    body=True,
+    tells="You cut the seed short (`seed % 1000`, `seed // 2`), so two "
+    "seeds give the same orders. Use all of it.",
+)
+def shards_of_every_second_seed():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * (seed // 2) + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()
+
+
+@wrong(
+    "epoch_shards",
+    breaks=hidden_tests.evaluated_once,
+    body=True,
+    tells="`eval_shard` seeds the global generator. Nothing in it is random, "
+    "and whoever draws afterwards gets other numbers than without it.",
+)
+def evaluation_seeded():
+    def train_shard(num_samples, rank, world_size, epoch, seed=0):
+        generator = torch.Generator().manual_seed(1000 * seed + epoch)
+        order = torch.randperm(num_samples, generator=generator).tolist()
+        size = -(-num_samples // world_size)
+        order = (order * world_size)[: size * world_size]
+        return order[rank * size : (rank + 1) * size]
+
+    def eval_shard(num_samples, rank, world_size):
+        torch.manual_seed(0)
+        return list(range(rank, num_samples, world_size))
+
+    def global_accuracy(indices, correct, num_samples, group):
+        right = torch.zeros(num_samples)
+        right[indices[correct]] = 1
+        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
+        return right.mean(dtype=torch.float64).item()

@@ -1,6 +1,6 @@
 """What is checked in chapter 14: several GPUs, several processes."""
 
-from itertools import chain
+from itertools import chain, pairwise
 
 import torch
 from torch import Tensor
@@ -70,7 +70,11 @@ def fewer_samples_than_devices(draw: Draw) -> list[Case]:
         (draw.integer(1, devices), devices)
         for devices in (2, 3, 5, 8, 9, 13, 16, 64)
     ]
-    return [{"asked": [*few, (1, 4), (draw.integer(70, 90), 8)]}]
+    many = draw.integer(2000, 5000)
+    return [
+        {"asked": [*few, (1, 4), (draw.integer(70, 90), 8)]},
+        {"asked": [(many + draw.integer(1, 3), many), (many - 1, many)]},
+    ]
 
 
 # data_parallel
@@ -88,6 +92,7 @@ def passes(
     graph: bool = True,
     inputs_too: bool = False,
     kept: bool = True,
+    mixed: bool = False,
 ) -> Case:
     """A batch, and what the network that it goes through is like."""
     features, width = draw.integer(3, 7), draw.integer(5, 8)
@@ -106,6 +111,7 @@ def passes(
         "graph": graph,
         "inputs_too": inputs_too,
         "kept": kept,
+        "mixed": mixed,
     }
 
 
@@ -127,6 +133,13 @@ def stays_the_same_model(
 ) -> str | None:
     if not seen.data["modes_kept"]:
         return "A layer is in another mode (train or eval) than before."
+    if not seen.data["buffers_kept"]:
+        return (
+            "Afterwards the model has other buffers. The first replica writes "
+            "into those that it had."
+        )
+    if not same(seen.data["buffers"], expected.data["buffers"]):
+        return "The model's buffers have wrong values."
     if not seen.data["kept"]:
         return (
             "Afterwards the model has other parameters, other names, or the "
@@ -193,6 +206,8 @@ def gradients_reach_the_model(draw: Draw) -> list[Case]:
         passes(draw, "plain", 10, 4, images=True),
         passes(draw, "traps", 9, 2),
         passes(draw, "plain", 7, 3, num_passes=2),
+        passes(draw, "scale", 8, 3),
+        passes(draw, "plain", 5, 1),
     ]
 
 
@@ -275,6 +290,7 @@ def same_model_afterwards(draw: Draw) -> list[Case]:
         passes(draw, "norm", 12, 4, train=False),
         passes(draw, "counter", 9, 4, graph=False),
         passes(draw, "traps", 10, 3, num_passes=2),
+        passes(draw, "norm", 9, 3, mixed=True),
     ]
 
 
@@ -304,6 +320,8 @@ def names_without_prefix(draw: Draw) -> list[Case]:
         wrapped(draw, "plain", "DataParallel", "DDP"),
         wrapped(draw, "DataParallel", "plain", "DDP", other="linear"),
         wrapped(draw, "DDP", "plain", "DataParallel", other=""),
+        wrapped(draw, "DataParallel", "plain", other="scratch"),
+        wrapped(draw, "plain", "DataParallel", other="tied"),
     ]
 
 
@@ -319,17 +337,23 @@ def sharded(
     old_gradients: bool = False,
     train: bool = True,
     mixed: bool = False,
+    texts: bool = False,
     **sgd: float,
 ) -> Case:
     """Micro-batches of these sizes, one list per rank; each rank's inputs have a
-    scale of their own."""
+    scale of their own. With `texts` a sample has a vector for each of its places,
+    and micro-batches differ in their number."""
     num_features, num_classes = draw.integer(3, 7), draw.integer(3, 6)
     shards = [
         [
             [
                 (
                     draw.normal(
-                        size + step, num_features, std=1.0 + rank, dtype=DOUBLE
+                        size + step,
+                        *([draw.integer(2, 6)] if texts else []),
+                        num_features,
+                        std=1.0 + rank,
+                        dtype=DOUBLE,
                     ),
                     draw.integers(0, num_classes, size + step),
                 )
@@ -416,9 +440,15 @@ def one_at_a_time(case: Case, seen: Result, expected: Result) -> str | None:
 def crosses_once(case: Case, seen: Result, expected: Result) -> str | None:
     for one in seen.data["ranks"]:
         for bytes_sent in one["sent"]:
-            if bytes_sent > expected.data["gradient_bytes"] + SMALL_CHANGE:
+            beside = bytes_sent - expected.data["gradient_bytes"]
+            if beside >= expected.data["gradient_bytes"]:
                 return (
                     "More than one gradient per step crossed between the ranks."
+                )
+            if beside > SMALL_CHANGE:
+                return (
+                    f"Beside the gradient {beside} bytes crossed in a step; "
+                    f"a few numbers need no more than {SMALL_CHANGE}."
                 )
     return same_update(case, seen, expected)
 
@@ -437,15 +467,20 @@ def losses_of_all(case: Case, seen: Result, expected: Result) -> str | None:
 
 
 def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
-    for one, right in zip(
-        seen.data["ranks"], expected.data["ranks"], strict=True
-    ):
-        if not one["kept"]:
+    for one in seen.data["ranks"]:
+        if not one["modes_kept"]:
             return (
-                "A layer's mode, the list of micro-batches or the model's "
-                "switch for synchronising is another than before."
+                "A layer was or is in another mode (train or eval) than before."
             )
-        if one["settings"] != right["settings"]:
+        if not one["list_kept"]:
+            return "The list of micro-batches is another than before."
+        if not one["switch_on"]:
+            return "The model's switch for synchronising is off afterwards."
+        if not one["tensors_kept"]:
+            return (
+                "A tensor of the micro-batches requires a gradient afterwards."
+            )
+        if not one["settings_kept"]:
             return "The optimizer's settings were changed."
     return own_samples(case, seen, expected)
 
@@ -489,6 +524,7 @@ def windows_of_ranks(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[2, 2, 2], [2, 2, 2]]),
         sharded(draw, [[5, 1, 3], [2, draw.integer(3, 7), 1]]),
+        sharded(draw, [[2, 1, 3], [2, draw.integer(3, 7), 1]], texts=True),
     ]
 
 
@@ -552,6 +588,7 @@ def ranks_stay_together(draw: Draw) -> list[Case]:
         sharded(
             draw, [[3, 2], [1, 4]], num_steps=3, momentum=0.9, weight_decay=0.05
         ),
+        sharded(draw, [[3], [2], [4]], num_steps=2, momentum=0.9),
     ]
 
 
@@ -567,6 +604,14 @@ def old_and_frozen(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[3, 2], [1, 4]], old_gradients=True),
         sharded(draw, [[2], [4]], frozen=True, weight_decay=0.1),
+        sharded(draw, [[2], [4]], frozen=True, old_gradients=True),
+        sharded(
+            draw,
+            [[1, 2], [3, 2]],
+            frozen=True,
+            old_gradients=True,
+            weight_decay=0.1,
+        ),
     ]
 
 
@@ -597,8 +642,12 @@ def epochs(
     num_epochs: int = 2,
     others_draw: bool = True,
     resumed: bool = False,
+    seed: int | None = None,
+    other_seeds: tuple[int, ...] = (),
+    far_epoch: int = 0,
 ) -> Case:
-    """Epochs and ranks, each twice, in an order of their own."""
+    """Epochs and ranks, each twice, in an order of their own; then other seeds,
+    the differences of which are given."""
     pairs = [
         (epoch, rank)
         for epoch in range(num_epochs)
@@ -612,7 +661,9 @@ def epochs(
     return {
         "num_samples": num_samples,
         "world_size": world_size,
-        "seed": draw.integer(0, 10_000),
+        "seed": draw.integer(1, 10_000) if seed is None else seed,
+        "other_seeds": list(other_seeds),
+        "far_epoch": far_epoch,
         "order": order,
         "num_epochs": num_epochs,
         "others_draw": others_draw,
@@ -674,6 +725,11 @@ def looks_random(shard: list[int]) -> bool:
     return commonest <= 0.3 * len(shard) and abs(trend) < 0.65
 
 
+def neighbours(shards: list[list[int]]) -> set[frozenset[int]]:
+    """Which samples come one after the other on some rank."""
+    return {frozenset(pair) for shard in shards for pair in pairwise(shard)}
+
+
 def shuffled(case: Case, seen: Result, expected: Result) -> str | None:
     complaint = covered(case, seen, expected)
     if complaint:
@@ -688,6 +744,23 @@ def shuffled(case: Case, seen: Result, expected: Result) -> str | None:
                 return "The order of an epoch is not a random one."
             if any(agreement(order, one) > 0.3 for one in orders[:i]):
                 return "Two epochs have the same order."
+    for rank, order in enumerate(seen.data["far"]):
+        complaint = not_indices([order], case["num_samples"])
+        first = seen.data["shards"][f"0 {rank}"]
+        if complaint or len(order) != len(first):
+            return "In a late epoch, the shard is none."
+        if agreement(order, first) > 0.3:
+            return "A late epoch has the order of the first one."
+    pairs = [
+        neighbours(shards_of(case, seen, epoch))
+        for epoch in range(case["num_epochs"])
+    ]
+    for i, one in enumerate(pairs):
+        if any(len(one & other) > 0.3 * len(one) for other in pairs[:i]):
+            return (
+                "Samples that come one after the other in an epoch do so in "
+                "the next one, too: the order is moved, not drawn anew."
+            )
     return None
 
 
@@ -704,6 +777,12 @@ def reshared(case: Case, seen: Result, expected: Result) -> str | None:
             "A rank has the same samples in every epoch: only their order "
             "changes."
         )
+    for shard in first:
+        if any(len({*shard} & {*one}) > 0.8 * len({*shard}) for one in second):
+            return (
+                "The samples of a shard stay together: in the next epoch "
+                "another rank has the same ones."
+            )
     return None
 
 
@@ -717,16 +796,42 @@ def seed_decides(case: Case, seen: Result, expected: Result) -> str | None:
             "that was asked for other epochs before, your function returned "
             "another shard."
         )
-    others = iter(seen.data["other_seed"])
-    for epoch in range(case["num_epochs"]):
-        for shard in shards_of(case, seen, epoch):
-            other = next(others)
+    if not seen.data["other_process"]:
+        return (
+            "Another process gets another shard for the same seed, epoch and "
+            "rank. Ranks are processes of their own."
+        )
+    if not seen.data["own_list"]:
+        return (
+            "The caller changed the list that it got, and when it asked again, "
+            "it got a changed one."
+        )
+    own = [
+        shard
+        for epoch in range(case["num_epochs"])
+        for shard in shards_of(case, seen, epoch)
+    ]
+    if case["seed"] == 0 and seen.data["without_seed"] != own:
+        return "Without a seed the shards are not those of seed 0."
+    for others in seen.data["other_seeds"]:
+        for shard, other in zip(own, others, strict=True):
             complaint = not_indices([other], case["num_samples"])
             if complaint or len(other) != len(shard):
                 return "With another seed, the shard is none."
             if agreement(shard, other) > 0.3:
                 return "Two seeds give the same order."
     return None
+
+
+def without_global_seeds(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if seen.data["global_seeds"]:
+        return (
+            "Your code seeds global random numbers or puts their state back. "
+            "What another thread draws meanwhile is not what it would be."
+        )
+    return covered(case, seen, expected)
 
 
 @check(
@@ -777,7 +882,7 @@ def more_ranks_than_samples(draw: Draw) -> list[Case]:
 )
 def another_order_each_epoch(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, draw.integer(120, 300), 2, num_epochs=4),
+        epochs(draw, draw.integer(120, 300), 2, num_epochs=4, far_epoch=840),
         epochs(draw, draw.integer(120, 300), 3, num_epochs=3),
     ]
 
@@ -805,15 +910,29 @@ def samples_change_ranks(draw: Draw) -> list[Case]:
 )
 def nothing_else_decides(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, draw.integer(120, 300), 2, resumed=True),
-        epochs(draw, draw.integer(120, 300), 3, num_epochs=3, resumed=True),
+        epochs(
+            draw,
+            draw.integer(120, 300),
+            2,
+            resumed=True,
+            other_seeds=(-1, 1, 99, 10**9),
+        ),
+        epochs(
+            draw,
+            draw.integer(120, 300),
+            3,
+            num_epochs=3,
+            resumed=True,
+            other_seeds=(99,),
+        ),
+        epochs(draw, draw.integer(120, 300), 2, seed=0, other_seeds=(99,)),
     ]
 
 
 @check(
     "epoch_shards",
     probe=probes.shards_of_epochs,
-    rule=covered,
+    rule=without_global_seeds,
     also=(leaves_rng_alone,),
     says="train_shard: the global random numbers stay as they are",
 )
@@ -848,6 +967,7 @@ def each_once(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.shards_to_evaluate,
     weight=2,
     rule=each_once,
+    also=(leaves_rng_alone,),
     says="eval_shard: each sample once, sizes that differ by at most one",
 )
 def evaluated_once(draw: Draw) -> list[Case]:
@@ -869,13 +989,17 @@ def evaluated(
     padded: bool = False,
     mixed: bool = False,
     easy_often: bool = False,
+    one_often: bool = False,
 ) -> Case:
     """Which samples a prediction is right for, on the ranks that made them. The
     first samples are the easier ones. With `padded` some samples come twice or
     more, as a sampler fills up, so that all ranks have as many; with
-    `easy_often` the easier ones come three times."""
+    `easy_often` the easier ones come three times; with `one_often` one of those
+    that are right comes 256 times. The number of right ones is odd."""
     chance = torch.linspace(0.95, 0.2, num_samples, dtype=DOUBLE)
     correct = draw.uniform(num_samples, dtype=DOUBLE) < chance
+    if num_samples > 3 and int(correct.sum()) % 2 == 0:
+        correct[0] = ~correct[0]
     order = torch.arange(num_samples)
     if mixed:
         order = draw.permutation(num_samples)
@@ -886,6 +1010,9 @@ def evaluated(
     if easy_often:
         easy = torch.arange(num_samples // 3)
         order = torch.cat([easy, easy, order])
+    if one_often:
+        often = correct.nonzero()[:1, 0]
+        order = torch.cat([order, often.repeat(255)])
     shards = (
         [order[rank::world_size] for rank in range(world_size)]
         if mixed
@@ -918,7 +1045,7 @@ def same_everywhere(case: Case, seen: Result, expected: Result) -> str | None:
     timeout_s=LIMIT_S,
     weight=2,
     rule=same_everywhere,
-    also=(leaves_inputs_alone,),
+    also=(leaves_inputs_alone, leaves_rng_alone),
     says="global_accuracy: shards of different sizes, each sample once, the same "
     "float on every rank",
 )
@@ -927,6 +1054,7 @@ def accuracy_of_unequal_shards(draw: Draw) -> list[Case]:
         evaluated(draw, draw.integer(20, 60), 3),
         evaluated(draw, 2 * draw.integer(20, 60) + 1, 2, mixed=True),
         evaluated(draw, 3, 4),
+        evaluated(draw, draw.integer(5000, 6000), 2),
     ]
 
 
@@ -947,4 +1075,5 @@ def repeated_samples_count_once(draw: Draw) -> list[Case]:
         evaluated(draw, draw.integer(30, 60), 2, easy_often=True),
         evaluated(draw, draw.integer(30, 60), 3, easy_often=True),
         evaluated(draw, 3, 4, padded=True, mixed=True),
+        evaluated(draw, draw.integer(30, 60), 2, one_often=True),
     ]

@@ -1,22 +1,27 @@
 """Drives what the exercises of chapter 14 ask for.
 
 Runs in the learner's process, on the reference and on the learner's code alike:
-nothing here is secret. A rank is a thread here, with a gloo group of its own:
-what crosses between ranks crosses as it does between processes, and a rank that
-fails or leaves is noticed by the others at once.
+nothing here is secret. A rank is a process here, with a gloo group of its own, as
+on several GPUs: a rank that fails or leaves is noticed by the others at once.
 """
 
+import builtins
 import copy
 import datetime
 import functools
+import gc
 import json
 import os
+import pickle
 import random
 import signal
-import threading
+import sys
+import tempfile
 import time
 import traceback
+import warnings
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -26,7 +31,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 GROUP_LIMIT_S = 20.0
 """A rank that fails or leaves is noticed at once; this is for those that wait for
 different things, and long enough for a machine with other things to do."""
-CHILD_LIMIT_S = 20
+CHILD_LIMIT_S = 30
+"""Ends a forked process that nobody waits for any more."""
 
 # Ranks
 
@@ -48,47 +54,87 @@ def new_group(store, rank, world_size):
 
 @functools.cache
 def use_once():
-    """Does in this thread what PyTorch sets up at first use (imports, locks), so
-    that several threads at once do not wait for each other for ever."""
+    """Does what PyTorch imports and sets up at first use here, once, and not in
+    each fork."""
     group = new_group(dist.HashStore(), 0, 1)
-    dist.all_reduce(torch.ones(1), group=group)
     norm = DistributedDataParallel(nn.BatchNorm1d(1), process_group=group)
     norm(torch.ones(2, 1)).sum().backward()
     del norm  # before the group that it uses
+    gc.collect()
+    gc.freeze()  # all that was imported: it need not be looked at each time
 
 
 def on_ranks(function, world_size):
-    """Runs `function(rank, group)` once per rank.
+    """Runs `function(rank, group)` once per rank: rank 0 in this process, where
+    what it leaves behind is seen, each other one in a fork of it.
 
     Returns:
         What each returned, in the order of ranks. What a rank raised is raised
         here: the first one, since others fail because of it.
     """
     use_once()
-    store = dist.HashStore()
-    returned, failures = [None] * world_size, []
+    gc.collect()  # groups that only a cycle holds, while their threads are idle
+    with tempfile.TemporaryDirectory() as folder:
 
-    def run(rank):
-        # held here, so that it ends last, and not inside of DDP's destructor,
-        # which would wait for gloo's threads while they wait for Python
-        group = new_group(store, rank, world_size)
+        def outcome(rank):
+            """(what it returned, None) or (None, (when, what it raised))"""
+            # held here, so that it ends last, and not inside of DDP's destructor,
+            # which would wait for gloo's threads while they wait for Python
+            store = dist.FileStore(f"{folder}/store", world_size)
+            group = new_group(store, rank, world_size)
+            try:
+                return function(rank, group), None
+            except BaseException as error:
+                when = time.monotonic()
+                traceback.clear_frames(error.__traceback__)  # they hold it, too
+                return None, (when, error)
+
+        others = [in_fork(outcome, rank) for rank in range(1, world_size)]
+        ended = [outcome(0), *(wait() for wait in others)]
+    failures = [failure for _, failure in ended if failure]
+    if not failures:
+        return [returned for returned, _ in ended]
+    _, first = min(failures, key=lambda one: one[0])
+    # rank 0's own tells where it came from
+    raised_here = ended[0][1] and ended[0][1][1]
+    raise raised_here if type(raised_here) is type(first) else first
+
+
+def in_fork(function, *args):
+    """Starts `function(*args)` in a forked process.
+
+    Returns:
+        A function that waits for it and returns what it returned; that raises,
+        if the process ended without an answer.
+    """
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads, and gloo has some
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
         try:
-            returned[rank] = function(rank, group)
-        except BaseException as error:
-            failures.append((time.monotonic(), rank, error))
-            traceback.clear_frames(error.__traceback__)  # lets go of the group
+            # a cycle may hold a group: its end would wait for threads, which are
+            # not here
+            gc.disable()
+            os.close(reader)
+            signal.alarm(CHILD_LIMIT_S)
+            sent = pickle.dumps(function(*args))
+            with os.fdopen(writer, "wb") as stream:
+                stream.write(sent)
+        finally:
+            os._exit(0)
+    os.close(writer)
 
-    threads = [
-        threading.Thread(target=run, args=(rank,), daemon=True)
-        for rank in range(world_size)
-    ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    if failures:
-        raise min(failures, key=lambda one: one[:2])[2]
-    return returned
+    def wait():
+        with os.fdopen(reader, "rb") as stream:
+            sent = stream.read()
+        os.waitpid(pid, 0)
+        if not sent:
+            raise RuntimeError("A process ended without an answer.")
+        return pickle.loads(sent)
+
+    return wait
 
 
 class Traffic(TorchDispatchMode):
@@ -176,6 +222,19 @@ class Counter(nn.Module):
         return out
 
 
+class Scale(nn.Module):
+    """Its input times what its buffer holds, once that has seen the input: what
+    the buffer holds is kept for the backward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones((), dtype=torch.float64))
+
+    def forward(self, x):
+        self.scale += x.detach().abs().mean()
+        return x * self.scale
+
+
 class Two(nn.Module):
     """A layer used twice, beside one that is frozen and one that is not used."""
 
@@ -205,6 +264,8 @@ def network(case):
             )
         if kind == "counter":
             layers.append(Counter(case["kept"]))
+        if kind == "scale":
+            layers.append(Scale())
         if kind == "traps":
             layers.append(Two(width))
         layers.append(nn.Tanh())
@@ -212,7 +273,9 @@ def network(case):
             layers.append(nn.Linear(width, outputs))
         model = nn.Sequential(*layers).double()
     fill(model, case["start"])
-    return model.train(case["train"])
+    model.train(case["train"])
+    model[-1].train(case["train"] != case["mixed"])
+    return model
 
 
 def sizes_of_chunks(chunk_sizes, case):
@@ -226,6 +289,7 @@ def through_devices(data_parallel, case):
     """One forward and backward pass, or some."""
     model = network(case)
     parameters = list(model.parameters())
+    buffers = dict(model.named_buffers())
     names = list(model.state_dict())
     modes = [layer.training for layer in model.modules()]
     X = case["X"].clone().requires_grad_(case["inputs_too"])
@@ -247,6 +311,7 @@ def through_devices(data_parallel, case):
             parameter.data.mul_(0.9)
     rows = list(ROWS)
     same = list(model.parameters())
+    same_buffers = dict(model.named_buffers())
     kept = (
         len(same) == len(parameters)
         and all(a is b for a, b in zip(same, parameters, strict=True))
@@ -263,6 +328,8 @@ def through_devices(data_parallel, case):
         "weights": flat(model.parameters()),
         "kept": kept,
         "modes_kept": modes == [one.training for one in model.modules()],
+        "buffers_kept": list(same_buffers) == list(buffers)
+        and all(same_buffers[name] is buffers[name] for name in buffers),
     }
 
 
@@ -276,6 +343,12 @@ class Inner(nn.Module):
             self.other = nn.BatchNorm1d(width)
         if other == "linear":
             self.other = nn.Linear(width, 2)
+        if other == "tied":
+            self.other = nn.Linear(width, width)
+            self.other.weight = self.module.weight
+        if other == "scratch":
+            start = torch.zeros(width, dtype=torch.float64)
+            self.register_buffer("scratch", start, persistent=False)
 
 
 def unwrapped_state(plain_state_dict, case):
@@ -299,6 +372,7 @@ def unwrapped_state(plain_state_dict, case):
             (state,) = on_ranks(wrapped, 1)
         found[how] = {name: value.clone() for name, value in state.items()}
     found["after"] = list(model.state_dict())
+    found["modes"] = [layer.training for layer in model.modules()]
     return found
 
 
@@ -317,9 +391,12 @@ class Watched(nn.Module):
 
     def forward(self, x):
         self.modes.add((self.training, self.first.training))
-        self.samples.append(x.detach().sum(1).clone())
+        self.samples.append(x.detach().flatten(1).sum(1).clone())
         self.events.append(f"forward {len(x)}")
-        out = self.last(self.first(x).tanh())
+        seen = self.first(x).tanh()
+        if seen.dim() > 2:  # texts: the mean over their places
+            seen = seen.mean(1)
+        out = self.last(seen)
         if out.requires_grad:
             out.register_hook(
                 lambda _: self.events.append(f"backward {len(x)}")
@@ -327,10 +404,18 @@ class Watched(nn.Module):
         return out
 
 
+def _settings(optimizer):
+    """All of them, less the parameters."""
+    return [
+        {key: value for key, value in group.items() if key != "params"}
+        for group in optimizer.param_groups
+    ]
+
+
 def steps_of_ranks(ddp_step, case):
     """Some steps of all ranks together."""
     world_size, steps = len(case["shards"]), len(case["shards"][0])
-    num_features = case["shards"][0][0][0][0].shape[1]
+    num_features = case["shards"][0][0][0][0].shape[-1]
     with torch.random.fork_rng(devices=[]):
         model = Watched(num_features, case["num_classes"], case["frozen"])
         fill(model.double(), case["start"])
@@ -344,10 +429,10 @@ def steps_of_ranks(ddp_step, case):
         found, losses, sent = [], [], []
         sgd.register_step_post_hook(lambda *_: found.append(gradients_of(own)))
         modes = [layer.training for layer in own.modules()]
+        settings = _settings(sgd)
         if case["old_gradients"]:
             for parameter in own.parameters():
-                if parameter.requires_grad:
-                    parameter.grad = torch.ones_like(parameter)
+                parameter.grad = torch.ones_like(parameter)
         for step in range(steps):
             micro_batches = list(case["shards"][rank][step])
             given = list(micro_batches)
@@ -355,7 +440,7 @@ def steps_of_ranks(ddp_step, case):
                 loss = ddp_step(wrapped, sgd, micro_batches, group)
             losses.append(loss)
             sent.append(traffic.bytes_sent)
-        (settings,) = sgd.param_groups
+        tensors = [one for pair in given for one in pair]
         return {
             "weights": flat(own.parameters()),
             "losses": losses,
@@ -365,11 +450,12 @@ def steps_of_ranks(ddp_step, case):
             "samples": torch.cat(own.samples)
             if own.samples
             else torch.zeros(0).double(),
-            "settings": [settings["lr"], settings["momentum"]],
-            "kept": modes == [layer.training for layer in own.modules()]
-            and own.modes == {(modes[0], modes[1])}
-            and wrapped.require_backward_grad_sync
-            and len(micro_batches) == len(given)
+            "settings_kept": _settings(sgd) == settings,
+            "tensors_kept": not any(one.requires_grad for one in tensors),
+            "modes_kept": modes == [one.training for one in own.modules()]
+            and own.modes == {(modes[0], modes[1])},
+            "switch_on": bool(wrapped.require_backward_grad_sync),
+            "list_kept": len(micro_batches) == len(given)
             and all(a is b for a, b in zip(micro_batches, given, strict=True)),
         }
 
@@ -390,64 +476,128 @@ def steps_of_ranks(ddp_step, case):
 def in_child(function):
     """What `function()` returns in a forked process, as JSON keeps it; None if it
     raises there."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(reader)
-            signal.alarm(CHILD_LIMIT_S)
-            with os.fdopen(writer, "w") as stream:
-                stream.write(json.dumps(function()))
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        sent = stream.read()
-    os.waitpid(pid, 0)
-    return json.loads(sent) if sent else None
+    try:
+        return json.loads(in_fork(lambda: json.dumps(function()))())
+    except RuntimeError:
+        return None
+
+
+def as_in_another_process():
+    """Lets `hash` of texts be another one, as it is in each new Python process.
+    For a child that ends soon."""
+    own_hash = builtins.hash
+
+    def hash_of(value):
+        if isinstance(value, tuple):
+            return own_hash(tuple(map(hash_of, value)))
+        salted = isinstance(value, str | bytes)
+        return own_hash((value, "salt") if salted else value)
+
+    builtins.hash = hash_of
+
+
+class GlobalSeeds:
+    """Notes whether this thread seeds or puts back global random numbers."""
+
+    def __init__(self):
+        self.seen = False
+
+    def _trace(self, frame, event, what):
+        if event == "c_call" and what.__self__ is torch.default_generator:
+            self.seen |= what.__name__ in ("manual_seed", "seed", "set_state")
+        elif event == "c_call" and what.__self__ is random._inst:
+            self.seen |= what.__name__ in ("seed", "setstate")
+
+    def _noted(self, function):
+        def call(*args, **kwargs):
+            self.seen = True
+            return function(*args, **kwargs)
+
+        return call
+
+    def __enter__(self):
+        self.before = sys.getprofile(), np.random.seed, np.random.set_state
+        # NumPy's functions are not among those that a profile shows
+        np.random.seed = self._noted(np.random.seed)
+        np.random.set_state = self._noted(np.random.set_state)
+        sys.setprofile(self._trace)
+        return self
+
+    def __exit__(self, *error):
+        profile, np.random.seed, np.random.set_state = self.before
+        sys.setprofile(profile)
 
 
 def shards_of_epochs(train_shard, case):
     """Each epoch's shards, asked for in the order that the case gives: as ranks
     that are not equally fast ask. Each twice, and if the case says so also in a
-    process of its own, from the last to the first: a run that was resumed."""
+    process of its own, the last epoch first: a run that was resumed."""
 
-    def backwards():
+    def shard_of(epoch, rank, seed):
+        return train_shard(
+            case["num_samples"], rank, case["world_size"], epoch, seed
+        )
+
+    def all_shards(order):
         return {
-            f"{epoch} {rank}": train_shard(
-                case["num_samples"],
-                rank,
-                case["world_size"],
-                epoch,
-                case["seed"],
-            )
-            for epoch, rank in reversed(case["order"])
+            f"{epoch} {rank}": shard_of(epoch, rank, case["seed"])
+            for epoch, rank in order
         }
 
-    resumed = in_child(backwards) if case["resumed"] else None
-    shards, again = {}, True
-    for epoch, rank in case["order"]:
-        if case["others_draw"]:
-            torch.rand(1), random.random()
-        shard = train_shard(
-            case["num_samples"], rank, case["world_size"], epoch, case["seed"]
-        )
-        first = shards.setdefault(f"{epoch} {rank}", shard)
-        again = again and list(shard) == list(first)
+    def elsewhere():
+        as_in_another_process()
+        return all_shards(case["order"])
+
+    # reversed, the order might begin with the same epochs
+    seen = list(dict.fromkeys(epoch for epoch, _ in case["order"]))
+    backwards = sorted(case["order"], key=lambda one: -seen.index(one[0]))
+    resumed = other_process = None
     if case["resumed"]:
-        again = again and resumed == shards
-    other_seed = [
-        train_shard(
-            case["num_samples"],
-            rank,
-            case["world_size"],
-            epoch,
-            case["seed"] + 99,
-        )
-        for epoch in range(case["num_epochs"])
+        resumed = in_child(lambda: all_shards(backwards))
+        other_process = in_child(elsewhere)
+    shards, again = {}, True
+    with GlobalSeeds() as seeds:
+        for epoch, rank in case["order"]:
+            if case["others_draw"]:
+                torch.rand(1), random.random()
+            shard = shard_of(epoch, rank, case["seed"])
+            copied = list(shard) if type(shard) is list else shard
+            first = shards.setdefault(f"{epoch} {rank}", copied)
+            again = again and list(shard) == list(first)
+    found = {
+        "shards": shards,
+        "again": again and (not case["resumed"] or resumed == shards),
+        "other_process": not case["resumed"] or other_process == shards,
+        "global_seeds": seeds.seen,
+        "other_seeds": [
+            [
+                shard_of(epoch, rank, case["seed"] + more)
+                for epoch in range(case["num_epochs"])
+                for rank in range(case["world_size"])
+            ]
+            for more in case["other_seeds"]
+        ],
+    }
+    found["far"] = [
+        shard_of(case["far_epoch"], rank, case["seed"])
         for rank in range(case["world_size"])
+        if case["far_epoch"]
     ]
-    return {"shards": shards, "again": again, "other_seed": other_seed}
+    # the caller may do with a list what it likes
+    found["own_list"] = True
+    for epoch, rank in case["order"] if case["resumed"] else ():
+        shard = shard_of(epoch, rank, case["seed"])
+        if type(shard) is list:
+            shard.reverse()
+            later = shard_of(epoch, rank, case["seed"])
+            found["own_list"] &= later == shards[f"{epoch} {rank}"]
+    if case["seed"] == 0:
+        found["without_seed"] = [
+            train_shard(case["num_samples"], rank, case["world_size"], epoch)
+            for epoch in range(case["num_epochs"])
+            for rank in range(case["world_size"])
+        ]
+    return found
 
 
 def shards_to_evaluate(eval_shard, case):

@@ -107,6 +107,7 @@ The two cells above are all that the exercises need. The cells that you only rea
 # %%
 import inspect
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -245,13 +246,23 @@ it from hanging:
 
 - a group has a **timeout**: a rank that waits in vain raises an error (by default only after 30 minutes);
 - `torchrun` **ends the others** as soon as one rank fails;
-- the notebook has a **deadline** of its own, three minutes, and ranks end themselves when `torchrun` is gone;
+- the notebook has a **deadline** of its own, three minutes. Ranks read from a pipe that it holds open, and end when it is closed: after the
+  deadline, after the end of `torchrun`, or because the notebook itself was ended;
 - a rank whose result is written **leaves at once**, without the tidying up of Python and its libraries, which may wait for threads that wait for others.
 """
 
 # %%
 SCRIPT = """
-import contextlib, datetime, faulthandler, os, re, threading, time
+import os, sys, threading
+
+def end_with_the_notebook():
+    sys.stdin.buffer.read()  # comes back when nobody holds the other end
+    os._exit(1)
+
+# before anything that may take long or hang
+threading.Thread(target=end_with_the_notebook, daemon=True).start()
+
+import contextlib, datetime, faulthandler, re, time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -260,16 +271,10 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 {functions}
 
-def end_with_parent(parent=os.getppid()):
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
 # a crash leaves its traceback in torchrun's log, and so does a rank that
 # still waits when nine tenths of the time are over: it ends
 faulthandler.enable()
 faulthandler.dump_traceback_later({limit_s}, exit=True)
-threading.Thread(target=end_with_parent, daemon=True).start()
 rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 on_gpus = torch.cuda.device_count() >= world_size
 device = torch.device("cuda", rank) if on_gpus else torch.device("cpu")
@@ -320,10 +325,10 @@ def torchrun(*functions, num_ranks=2, deadline_s=180):
         ended = run_to_deadline(command, folder, files, deadline_s)
         if all(file.exists() for file in files):
             return [torch.load(file) for file in files]
-        signs = [sign_of(Path(folder), rank) for rank in range(num_ranks)]
-        if not any(" raised " in sign for sign in signs):
-            said = Path(folder, "torchrun.log").read_text().splitlines()
-            signs += ["torchrun said", *said[-60:]]
+        said = Path(folder, "torchrun.log").read_text()
+        signs = [sign_of(Path(folder), rank, said) for rank in range(num_ranks)]
+        if not re.search(" raised |exit code", " ".join(signs)):
+            signs += ["torchrun said", *said.splitlines()[-60:]]
     raise RuntimeError("; ".join([f"torchrun ended {ended}", *signs]))
 
 
@@ -336,7 +341,7 @@ def run_to_deadline(command, folder, files, deadline_s):
             command,
             cwd=folder,
             env={**os.environ, **settings},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # torchrun's, and so that of all ranks
             stdout=log,
             stderr=log,
         )
@@ -344,7 +349,8 @@ def run_to_deadline(command, folder, files, deadline_s):
         in_time = wait_for(process, files, deadline_s)
         wait_for(process, [], 10 if in_time else 0)  # to end by itself
     finally:
-        process.kill()  # the ranks see it and end themselves
+        process.kill()
+        process.stdin.close()  # the ranks see it and end themselves
         process.wait()
     return "early" if in_time else f"by its deadline of {deadline_s} s"
 
@@ -361,12 +367,16 @@ def wait_for(process, files, seconds):
     return True
 
 
-def sign_of(folder, rank):
+def sign_of(folder, rank, said):
     error = folder / f"{rank}.error"
     if error.exists():
         return f"rank {rank} raised {error.read_text()}"
-    done = (folder / f"{rank}.pt").exists()
-    return f"rank {rank} {'finished' if done else 'ended without a word'}"
+    if (folder / f"{rank}.pt").exists():
+        return f"rank {rank} finished"
+    code = re.search(rf"rank +: {rank} .*\n +exitcode +: (-?\d+)", said)
+    how = f" (exit code {code[1]})" if code else ""
+    how = how.replace("exit code -", "signal ")
+    return f"rank {rank} ended without a word{how}"
 
 
 # %% [markdown]
@@ -522,7 +532,8 @@ assert "rank 0 raised" in hung
 
 # %% [markdown]
 r"""
-The rank to look at is the one *without a word*: the other one only noticed. In a run of hours set the timeout to a few times the longest step that you
+The rank to look at is the one *without a word*: the other one only noticed. (Signal 15 is how `torchrun` ends the others; where it is so quick that
+nobody can notice, the rank with an exit code is the one.) In a run of hours set the timeout to a few times the longest step that you
 expect, and let rank 0 alone do slow things (saving, evaluating) *before* the others have to wait longer than that.
 
 A common cause of the second accident: `if loss.isnan(): continue` on one rank. All ranks have to take the same way, so let them first agree
@@ -924,7 +935,8 @@ Where ranks are needed, they come from `on_ranks` of the second set-up cell: `on
 `function(rank, group)` three times at once and returns the three results. Each rank is a thread here and not a process,
 which is easier to look into. What crosses between them is real: each has a gloo group of its own. Therefore **pass `group`
 to everything that crosses**, such as `dist.all_reduce(tensor, group=group)` and `dist.get_world_size(group)`. Without it
-PyTorch looks for the process's one default group, and there is none.
+PyTorch looks for the process's one default group, and there is none. For the same reason one rank is named by `group_src=0` or
+`group_dst=0` (in `broadcast` or `reduce`), not by `src` or `dst`.
 
 `all_reduce` works in place, and every rank has to call it, in the same order, with tensors of the same shape and dtype.
 """
@@ -948,13 +960,13 @@ devices:
   what they write is lost. The copies are made before any replica runs. Some buffers may not be in the state dict.
 - Nothing is kept for the next call: it starts from the model as it is then.
 - Replicas are in the mode that the model is in. It works under `torch.no_grad()`, too, and then the result needs no gradient.
-- The model keeps its parameters (the same objects), names, weights and modes. `X` is not changed. No random numbers
+- The model keeps its parameters and buffers (the same objects), names, weights, and each layer its mode. `X` is not changed. No random numbers
   are drawn.
 
 Calling `nn.DataParallel` itself is no way out: without GPUs it hands the whole batch to the model.
 
 **`plain_state_dict(model)`** returns the state dict that a file should hold: that of the model inside, whether `model`
-is wrapped by `nn.DataParallel` (once), by `DistributedDataParallel`, or not at all. A model may have a layer of its own with the
+is wrapped by `nn.DataParallel` (once), by `DistributedDataParallel`, or not at all. The model stays as it is. A model may have a layer of its own with the
 name `module`, perhaps its only one, which keeps its name.
 
 <details><summary>Hint 1: the sizes</summary>
@@ -1040,13 +1052,15 @@ Write `ddp_step(model, optimizer, micro_batches, group)`. All ranks call it at t
 micro-batches. Together they make **one** optimizer step, on the mean cross-entropy over *all* samples of *all* ranks.
 
 - `model` is a `DistributedDataParallel`, `optimizer` belongs to it. `micro_batches` is this rank's list of pairs `x` (n, ...), `y` (n,).
-  All ranks have equally many, at least one. The n differ between micro-batches and between ranks; each is at least 1.
+  All ranks have equally many, at least one. The n differ between micro-batches and between ranks; each is at least 1. The other
+  dimensions of `x` may differ, too, as with texts of different lengths.
 - Each rank's optimizer steps once, on the gradient of that mean. All ranks have the same weights before, and the same afterwards, to the
   last bit.
 - **The gradient crosses between ranks once per step**, however many micro-batches there are. A few numbers beside it, such as
-  counts and losses, may cross as well (at most 250 bytes per step). How they cross is yours to choose: by DDP, or by your own `all_reduce`.
-- Each micro-batch of the rank goes through the model once, as you got it, and comes backward before the next one goes forward.
-- Gradients that were there before do not count. Frozen parameters stay as they are.
+  counts and losses, may cross as well (at most 250 bytes from each rank per step). How they cross is yours to choose: by DDP, or by your own `all_reduce`.
+- Each micro-batch of the rank goes through the model once, unchanged, and comes backward before the next one goes forward.
+- Gradients that were there before do not count. Frozen parameters stay as they are, also one that was frozen only now and still has a gradient,
+  in an optimizer with weight decay.
 - Returns, on every rank, the mean loss over all samples of all ranks before the step, as a Python float.
 - Modes, tensors, the list and the optimizer's settings stay as they are, and DDP's switch for synchronising
   (`require_backward_grad_sync`) is on again afterwards. No random numbers are drawn.
@@ -1086,9 +1100,9 @@ def ddp_step(
     """One step of all ranks on all of their samples; returns the mean loss."""
     ### BEGIN SOLUTION
     num_ranks = dist.get_world_size(group)
-    total = torch.tensor([sum(len(y) for _, y in micro_batches), 0.0]).double()
+    total = torch.tensor(sum(len(y) for _, y in micro_batches))
     dist.all_reduce(total, group=group)
-    num_samples = total[0].item()
+    num_samples = total.item()
     optimizer.zero_grad()
     loss_sum = torch.zeros(1, dtype=torch.float64)
     last = len(micro_batches) - 1
@@ -1130,18 +1144,18 @@ with visible_check("ddp_step"):
 
 # %% [markdown] task="epoch_shards" title="Who sees which sample" minutes=30 builds_on="section 6"
 r"""
-Three functions about the share of a rank. The first two are called on every rank by itself: nothing crosses between ranks.
+Three functions about the share of a rank. The first two are called on every rank by itself: nothing crosses between ranks. None of
+the three draws or seeds global random numbers (of torch, NumPy or `random`), not even to put them back afterwards: another thread may be drawing.
 
-**`train_shard(num_samples, rank, world_size, epoch, seed)`** returns the indices that `rank` trains on in `epoch`, as a list of
+**`train_shard(num_samples, rank, world_size, epoch, seed=0)`** returns the indices that `rank` trains on in `epoch`, as a list of
 Python ints.
 
 - In each epoch all ranks get equally many, ⌈`num_samples` / `world_size`⌉, and together they have every sample. To fill up, some come again: no sample
   comes more than once more often than another.
-- The order is random. Each epoch has another one, in which samples also change ranks.
-- `seed`, `epoch` and `rank` decide alone. The same arguments give the same list, whatever was asked before and whoever draws random numbers in between. Another
-  `seed` gives other orders.
-- Global random numbers (of torch, NumPy and `random`) are neither drawn nor seeded.
-- There may be fewer samples than ranks. `num_samples` and `world_size` are at least 1, `epoch` and `seed` at least 0.
+- The order is random. Each epoch has another one, drawn anew from all samples, so that they also change ranks and company.
+- The arguments decide alone. The same ones give the same list, in every process, whatever was asked before, whatever the caller did with that list, and
+  whoever draws random numbers in between. Another `seed` gives other orders.
+- There may be fewer samples than ranks. `num_samples` and `world_size` are at least 1, `epoch` and `seed` at least 0 and below 2³¹.
 
 **`eval_shard(num_samples, rank, world_size)`** returns the indices that `rank` evaluates on, as a list of Python ints. Together the
 ranks have every sample *exactly once*. The sizes differ by at most one, so some lists may be empty.
@@ -1151,7 +1165,7 @@ rank, the share of all samples that were predicted rightly, as a Python float.
 
 - `indices` (n,) int64 are the samples that this rank evaluated, `correct` (n,) bool says which of them it got right.
 - The n differ between ranks, and may be 0. Together the ranks have all `num_samples` samples.
-- A sample may come several times, on one rank or on several, as a padded sampler gives them, and then always with the same result. It counts once.
+- A sample may come several times, on one rank or on several, as a padded sampler gives them, and then always with the same result. It counts once, however often it comes.
 - The tensors stay as they are.
 
 PyTorch's `DistributedSampler` may be used.
