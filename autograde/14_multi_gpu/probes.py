@@ -49,6 +49,11 @@ def new_group(store, rank, world_size):
     kind = dist.ProcessGroup.BackendType.GLOO
     group._register_backend(torch.device("cpu"), kind, gloo)
     group._set_default_backend(kind)
+    # as `init_process_group` does: one that left while another is still
+    # connecting would be an error for that other
+    store.set(f"connected {rank}", "")
+    everyone = [f"connected {one}" for one in range(world_size)]
+    store.wait(everyone, options._timeout)
     return group
 
 

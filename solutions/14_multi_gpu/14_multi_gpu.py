@@ -55,6 +55,10 @@ def new_group(store, rank: int, world_size: int) -> dist.ProcessGroup:
     kind = dist.ProcessGroup.BackendType.GLOO
     group._register_backend(torch.device("cpu"), kind, gloo)
     group._set_default_backend(kind)
+    # none may leave while another is still connecting
+    store.set(f"connected {rank}", "")
+    everyone = [f"connected {one}" for one in range(world_size)]
+    store.wait(everyone, options._timeout)
     return group
 
 
