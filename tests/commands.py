@@ -13,6 +13,7 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 SCRIPTS = Path(sys.executable).parent
 _HOME = tempfile.TemporaryDirectory(prefix="home-")
@@ -80,6 +81,17 @@ def put(root: Path, student: str, notebook: NotebookNode) -> None:
     folder = root / "autograde" / "submitted" / student / "03_mini"
     folder.mkdir(parents=True)
     nbformat.write(notebook, folder / "03_mini.ipynb")
+
+
+def without_ports() -> Config:
+    """Settings for a kernel, whose sockets are files.
+
+    jupyter_client chooses five free TCP ports and lets go of them until the
+    kernel has started; whatever else runs beside it may take one meanwhile.
+    """
+    sockets = tempfile.mkdtemp(prefix="sockets-", dir=_HOME.name)
+    manager = {"transport": "ipc", "ip": f"{sockets}/kernel"}
+    return Config({"KernelManager": manager})
 
 
 def run_nbgrader(

@@ -8,6 +8,7 @@ import nbclient
 import nbformat
 import pytest
 import torch
+from commands import without_ports
 from matplotlib.figure import Figure
 
 from course_utils import (
@@ -152,7 +153,7 @@ def executed(*cells):
         cells=[nbformat.v4.new_code_cell(source) for source in cells]
     )
     nbclient.NotebookClient(
-        notebook, timeout=300, kernel_name="python3"
+        notebook, timeout=300, kernel_name="python3", config=without_ports()
     ).execute()
     return [cell.outputs for cell in notebook.cells]
 

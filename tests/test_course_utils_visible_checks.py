@@ -11,6 +11,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from commands import without_ports
 
 from course_utils import expect, visible_check
 
@@ -366,7 +367,11 @@ def executed(*cells, **environment):
         cells=[nbformat.v4.new_code_cell(source) for source in cells]
     )
     client = nbclient.NotebookClient(
-        notebook, timeout=300, kernel_name="python3", allow_errors=True
+        notebook,
+        timeout=300,
+        kernel_name="python3",
+        allow_errors=True,
+        config=without_ports(),
     )
     client.execute(env={**os.environ, **environment})
     return [cell.outputs for cell in notebook.cells]

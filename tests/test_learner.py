@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from commands import run_nbgrader
+from commands import run_nbgrader, without_ports
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
@@ -60,6 +60,7 @@ def run_all(notebook: NotebookNode, folder: Path, times: int = 1) -> None:
         kernel_name="python3",
         timeout=None,
         allow_errors=True,
+        config=without_ports(),
         resources={"metadata": {"path": str(folder)}},
     )
     with client.setup_kernel():
@@ -131,7 +132,13 @@ def test_validate_agrees_with_the_visible_checks(
     for name, made in (("untouched", untouched), ("solved", solved)):
         path = tmp_path / f"{name}.ipynb"
         nbformat.write(made(course, chapter), path)
-        done = run_nbgrader(course.root, "validate", str(path), cwd=tmp_path)
+        sockets = (
+            f"--KernelManager.{trait}={value}"
+            for trait, value in without_ports().KernelManager.items()
+        )
+        done = run_nbgrader(
+            course.root, "validate", *sockets, str(path), cwd=tmp_path
+        )
         assert done.returncode == 0, done.stdout
         answers[name] = done.stdout
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from commands import course_says, points, run_nbgrader
+from commands import course_says, points, run_nbgrader, without_ports
 from nbclient import NotebookClient
 
 from course_grader.chapter.build import build_chapter
@@ -123,7 +123,7 @@ def test_solutions_come_after_the_deadline(
     for word in ("SOLUTION", "HIDDEN", "nbgrader", "course_grader"):
         assert word not in text
     assert "return x * 2**times" in text
-    NotebookClient(solved, timeout=120).execute()
+    NotebookClient(solved, timeout=120, config=without_ports()).execute()
     printed = "".join(
         one.get("text", "")
         for cell in solved.cells
