@@ -16,7 +16,7 @@ from course_grader.kernel.limits import Limits
 ROOT = Path(__file__).resolve().parent.parent
 
 MINI_SOURCE = '''\
-# %% [markdown]
+# %% [markdown] reading_minutes=1 builds_on="nothing"
 r"""
 # 03 · Mini
 """
@@ -30,9 +30,21 @@ from course_utils import expect, visible_check
 # %%
 two = 2
 
-# %% [markdown] task="double" title="Double" minutes=2 builds_on="nothing"
+# %% [markdown] task="double" title="Double" level="core" minutes=6 builds_on="nothing"
 r"""
-Return twice the tensor; a negative `times` is refused with a `ValueError`.
+Return twice the tensor, and that `times` times.
+
+```python
+>>> double(torch.ones(2), times=2)
+tensor([4., 4.])
+```
+
+- A negative `times` is refused with a `ValueError`.
+
+<details><summary>Hint 1</summary>
+
+Twice `times` times is a power of two.
+</details>
 """
 
 
@@ -52,9 +64,14 @@ with visible_check("double"):
 
 # %% grade="double" points=3
 
-# %% [markdown] task="mean" title="Mean" minutes=2 builds_on="nothing"
+# %% [markdown] task="mean" title="Mean" level="more" minutes=4 builds_on="nothing"
 r"""
 Return the mean.
+
+```python
+>>> mean(torch.tensor([1.0, 2.0]))
+1.5
+```
 """
 
 
@@ -100,6 +117,7 @@ def doubles(draw):
     "double",
     probe=probes.call,
     says="the input is kept",
+    corners=["a view of it, too"],
     also=[leaves_inputs_alone],
 )
 def keeps(draw):

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import MINI_SOURCE
+from conftest import MINI_SOURCE, ROOT
 
 from course_grader.chapter.build import (
     build_chapter,
     built_files,
     stale_diff,
 )
-from course_grader.chapter.source import Role, read_chapter
+from course_grader.chapter.grading import load_grading
+from course_grader.chapter.source import Level, Role, read_chapter
+from course_grader.chapter.task import example_of
 from course_grader.course import Course, CourseError
+
+COURSE = Course(ROOT)
+GOAL_FIRST = [
+    name
+    for name in COURSE.chapters()
+    if read_chapter(COURSE.source_of(name)).goal_first
+]
 
 
 def change(course: Course, old: str, new: str, file: str = "") -> None:
@@ -79,8 +90,8 @@ def test_a_canary_in_each_place_stays_out(mini: Course) -> None:
     change(mini, "return x * 2**times", "canary = 1\n    return x * 2**times")
     change(
         mini,
-        "values are doubled",
-        "canary",
+        "draw.normal(7)}",
+        'draw.normal(7), "canary": 1}',
         "autograde/03_mini/hidden_tests.py",
     )
     _, source, released = build_chapter(mini, "03_mini")
@@ -160,7 +171,35 @@ def test_a_stale_notebook_is_shown_as_a_diff(mini: Course) -> None:
         ("# %%\ntwo = 2", '# %% setup="imports"\ntwo = 2', "occurs twice"),
         ('setup="imports"', 'setup="Imports!"', "is no id"),
         (" points=3", "", "does not say points="),
-        (" minutes=2", "", "does not say minutes="),
+        (" minutes=6", "", "does not say minutes="),
+        (" reading_minutes=1", "", "does not say reading_minutes="),
+        (
+            'reading_minutes=1 builds_on="nothing"',
+            'reading_minutes=1 builds_on="chapter 02"',
+            "there is no chapter 02",
+        ),
+        (' level="core"', "", "double does not say level=, but others do"),
+        ('level="core"', 'level="easy"', "levels are core, more, hard"),
+        (
+            'setup="imports"',
+            'setup="imports" figure="one"',
+            "is no reading cell of code",
+        ),
+        # the text of an exercise
+        (" minutes=6", " minutes=9", "one point is about two minutes"),
+        ("times` times.", "times`. Times!", "goal of more than one sentence"),
+        (">>> double", "double", "an example in a python block"),
+        (
+            "```python\n>>> mean(torch.tensor([1.0, 2.0]))\n1.5\n```\n",
+            "",
+            "an example in a python block",
+        ),
+        ("- A negative", "- A.\n" * 5 + "- A negative", "has 6 rules"),
+        (
+            "`ValueError`.\n",
+            "`ValueError`.\n\nAnd more.\n",
+            "between its rules",
+        ),
         ("return float(x.sum() / x.numel())", "return two", "uses 'two'"),
         ("# 03 · Mini", "Mini", "open with '# '"),
         ("def mean(x: Tensor)", "def mean(x: Tensor", "not plain Python"),
@@ -256,6 +295,136 @@ def test_the_source_runs_as_a_script(course: Course, tmp_path: Path) -> None:
     )
 
     assert done.stdout.count("looks right") == 2
+
+
+def folded(task: str, summary: str) -> str:
+    """What folds open below this summary in an exercise's text."""
+    _, _, rest = task.partition(f"<summary>{summary}</summary>\n\n")
+    return rest.partition("</details>")[0]
+
+
+def task_cells(course: Course, chapter: str) -> dict[str, str]:
+    """The texts of a chapter's exercises, as learners get them."""
+    notebook = nbformat.read(course.notebook_of(chapter), as_version=4)
+    by_id = {cell.id: cell.source for cell in notebook.cells}
+    return {
+        cell.name: by_id[cell.id]
+        for cell in read_chapter(course.source_of(chapter)).cells
+        if cell.role is Role.TASK
+    }
+
+
+@pytest.mark.parametrize("chapter", GOAL_FIRST)
+def test_a_text_says_all_that_is_checked_in_the_order_of_the_checks(
+    course: Course, chapter: str
+) -> None:
+    grading = load_grading(course, chapter)
+    for exercise, text in task_cells(course, chapter).items():
+        shown = [
+            re.sub(r"\\(.)", r"\1", line.removeprefix("- "))
+            for line in folded(text, "All that is checked").splitlines()
+            if line.startswith("- ")
+        ]
+        assert shown == [one.says for one in grading.checks_of(exercise)]
+
+
+@pytest.mark.parametrize("chapter", GOAL_FIRST)
+def test_examples_of_the_texts_give_what_they_show(
+    course: Course,
+    chapter: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    read = read_chapter(course.source_of(chapter))
+    names: dict[str, object] = {"__name__": "__main__"}
+    for cell in read.cells:
+        if cell.role in (Role.SETUP, Role.EXERCISE):
+            exec(compile(cell.source, cell.id, "exec"), names)
+    runner = doctest.DocTestRunner(
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
+    told: list[str] = []
+    for cell in read.cells:
+        if cell.role is Role.TASK:
+            parsed = doctest.DocTestParser().get_doctest(
+                example_of(cell.source), dict(names), cell.name, None, 0
+            )
+            assert parsed.examples, cell.name
+            runner.run(parsed, out=told.append)
+    assert not told, "".join(told)
+
+
+def test_the_core_of_the_course_takes_at_most_twelve_hours(
+    course: Course,
+) -> None:
+    minutes = 0
+    for name in GOAL_FIRST:
+        chapter = read_chapter(course.source_of(name))
+        core = chapter.minutes(Level.CORE)
+        assert core, f"{name} has no core exercise"
+        minutes += chapter.reading_minutes + core
+    assert minutes <= 12 * 60
+
+
+def test_chapters_lead_to_the_previous_and_the_next(course: Course) -> None:
+    chapters = course.chapters()
+    for place, name in enumerate(chapters):
+        cells = nbformat.read(course.notebook_of(name), as_version=4).cells
+        assert cells[-1].source in cells[0].source
+        links = re.findall(r"\(\.\./(\w+)/\1\.ipynb\)", cells[-1].source)
+        beside = chapters[max(place - 1, 0) : place + 2]
+        assert links == [one for one in beside if one != name]
+
+
+def test_plotting_code_is_folded_and_keeps_its_name(mini: Course) -> None:
+    change(mini, "# %%\ntwo", '# %% cell="x" figure="Two, drawn"\ntwo')
+    _, _, released = build_chapter(mini, "03_mini")
+
+    (cell,) = (one for one in released.cells if one.id == "reading-x")
+    assert cell.source == "#@title Figure: Two, drawn\ntwo = 2"
+    assert cell.metadata == {
+        "jupyter": {"source_hidden": True},
+        "cellView": "form",
+    }
+
+
+def test_words_of_a_check_stay_words(mini: Course) -> None:
+    change(
+        mini,
+        "values are doubled",
+        "a *b* <i> `c_*` [d](e) f_g",
+        "autograde/03_mini/hidden_tests.py",
+    )
+    _, _, released = build_chapter(mini, "03_mini")
+
+    (task,) = (one for one in released.cells if one.id == "task-double")
+    shown = folded(task.source, "All that is checked").splitlines()
+    assert shown == [
+        r"- a \*b\* \<i\> `c_*` \[d\](e) f\_g",
+        "- the input is kept",
+        "  - a view of it, too",
+        "- negative times",
+    ]
+
+
+def test_readmes_table_is_built(mini: Course) -> None:
+    readme = mini.root / "README.md"
+    marks = (
+        "<!-- table of chapters: `course build` writes it -->\n",
+        "<!-- end of the table -->\n",
+    )
+    readme.write_text(f"# Mini\n\n{marks[0]}old\n{marks[1]}\nmore\n")
+
+    built = built_files(mini, [])[readme]
+
+    row = (
+        "| [03 · Mini](notebooks/03_mini/03_mini.ipynb) | Double · Mean "
+        "| 11 | 7 | 5 |\n"
+    )
+    assert row in built
+    assert built.startswith(f"# Mini\n\n{marks[0]}|")
+    assert built.endswith(f"|\n{marks[1]}\nmore\n")
 
 
 def test_every_exercise_says_minutes_and_what_it_builds_on(

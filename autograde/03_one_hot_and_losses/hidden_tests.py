@@ -98,6 +98,7 @@ def labels_of_any_shape(draw: Draw) -> list[Case]:
     probe=probes.encode,
     on=("out",),
     says="labels of every integer dtype: uint8, int8, int16, int32, int64",
+    corners=["`num_classes` may be larger than that dtype can count"],
 )
 def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     dtypes = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -118,6 +119,7 @@ def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     probe=probes.encode,
     on=("out",),
     says="the result has the dtype that was asked for",
+    corners=["whole numbers and half precision among them"],
 )
 def dtype_as_asked(draw: Draw) -> list[Case]:
     dtypes = (torch.float32, torch.float64, torch.float16, torch.int64)
@@ -164,6 +166,7 @@ def bad_labels_raise(draw: Draw) -> list[Case]:
     on=("out", "labels_after"),
     also=[leaves_inputs_alone],
     says="the caller's labels keep their shape and their values",
+    corners=["a strided view, too"],
 )
 def leaves_labels_alone(draw: Draw) -> list[Case]:
     # Labels of 0 would hide that they were overwritten with 0.
@@ -185,7 +188,7 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
 @check(
     "one_hot",
     probe=probes.encode_twice,
-    says="the result is a new tensor, which a later call leaves as it is",
+    says="the result is a new tensor, and the next call does not change it",
 )
 def results_of_their_own(draw: Draw) -> list[Case]:
     first = draw.integers(0, 5, 6)
@@ -299,6 +302,9 @@ def three_reductions(draw: Draw) -> list[Case]:
     probe=probes.loss,
     raises=("ValueError",),
     says="an unknown reduction raises a ValueError",
+    corners=[
+        "only the library's old name `elementwise_mean` may do as it likes"
+    ],
 )
 def unknown_reduction_raises(draw: Draw) -> list[Case]:
     # Not the deprecated "elementwise_mean": the text leaves it open, since the
@@ -329,7 +335,8 @@ def class_weights(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
-    says="targets equal to ignore_index count neither above nor below the line",
+    says="targets equal to `ignore_index` are left out of sum and count",
+    corners=["`ignore_index` may be any integer, also one that is a class"],
 )
 def ignored_targets(draw: Draw) -> list[Case]:
     as_class = draw.integer(0, 6)
@@ -393,6 +400,7 @@ def smoothed_and_weighted(draw: Draw) -> list[Case]:
     probe=probes.loss,
     rule=same_within(),
     says="ignored targets and class weights together with other options",
+    corners=['with reduction "none", the loss of an ignored target is 0'],
 )
 def options_together(draw: Draw) -> list[Case]:
     weight = draw.uniform(6, low=0.3, high=3.0)
@@ -477,6 +485,7 @@ def _is_nan(value: Tensor | float) -> bool:
     probe=probes.loss,
     rule=nan_if_nothing_counts,
     says="nothing to count: the mean is NaN, the sum 0",
+    corners=["N is 0, or all targets are ignored"],
 )
 def nothing_to_count(draw: Draw) -> list[Case]:
     all_ignored = scored(draw, 5, 4)
@@ -529,8 +538,9 @@ def bad_targets_raise(draw: Draw) -> list[Case]:
     "cross_entropy",
     probe=probes.loss,
     raises=("ValueError", "IndexError", "RuntimeError"),
-    says="so does one of shape (N, d), and one beside another ignore_index, "
-    "where -100 is a bad target as well",
+    says="a bad target raises in the shape (N, d) and beside another "
+    "`ignore_index`, too",
+    corners=["where `ignore_index` is another number, -100 is a bad target"],
 )
 def bad_targets_with_options(draw: Draw) -> list[Case]:
     cases = [scored(draw, 3, 4, 2), scored(draw, 6, 4, ignore_index=1)]
@@ -600,7 +610,7 @@ def mse_of_indices(draw: Draw) -> list[Case]:
     "class_mse",
     probe=probes.squared_error,
     rule=taken_or_refused,
-    says="class indices of every integer dtype",
+    says="class indices of every integer dtype: uint8, int8, int16, int32, int64",
 )
 def indices_of_any_integer_dtype(draw: Draw) -> list[Case]:
     cases = []
@@ -637,6 +647,7 @@ def as_many_samples_as_classes(draw: Draw) -> list[Case]:
     probe=probes.squared_error,
     rule=taken_or_refused,
     says="a target of the shape of the scores is used as it is",
+    corners=["rows need not be one-hot"],
 )
 def mse_of_rows(draw: Draw) -> list[Case]:
     rows = one_hot_rows(draw.integers(0, 5, 6), 5)
@@ -656,6 +667,12 @@ def mse_of_rows(draw: Draw) -> list[Case]:
     rule=taken_or_refused,
     weight=2,
     says="any other target raises a ValueError",
+    corners=[
+        "floating-point numbers of shape (N,) or (C,), a column (N, 1), a "
+        "single label",
+        "labels or rows for another number of samples, rows (C, N), a stack of "
+        "rows with a third dimension",
+    ],
 )
 def other_targets_raise(draw: Draw) -> list[Case]:
     labels = draw.integers(0, 5, 5)

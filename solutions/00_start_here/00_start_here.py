@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="Python and a first training loop in PyTorch; no GPU is needed"
 r"""
 # 00 · Start here
 
@@ -11,9 +11,6 @@ is in this machine, which GPUs a program sees, and how models and tensors get on
 - report versions and devices with code that raises on no machine;
 - choose GPUs for a program, and say which card `cuda:0` then is;
 - move models and nested batches, and make new tensors where they are needed.
-
-**Time:** 5 minutes for section 1, 20 for the rest, 75 for the five exercises.
-**Builds on:** Python and a first training loop in PyTorch. No GPU is needed.
 """
 
 # %% setup="imports"

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 00, *how to work and submit*"
 r"""
 # 01 · Reproducibility
 
@@ -11,9 +11,6 @@ nothing. Seeds are one line. Most of what goes wrong lies beside that line.
 - draw numbers in the middle of a run without making it another run;
 - keep the order of the samples, and the noise of loader workers, under one seed;
 - set the flags that make kernels repeatable, or fast, and put them back.
-
-**Time:** 25 minutes to read, a good hour for the three exercises.
-**Builds on:** chapter 00, *how to work and submit*.
 """
 
 # %% setup="imports"

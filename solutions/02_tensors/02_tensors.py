@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 00, *devices*"
 r"""
 # 02 · Tensors
 
@@ -15,9 +15,6 @@ taken for granted.
   without wrapping around;
 - carry arrays over to NumPy and back, knowing when memory is shared;
 - reorder axes by name, now that named tensors are gone.
-
-**Time:** 25 minutes to read, about an hour and a half for the five exercises.
-**Builds on:** chapter 00, *devices*.
 """
 
 # %% setup="imports"

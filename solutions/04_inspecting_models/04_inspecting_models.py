@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 00, *moving modules*; chapter 02, *dtypes*"
 r"""
 # 04 · Inspecting models
 
@@ -12,9 +12,6 @@ the look does not change what it looks at.
 - list what an optimizer would train, and find the layer that nobody registered;
 - draw the graph that autograd recorded, and see what is missing in it;
 - read a progress bar: what its numbers are, and what they are not.
-
-**Time:** 25 minutes to read, about an hour and a quarter for the five exercises.
-**Builds on:** chapter 00, *moving modules*; chapter 02, *dtypes*.
 """
 
 # %% setup="imports"

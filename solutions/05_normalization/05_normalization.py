@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=30 builds_on="chapter 02, *shapes and broadcasting*"
 r"""
 # 05 · Normalization
 
@@ -14,9 +14,6 @@ running ones, of this sample or of its neighbours, with n or with n − 1.
 - tell training from eval by what a layer computes, and find the models that are in the
   wrong mode;
 - ask a trained model about a single sample.
-
-**Time:** 30 minutes to read, about an hour and a half for the six exercises.
-**Builds on:** chapter 02, *shapes and broadcasting*.
 """
 
 # %% setup="imports"

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=20 builds_on="chapter 04 (*names of parameters*), chapter 05 (*BatchNorm's buffers*)"
 r"""
 # 06 · Learning rates
 
@@ -15,9 +15,6 @@ is not the one you meant. All of it can be read off the optimizer, if you look.
 - say what `weight_decay` does under SGD, Adam and AdamW, and to a layer that gets no
   gradient;
 - warm up, average weights, and choose how the optimizer loops over its parameters.
-
-**Time:** 20 minutes to read, about an hour for the three exercises.
-**Builds on:** chapter 04 (*names of parameters*), chapter 05 (*BatchNorm's buffers*).
 """
 
 # %% setup="imports"

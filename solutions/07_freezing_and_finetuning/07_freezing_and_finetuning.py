@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 04, *names of parameters*; chapter 05, *BatchNorm's buffers*; chapter 06, *parameter groups*"
 r"""
 # 07 · Freezing and fine-tuning
 
@@ -12,10 +12,6 @@ none of that, and says nothing.
 - freeze a BatchNorm so that its statistics stay too, and stay through the next `model.train()`;
 - train one of two models that are joined, in either direction;
 - load those weights of a file that fit, leave the head alone, and report what was not loaded.
-
-**Time:** 25 minutes to read, an hour and a half for the four exercises.
-**Builds on:** chapter 04, *names of parameters*; chapter 05, *BatchNorm's buffers*; chapter 06,
-*parameter groups*.
 """
 
 # %% setup="imports"

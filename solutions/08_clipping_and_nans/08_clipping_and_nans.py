@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=30 builds_on="chapter 03 (*stable losses*), chapter 04 (*hooks*), chapter 05 (*running statistics*), chapter 06 (*learning rates*)"
 r"""
 # 08 · Clipping and NaNs
 
@@ -12,10 +12,6 @@ halves: how to clip, and how to find where the first NaN came from.
 - say what clipping cannot repair, and skip a bad batch so that it leaves no trace;
 - write formulas whose gradients are finite where the obvious ones give NaN;
 - find the first layer, operation or batch that went wrong, with hooks and anomaly mode.
-
-**Time:** 30 minutes to read, about two hours for the five exercises.
-**Builds on:** chapter 03 (*stable losses*), chapter 04 (*hooks*), chapter 05 (*running
-statistics*), chapter 06 (*learning rates*).
 """
 
 # %% setup="imports"

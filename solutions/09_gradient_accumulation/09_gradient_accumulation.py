@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 03 (*means of means*), chapter 05 (*batch normalization*), chapter 06 (*when the scheduler steps*), chapter 08 (*clipping*)"
 r"""
 # 09 · Gradient accumulation
 
@@ -14,10 +14,6 @@ if the parts are weighted rightly. The usual loop does not weight them rightly.
   gradients left at the end;
 - tell from row counts and memory whether a loop accumulates at all;
 - say which layers make equality impossible, show it, and repair it.
-
-**Time:** 25 minutes to read, about 90 minutes for the five exercises.
-**Builds on:** chapter 03 (*means of means*), chapter 05 (*batch normalization*), chapter 06
-(*when the scheduler steps*), chapter 08 (*clipping*).
 """
 
 # %% setup="imports"

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 02 (*dtypes*), chapter 06 (*schedules*), chapter 08 (*clipping*), chapter 09 (*accumulation*)"
 r"""
 # 10 · Mixed precision
 
@@ -12,10 +12,6 @@ gradients become 0, sums overflow, and a clipping threshold means a thousandth o
 - train under `torch.autocast` with the block around the right lines, and tell what it converts;
 - write a loss scaler, and use PyTorch's in the right order, also with clipping;
 - combine it with accumulation and a learning rate schedule, where a step may be skipped.
-
-**Time:** 25 minutes to read, about 75 minutes for the four exercises.
-**Builds on:** chapter 02 (*dtypes*), chapter 06 (*schedules*), chapter 08 (*clipping*), chapter 09
-(*accumulation*).
 """
 
 # %% setup="imports"

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 03 (*means of means*), chapter 05 (*batch normalization in eval*), chapter 09 (*graphs and their memory*)"
 r"""
 # 11 · Evaluation and memory
 
@@ -15,10 +15,6 @@ runs out in the third epoch was lost in a line that adds up losses.
 - find what keeps memory alive: graphs behind losses, outputs in lists, tracebacks;
 - read the allocator's numbers, and trade time for memory with activation checkpointing;
 - compute precision, recall and F1 over all predictions, with a class that never occurs.
-
-**Time:** 25 minutes to read, about 80 minutes for the five exercises.
-**Builds on:** chapter 03 (*means of means*), chapter 05 (*batch normalization in eval*), chapter 09
-(*graphs and their memory*).
 """
 
 # %% setup="imports"

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=30 builds_on="chapter 01, *random states*; chapter 05, *BatchNorm's buffers*; chapter 06, *schedulers*"
 r"""
 # 12 · Checkpoints
 
@@ -15,10 +15,6 @@ you saved.
 - load weights that were saved from a wrapper, by another version or for another device, and
   notice when they do not fit;
 - keep the best weights of a run, and not by mistake the last.
-
-**Time:** 30 minutes to read, almost two hours for the five exercises.
-**Builds on:** chapter 01, *random states*; chapter 05, *BatchNorm's buffers*; chapter 06,
-*schedulers*.
 """
 
 # %% setup="imports"

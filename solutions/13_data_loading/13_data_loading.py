@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=25 builds_on="chapter 01 (*loaders and their generators*), chapter 05 (*a batch of one*)"
 r"""
 # 13 · Data loading
 
@@ -12,9 +12,6 @@ and nobody notices.
 - read the message about shared memory, compute how much is needed, and choose between the cures;
 - set workers, prefetching and pinned memory, with the same batches however many workers there are;
 - tell how long the model waits for data, and whether a faster loader would help.
-
-**Time:** 25 minutes to read, about 90 minutes for the five exercises.
-**Builds on:** chapter 01 (*loaders and their generators*), chapter 05 (*a batch of one*).
 """
 
 # %% setup="imports"

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=30 builds_on="chapter 01 (*generators*), chapter 05 (*batch normalization*), chapter 09 (*means of means*), chapter 12 (*the prefix `module.`*)"
 r"""
 # 14 · Several GPUs
 
@@ -16,10 +16,6 @@ gloo in place of NCCL.
 - weight losses so that unequal shares give the gradient of the whole batch, to the last digits;
 - accumulate with one exchange per step, and count the exchanges;
 - give each rank its samples: all of them, in a new order each epoch, and none counted twice in a metric.
-
-**Time:** 30 minutes to read, about 90 minutes for the three exercises.
-**Builds on:** chapter 01 (*generators*), chapter 05 (*batch normalization*), chapter 09 (*means of means*), chapter 12
-(*the prefix `module.`*).
 """
 
 # %% setup="imports"

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] reading_minutes=20 builds_on="all chapters; the table below says which trick comes from where"
 r"""
 # 15 · Capstone: one run with all of it
 
@@ -14,9 +14,6 @@ left out, the checkpoint about everything.
 - kill it at any moment, go on, and end with the same bits;
 - report what it did, and count nothing twice;
 - run the same step on two processes.
-
-**Time:** 20 minutes to read, about two hours for the four exercises.
-**Builds on:** all chapters; the table below says which trick comes from where.
 """
 
 # %% setup="imports"

@@ -123,8 +123,11 @@ class Check:
         exercise: id of the exercise whose points it shares.
         probe: name of the function in the chapter's `probes.py`.
         weight: share of the exercise's points, relative to its other checks.
-        says: what is checked, in the learner's words; shown in feedback.
+        says: what is checked, in the learner's words; shown in the exercise's
+            text and in feedback.
         cases: draws the cases.
+        corners: what else its cases ask for, in the learner's words; shown in
+            the exercise's text, below `says`.
         rule: replaces the default comparison, if given.
         also: further rules, all of which must hold as well.
         on: the keys of the probe's dict that are compared; None for all.
@@ -140,6 +143,7 @@ class Check:
     weight: float
     says: str
     cases: Callable[[Draw], list[Case]]
+    corners: tuple[str, ...] = ()
     rule: Rule | None = None
     also: tuple[Rule, ...] = ()
     on: tuple[str, ...] | None = None
@@ -159,6 +163,7 @@ def check(
     *,
     probe: Callable[..., Any],
     says: str,
+    corners: Sequence[str] = (),
     weight: float = 1.0,
     rule: Rule | None = None,
     also: Sequence[Rule] = (),
@@ -190,6 +195,7 @@ def check(
             weight=weight,
             says=says,
             cases=cases,
+            corners=tuple(corners),
             rule=rule,
             also=tuple(also),
             on=None if on is None else tuple(on),

@@ -1,4 +1,5 @@
-"""`course build`: writes the learner notebooks and the table of claims."""
+"""`course build`: writes learner notebooks, the table of claims, and README's
+table of chapters."""
 
 from __future__ import annotations
 
@@ -14,15 +15,19 @@ from course_grader.chapter.claims import (
     refuse_unshown_claims,
 )
 from course_grader.chapter.grading import Grading, load_grading
+from course_grader.chapter.links import titles_of
 from course_grader.chapter.notebook import (
     released_notebook,
     source_notebook,
     write,
 )
+from course_grader.chapter.readme import with_table
 from course_grader.chapter.refusals import (
     refuse_leaks,
     refuse_unknown_names,
 )
+from course_grader.chapter.source import Role
+from course_grader.chapter.task import refuse_task
 from course_grader.course import Course
 
 
@@ -46,14 +51,20 @@ def build_chapter(
     grading = load_grading(course, name)
     refuse_unknown_names(grading)
     refuse_unshown_claims(read_claims(course), grading.chapter)
-    source = source_notebook(grading.chapter, kit or course.kit_address)
+    for cell in grading.chapter.cells:
+        if cell.role is Role.TASK and grading.chapter.goal_first:
+            exercise = grading.chapter.exercise(cell.name)
+            refuse_task(grading.chapter, exercise, cell.source)
+    source = source_notebook(
+        grading, kit or course.kit_address, titles_of(course)
+    )
     released = released_notebook(source)
     refuse_leaks(course, grading, released)
     return grading, source, released
 
 
 def built_files(course: Course, chapters: Sequence[str]) -> dict[Path, str]:
-    """What `course build` writes: learner notebooks and the table of claims.
+    """What `course build` writes, by its file.
 
     Raises:
         CourseError: a chapter is refused.
@@ -65,6 +76,9 @@ def built_files(course: Course, chapters: Sequence[str]) -> dict[Path, str]:
     claims = read_claims(course)
     if claims:
         files[course.root / "docs" / "claims.md"] = claims_page(claims)
+    readme = course.root / "README.md"
+    if readme.exists():
+        files[readme] = with_table(course, readme.read_text(encoding="utf-8"))
     return files
 
 

@@ -19,19 +19,28 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
+from course_grader.chapter.grading import Grading
+from course_grader.chapter.links import Titles, linked, neighbours
 from course_grader.chapter.source import (
     BEGIN_SOLUTION,
     END_SOLUTION,
     Cell,
     Chapter,
-    Exercise,
+    Level,
     Role,
+)
+from course_grader.chapter.task import (
+    heading,
+    points_text,
+    solution_fold,
+    with_contract,
 )
 
 _LOG = logging.getLogger("course_grader.build")
 _LOG.setLevel(logging.ERROR)
 
 INSTALL_CELL_ID = "setup-course-utils"
+END_CELL_ID = "other-chapters"
 
 _INSTALL = """\
 # Installs the course's package where it is missing, as on Colab.
@@ -67,23 +76,28 @@ def grade_cell_id(exercise_id: str) -> str:
     return f"{exercise_id}_hidden"
 
 
-def source_notebook(chapter: Chapter, kit: str) -> NotebookNode:
+def source_notebook(grading: Grading, kit: str, titles: Titles) -> NotebookNode:
     """The instructor's notebook: solutions and hidden-test regions included.
 
     Args:
-        chapter: the chapter.
+        grading: the chapter and its checks.
         kit: address of the published learner kit.
+        titles: of all chapters.
     """
-    cells: list[NotebookNode] = []
-    for index, cell in enumerate(chapter.cells):
-        cells.append(_cell(chapter, cell, kit, first=index == 0))
-        if index == 0:
-            cells.append(
-                new_code_cell(
-                    _INSTALL.format(requirement=install_requirement(kit)),
-                    id=INSTALL_CELL_ID,
-                )
-            )
+    first, *others = grading.chapter.cells
+    cells: list[NotebookNode] = [
+        new_markdown_cell(
+            _title_text(grading.chapter, first, kit, titles), id=first.id
+        ),
+        new_code_cell(
+            _INSTALL.format(requirement=install_requirement(kit)),
+            id=INSTALL_CELL_ID,
+        ),
+        *(_cell(grading, cell, titles) for cell in others),
+    ]
+    end = neighbours(grading.chapter.name, titles)
+    if end:
+        cells.append(new_markdown_cell(end, id=END_CELL_ID))
     return new_notebook(
         cells=cells,
         metadata={
@@ -142,12 +156,30 @@ def solved_notebook(source: NotebookNode) -> NotebookNode:
     return notebook
 
 
+def with_solution_folds(
+    notebook: NotebookNode, chapter: Chapter
+) -> NotebookNode:
+    """A learner's notebook in which each exercise's text ends in its solution,
+    folded: for somebody who learns alone."""
+    notebook = nbformat.from_dict(notebook)
+    by_cell = {
+        cell.id: chapter.exercise(cell.name)
+        for cell in chapter.cells
+        if cell.role is Role.TASK
+    }
+    for cell in notebook.cells:
+        if cell.id in by_cell:
+            cell.source += "\n" + solution_fold(by_cell[cell.id])
+    return notebook
+
+
 def write(notebook: NotebookNode) -> str:
     """A notebook as the text of its file."""
     return nbformat.writes(notebook, version=4) + "\n"
 
 
-def _cell(chapter: Chapter, cell: Cell, kit: str, first: bool) -> NotebookNode:
+def _cell(grading: Grading, cell: Cell, titles: Titles) -> NotebookNode:
+    chapter = grading.chapter
     text, nbgrader = cell.source, None
     exercise = (
         chapter.exercise(cell.name)
@@ -155,13 +187,17 @@ def _cell(chapter: Chapter, cell: Cell, kit: str, first: bool) -> NotebookNode:
         else None
     )
     match cell.role:
-        case Role.READING if first:
-            text = _with_badge(text, chapter, kit)
+        case Role.READING if cell.figure:
+            # Colab shows this line in place of a folded cell
+            text = f"#@title Figure: {cell.figure}\n{text}"
         case Role.SETUP:
             nbgrader = _metadata(f"setup_{cell.name}", locked=True)
         case Role.TASK:
             assert exercise is not None
-            text = _with_facts(text, chapter, exercise)
+            if exercise.level:
+                text = with_contract(text, grading.checks_of(exercise.id))
+            builds_on = linked(exercise.builds_on, titles)
+            text = f"{heading(chapter, exercise, builds_on)}\n\n{text}"
         case Role.EXERCISE:
             nbgrader = _metadata(cell.name, solution=True)
         case Role.CHECK:
@@ -181,7 +217,12 @@ def _cell(chapter: Chapter, cell: Cell, kit: str, first: bool) -> NotebookNode:
                 locked=True,
                 points=exercise.points,
             )
-    metadata = {} if nbgrader is None else {"nbgrader": nbgrader}
+    metadata: dict[str, Any] = (
+        {} if nbgrader is None else {"nbgrader": nbgrader}
+    )
+    if cell.figure:
+        # JupyterLab's word for a folded cell, and Colab's
+        metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}
     new = new_markdown_cell if cell.markdown else new_code_cell
     node: NotebookNode = new(text, id=cell.id, metadata=metadata)
     if nbgrader is not None:
@@ -210,30 +251,37 @@ def _metadata(
     return metadata
 
 
-def points_text(points: float) -> str:
-    """Points as a reader says them: "1 point", "2.5 points"."""
-    return f"{points:g} point" + ("" if points == 1 else "s")
-
-
-def _with_facts(text: str, chapter: Chapter, exercise: Exercise) -> str:
-    number = 1 + [one.id for one in chapter.exercises].index(exercise.id)
-    return (
-        f"### Exercise {number} · {exercise.title}\n\n"
-        f"*{points_text(exercise.points)} · about {exercise.minutes} minutes · "
-        f"builds on {exercise.builds_on}*\n\n{text}"
+def _title_text(chapter: Chapter, cell: Cell, kit: str, titles: Titles) -> str:
+    """The first cell: title, links, what the author wrote, time and
+    prerequisites."""
+    title, _, rest = cell.source.partition("\n")
+    exercises = f"{chapter.minutes()} minutes of exercises"
+    if chapter.goal_first:
+        exercises += f", {chapter.minutes(Level.CORE)} of them core"
+    return "\n\n".join(
+        filter(
+            None,
+            [
+                title,
+                _badge(chapter, kit),
+                neighbours(chapter.name, titles),
+                rest.strip(),
+                f"**Time:** {chapter.reading_minutes} minutes to read, "
+                f"{exercises}.\\\n"
+                f"**Builds on:** {linked(chapter.builds_on, titles)}.",
+            ],
+        )
     )
 
 
-def _with_badge(text: str, chapter: Chapter, kit: str) -> str:
-    """Adds the link that opens the chapter in Colab, below the title."""
+def _badge(chapter: Chapter, kit: str) -> str:
+    """The link that opens the chapter in Colab; empty where Colab cannot."""
     host = "https://github.com/"
     if not kit.startswith(host):
-        return text
-    title, _, rest = text.partition("\n")
+        return ""
     path = f"notebooks/{chapter.name}/{chapter.name}.ipynb"
-    badge = (
+    return (
         "[![Open in Colab](https://colab.research.google.com/assets/"
         "colab-badge.svg)](https://colab.research.google.com/github/"
         f"{kit.removeprefix(host)}/blob/HEAD/{path})"
     )
-    return f"{title}\n\n{badge}\n{rest}"

@@ -19,6 +19,14 @@ END_SOLUTION = "### END SOLUTION"
 ID = re.compile(r"[a-z][a-z0-9_]*")
 
 
+class Level(StrEnum):
+    """What an exercise is for a learner with little time."""
+
+    CORE = "core"
+    MORE = "more"
+    HARD = "hard"
+
+
 class Role(StrEnum):
     """What a cell is for; the words that mark it in the source."""
 
@@ -43,6 +51,8 @@ class Cell:
         id: the notebook cell id, the same from build to build.
         markdown: whether it is text.
         source: its text, solutions included.
+        figure: what its figure shows, if it is plotting code that learners see
+            folded; else empty.
     """
 
     role: Role
@@ -50,6 +60,7 @@ class Cell:
     id: str
     markdown: bool
     source: str
+    figure: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,8 @@ class Exercise:
         points: what it gives.
         source: the solution cell.
         names: what the solution cell defines, in order.
+        level: core, more or hard; None in a chapter whose texts are not yet
+            written goal first.
     """
 
     id: str
@@ -73,14 +86,26 @@ class Exercise:
     points: float
     source: str
     names: tuple[str, ...]
+    level: Level | None
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One chapter as its source describes it."""
+    """One chapter as its source describes it.
+
+    Attributes:
+        name: as `03_one_hot_and_losses`.
+        title: as `03 · One-hot labels and losses`.
+        reading_minutes: how long it takes without its exercises.
+        builds_on: what it builds on.
+        cells: in order.
+        exercises: in order.
+    """
 
     name: str
     title: str
+    reading_minutes: int
+    builds_on: str
     cells: tuple[Cell, ...]
     exercises: tuple[Exercise, ...]
 
@@ -93,6 +118,24 @@ class Chapter:
             + ", ".join(one.id for one in self.exercises)
             + "."
         )
+
+    @property
+    def goal_first(self) -> bool:
+        """Whether its exercises are written goal first, and have levels."""
+        return all(one.level for one in self.exercises)
+
+    def minutes(self, *levels: Level) -> int:
+        """What its exercises take: all, or those of these levels."""
+        return sum(
+            one.minutes
+            for one in self.exercises
+            if not levels or one.level in levels
+        )
+
+    @property
+    def points(self) -> float:
+        """What its exercises give together."""
+        return sum(one.points for one in self.exercises)
 
     @property
     def setup_source(self) -> list[tuple[str, str]]:
@@ -136,20 +179,56 @@ def read_chapter(path: Path) -> Chapter:
                 f"{path.name}: the cell {role}={given!r} must be "
                 + ("markdown." if role is Role.TASK else "code.")
             )
+        figure = str(raw.metadata.get("figure", ""))
+        if figure and (marks or markdown):
+            raise CourseError(
+                f"{path.name}: figure={figure!r} stands on a cell that is no "
+                "reading cell of code."
+            )
         cell_id = _cell_id(role, str(given), raw.source, digests)
-        cells.append(Cell(role, str(given), cell_id, markdown, raw.source))
+        cells.append(
+            Cell(role, str(given), cell_id, markdown, raw.source, figure)
+        )
         options[cell_id] = dict(raw.metadata)
     repeated = [
         one for one, n in Counter(cell.id for cell in cells).items() if n > 1
     ]
     if repeated:
         raise CourseError(f"{path.name}: the id {repeated[0]} occurs twice.")
+    title = _title(cells, path)
+    of_title = options[cells[0].id]
+    for option in ("reading_minutes", "builds_on"):
+        if option not in of_title:
+            raise CourseError(
+                f"{path.name}: the first cell does not say {option}=."
+            )
+    exercises = _exercises(cells, options, path)
+    levels = [one.level for one in exercises]
+    if None in levels and any(levels):
+        raise CourseError(
+            f"{path.name}: the exercise {exercises[levels.index(None)].id} "
+            "does not say level=, but others do."
+        )
     return Chapter(
         name=name,
-        title=_title(cells, path),
+        title=title,
+        reading_minutes=int(str(of_title["reading_minutes"])),
+        builds_on=str(of_title["builds_on"]),
         cells=tuple(cells),
-        exercises=tuple(_exercises(cells, options, path)),
+        exercises=tuple(exercises),
     )
+
+
+def read_title(path: Path) -> str:
+    """A chapter's title, without reading the rest of it.
+
+    Raises:
+        CourseError: it has none.
+    """
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# ") and not line.startswith("# %%"):
+            return line.removeprefix("# ").strip()
+    raise CourseError(f"{path.name}: there is no line '# ' with a title.")
 
 
 def _cell_id(role: Role, given: str, source: str, digests: Counter[str]) -> str:
@@ -234,6 +313,7 @@ def _exercises(
                 points=float(str(grade["points"])),
                 source=cell.source,
                 names=_defined_names(cell, path),
+                level=_level(name, task, path),
             )
         )
     exercise_names = set(by_role[Role.EXERCISE])
@@ -245,6 +325,18 @@ def _exercises(
                     "exercise of that name."
                 )
     return found
+
+
+def _level(name: str, task: dict[str, object], path: Path) -> Level | None:
+    given = task.get("level")
+    if given is None:
+        return None
+    if given not in list(Level):
+        raise CourseError(
+            f"{path.name}: the exercise {name} says level={given!r}; the "
+            f"levels are {', '.join(Level)}."
+        )
+    return Level(str(given))
 
 
 def _defined_names(cell: Cell, path: Path) -> tuple[str, ...]:

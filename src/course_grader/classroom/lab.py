@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
+import nbformat
+
+from course_grader.chapter.notebook import with_solution_folds, write
+from course_grader.chapter.source import read_chapter
 from course_grader.classroom.nbgrader_api import open_classroom, release
 from course_grader.course import Course, CourseError
 
@@ -14,6 +17,10 @@ from course_grader.course import Course, CourseError
 def fill_work(course: Course) -> list[str]:
     """Copies chapters into work/ that are not there yet; their names. A file
     that exists is a learner's: it is never touched.
+
+    Whoever works here has the solutions on this machine and learns alone, so
+    each exercise's text ends in its solution, folded. A class gets its
+    notebooks from the exchange or the kit, without.
 
     Raises:
         CourseError: a chapter was never built.
@@ -31,7 +38,11 @@ def fill_work(course: Course) -> list[str]:
                 "build`."
             )
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(notebook, target)
+        with_folds = with_solution_folds(
+            nbformat.read(notebook, as_version=4),
+            read_chapter(course.source_of(chapter)),
+        )
+        target.write_text(write(with_folds), encoding="utf-8")
         added.append(chapter)
     return added
 

@@ -1,0 +1,47 @@
+"""The table of chapters in README.md, which `course build` writes."""
+
+from __future__ import annotations
+
+import re
+
+from course_grader.chapter.source import Level, read_chapter
+from course_grader.course import Course
+
+_TABLE = re.compile(
+    r"(?<=<!-- table of chapters: `course build` writes it -->\n)"
+    r".*?(?=<!-- end of the table -->)",
+    re.DOTALL,
+)
+
+
+def with_table(course: Course, text: str) -> str:
+    """README's text with the table of chapters as it must be; as it is, where
+    it has no place for one."""
+    return _TABLE.sub(lambda _: _table(course), text)
+
+
+def _table(course: Course) -> str:
+    chapters = [read_chapter(course.source_of(n)) for n in course.chapters()]
+    lines = [
+        "| chapter | exercises | minutes | of them core | points |",
+        "|---|---|--:|--:|--:|",
+    ]
+    total, core_total, points = 0, 0, 0.0
+    for one in chapters:
+        minutes = one.reading_minutes + one.minutes()
+        core = one.reading_minutes + one.minutes(Level.CORE)
+        total, points = total + minutes, points + one.points
+        core_total += core
+        titles = " · ".join(exercise.title for exercise in one.exercises)
+        lines.append(
+            f"| [{one.title}](notebooks/{one.name}/{one.name}.ipynb) "
+            f"| {titles} | {minutes} | {core if one.goal_first else ''} "
+            f"| {one.points:g} |"
+        )
+    in_core = _hours(core_total) if all(c.goal_first for c in chapters) else ""
+    lines.append(f"| **all** | | {_hours(total)} | {in_core} | {points:g} |")
+    return "\n".join(lines) + "\n"
+
+
+def _hours(minutes: int) -> str:
+    return f"{minutes / 60:.0f} h"
