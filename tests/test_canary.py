@@ -102,7 +102,9 @@ def test_no_word_of_a_hidden_check_is_in_what_learners_get(
             (gets / "feedback" / student / "details.json").write_text(
                 json.dumps(details_of(report))
             )
-    publish(copy, gets / "kit", None)
+    publish(copy, gets / "kit")
+    (wheel,) = (gets / "kit").glob("*.whl")
+    shutil.unpack_archive(wheel, gets / "wheel", "zip")
     classroom = nbgrader_api.open_classroom(copy)
     nbgrader_api.release(classroom, chapter)
     exchange = Path(classroom.config.Exchange.root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import venv
 import zipfile
@@ -68,9 +69,9 @@ def colab() -> Path:
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kit of this course, at an address on this machine."""
+    """The kit of this course."""
     folder = tmp_path_factory.mktemp("published") / "kit"
-    course_says(ROOT, "publish", folder, "--address", folder.as_uri())
+    course_says(ROOT, "publish", folder)
     return folder
 
 
@@ -94,7 +95,7 @@ def run(python: Path, notebook: NotebookNode, path: Path) -> NotebookNode:
 def test_a_solved_chapter_runs_with_colabs_packages(
     colab: Path, kit: Path, chapter: str, tmp_path: Path
 ) -> None:
-    _, source, released = build_chapter(Course(ROOT), chapter, kit.as_uri())
+    _, source, released = build_chapter(Course(ROOT), chapter)
     solved = solved_notebook(source)
     of_a_learner = kit / "notebooks" / chapter / f"{chapter}.ipynb"
     first = [
@@ -102,6 +103,9 @@ def test_a_solved_chapter_runs_with_colabs_packages(
         for made in (solved, released, nbformat.read(of_a_learner, 4))
     ]
     assert first[0] == first[1] == first[2]
+    # uploaded in the file pane, it lies beside the notebook
+    (wheel,) = kit.glob("*.whl")
+    shutil.copyfile(wheel, tmp_path / wheel.name)
     # each chapter has to bring the package by itself
     subprocess.run(
         [colab, "-m", "pip", "uninstall", "-qy", "course_utils"], check=True

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
 import pytest
 from commands import SCRIPTS, course_says, environment
 
+from course_grader.chapter.edition import edition_at
 from course_grader.chapter.notebook import INSTALL_CELL_ID
-from course_grader.course import Course
+from course_grader.course import Course, CourseError
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = re.compile(
     r"BEGIN SOLUTION|END SOLUTION|BEGIN HIDDEN|hidden_tests|course_grader"
     r"|@accepted|@wrong|probes\.py"
 )
+WHEEL = Path("course_utils-0.1.0-py3-none-any.whl")
 IMPORT = """\
 import sys
 import course_utils
@@ -41,11 +45,16 @@ def files(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kit of this course, for an address on this machine."""
+    """The kit of this course, as an edition at an address on this machine."""
     folder = tmp_path_factory.mktemp("a folder") / "the kit"
-    said = course_says(ROOT, "publish", folder, "--address", folder.as_uri())
+    said = course_says(
+        ROOT,
+        "publish",
+        folder,
+        *("--address", folder.as_uri(), "--edition", "autumn"),
+    )
     assert "chapters is in" in said
-    return folder
+    return folder / "autumn"
 
 
 def test_it_holds_what_learners_need_and_nothing_else(
@@ -54,17 +63,24 @@ def test_it_holds_what_learners_need_and_nothing_else(
     found = set(files(kit))
 
     chapters = {f"notebooks/{one}/{one}.ipynb" for one in course.chapters()}
-    package = {
-        f"src/course_utils/{path.relative_to(ROOT / 'src/course_utils')}"
-        for path in (ROOT / "src" / "course_utils").rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
-    others = {"README.md", "LICENSE", "pyproject.toml", "environment.yml"}
-    assert found == chapters | package | others
-    for name in found:
+    wheel = WHEEL.name
+    others = {"README.md", "LICENSE", "environment.yml", wheel}
+    assert found == chapters | others
+    for name in found - {wheel}:
         text = (kit / name).read_bytes().decode("utf-8", "replace")
         assert not SECRET.search(text), name
         assert str(ROOT) not in text, name
+    package = {
+        path.relative_to(ROOT / "src").as_posix(): path.read_bytes()
+        for path in (ROOT / "src" / "course_utils").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    with zipfile.ZipFile(kit / wheel) as packed:
+        names = set(packed.namelist())
+        metadata = {one for one in names if ".dist-info/" in one}
+        assert names - metadata == set(package)
+        for name, content in package.items():
+            assert packed.read(name) == content
 
 
 def test_a_canary_in_every_secret_place_stays_out(mini: Course) -> None:
@@ -90,34 +106,96 @@ def test_a_canary_in_every_secret_place_stays_out(mini: Course) -> None:
     course_says(mini.root, "publish", "kit")
 
     kit = mini.root / "kit"
+    shutil.unpack_archive(kit / WHEEL, kit / "wheel", "zip")
     assert (kit / "notebooks" / "03_mini" / "03_mini.ipynb").is_file()
     for name in files(kit):
         assert b"canary" not in (kit / name).read_bytes(), name
 
 
-def test_publishing_again_and_over_something_else(
-    mini: Course, tmp_path: Path
-) -> None:
+@pytest.fixture
+def small(mini: Course) -> Course:
+    """A course of one chapter with a package to publish."""
     (mini.root / "src/course_utils").mkdir(parents=True)
     (mini.root / "src/course_utils/__init__.py").write_text("")
-    course_says(mini.root, "publish", "kit")
-    kit = mini.root / "kit"
+    return mini
+
+
+def test_publishing_again_and_over_something_else(
+    small: Course, tmp_path: Path
+) -> None:
+    course_says(small.root, "publish", "kit")
+    kit = small.root / "kit"
     first = files(kit)
     (kit / "notebooks" / "04_gone").mkdir()
     (kit / "notebooks" / "04_gone" / "04_gone.ipynb").write_text("{}")
+    (kit / "course_utils-0.0.1-py3-none-any.whl").write_text("older")
     (kit / ".git").mkdir()
     (kit / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
 
-    course_says(mini.root, "publish", "kit")
+    course_says(small.root, "publish", "kit")
 
     again = files(kit)
     assert again.pop(".git/HEAD")
     assert again == first
 
     (tmp_path / "thesis.txt").write_text("mine")
-    said = course_says(mini.root, "publish", tmp_path, code=2)
-    assert "holds something that is no kit" in said
+    said = course_says(small.root, "publish", tmp_path, code=2)
+    assert "which is part of no kit" in said
     assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", folder, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def test_an_edition_is_tagged_and_never_changes(
+    small: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ada@example.org")
+    to = ("publish", "kit", "--address", "https://github.com/ada/course")
+    said = course_says(small.root, *to, "--edition", "autumn")
+    assert "push https://github.com/ada/course HEAD:main autumn" in said
+    kit = small.root / "kit"
+    published = git(kit, "rev-parse", "autumn^{commit}")
+    path = "notebooks/03_mini/03_mini.ipynb"
+    before = git(kit, "show", f"autumn:{path}")
+    assert "/blob/autumn/" in before
+    assert "HEAD" not in before
+
+    source = small.source_of("03_mini")
+    source.write_text(source.read_text().replace("the mean.", "a mean."))
+    said = course_says(small.root, *to, "--edition", "autumn", code=2)
+    assert "autumn is published already" in said
+    assert git(kit, "status", "--porcelain") == ""
+
+    course_says(small.root, *to, "--edition", "autumn-2")
+
+    assert git(kit, "rev-parse", "autumn^{commit}") == published
+    assert git(kit, "show", f"autumn:{path}") == before
+    assert "/blob/autumn-2/" in git(kit, "show", f"autumn-2:{path}")
+    assert git(kit, "tag").split() == ["autumn", "autumn-2"]
+
+
+def test_editions_lie_side_by_side_on_a_web_server(small: Course) -> None:
+    to = ("publish", "kit", "--address", "https://example.org/course/")
+    course_says(small.root, *to, "--edition", "one")
+    first = files(small.root / "kit" / "one")
+
+    said = course_says(small.root, *to, "--edition", "one", code=2)
+    assert "one is published already" in said
+    course_says(small.root, *to, "--edition", "two")
+
+    assert files(small.root / "kit" / "one") == first
+    path = small.root / "kit/two/notebooks/03_mini/03_mini.ipynb"
+    wheel = f"https://example.org/course/two/{WHEEL}"
+    assert f"wheels.append({wheel!r})" in install_cell(path)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +257,8 @@ def test_a_fresh_environment_gets_course_utils_alone(
     assert "No module named 'course_utils'" in done.stderr
 
     # the README's way
-    done = python(venv, "-m", "pip", "install", str(kit), home=home)
+    wheel = kit / WHEEL
+    done = python(venv, "-m", "pip", "install", str(wheel), home=home)
 
     assert done.returncode == 0, done.stderr
     assert "Successfully installed course_utils" in done.stdout.replace(
@@ -217,20 +296,83 @@ def test_a_fresh_environment_gets_course_utils_alone(
     assert torch_version.stat() == before
 
 
-def test_the_kits_address_is_where_colab_and_pip_look(mini: Course) -> None:
-    (mini.root / "src/course_utils").mkdir(parents=True)
-    (mini.root / "src/course_utils/__init__.py").write_text("")
-    address = "https://github.com/somebody/else"
-
-    course_says(mini.root, "publish", "kit", "--address", address)
-
-    path = mini.root / "kit" / "notebooks" / "03_mini" / "03_mini.ipynb"
-    assert f'"course_utils @ {address}/archive/HEAD.zip"' in install_cell(path)
-    title = nbformat.read(path, as_version=4).cells[0].source
-    assert (
-        "https://colab.research.google.com/github/somebody/else/blob/HEAD/"
-        "notebooks/03_mini/03_mini.ipynb" in title
+def test_the_first_cell_finds_the_wheel_or_says_what_to_do(
+    kit: Path, venv: Path, course: Course, tmp_path: Path
+) -> None:
+    """As handed out without an address: nothing is looked up anywhere."""
+    cell = install_cell(course.notebook_of("03_one_hot_and_losses"))
+    assert "http" not in cell
+    python(venv, "-m", "pip", "uninstall", "-y", "course_utils", home=tmp_path)
+    shown = (  # what a notebook shows of an error
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        f"InteractiveShell.instance().run_cell({cell!r})"
     )
+
+    done = python(venv, "-c", shown, home=tmp_path / "empty")
+    (sentence,) = done.stdout.splitlines()
+    assert "put the file course_utils-….whl" in sentence
+    assert "Traceback" not in done.stdout + done.stderr
+
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / WHEEL).write_text("half a download")
+    done = python(venv, "-c", shown, home=broken)
+    (sentence,) = done.stdout.splitlines()
+    assert f"pip could not install {broken / WHEEL}" in sentence
+    assert "Traceback" not in done.stdout + done.stderr
+
+    # two folders up, as the notebooks of a kit lie
+    beside = tmp_path / "kit" / "notebooks" / "03"
+    beside.mkdir(parents=True)
+    shutil.copyfile(kit / WHEEL, tmp_path / "kit" / WHEEL)
+    done = python(venv, "-c", f"{cell}\n{IMPORT}", home=beside)
+    assert done.returncode == 0, done.stderr
+    (packages,) = venv.glob("lib/python*/site-packages")
+    assert done.stdout.startswith(str(packages))
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "wheel", "colab"),
+    [
+        (
+            "https://github.com/ada/course.git",
+            None,
+            f"https://github.com/ada/course/raw/v1/{WHEEL}",
+            "https://colab.research.google.com/github/ada/course/blob/v1/n.ipynb",
+        ),
+        (
+            "https://gitlab.com/group/sub/course/",
+            None,
+            f"https://gitlab.com/group/sub/course/-/raw/v1/{WHEEL}",
+            None,
+        ),
+        (
+            "https://git.example.edu/course",
+            "gitlab",
+            f"https://git.example.edu/course/-/raw/v1/{WHEEL}",
+            None,
+        ),
+        (
+            "https://example.edu/~ada",
+            None,
+            f"https://example.edu/~ada/v1/{WHEEL}",
+            None,
+        ),
+    ],
+)
+def test_links_point_to_the_edition(
+    address: str, host: str | None, wheel: str, colab: str | None
+) -> None:
+    edition = edition_at(address, "v1", str(WHEEL), host)
+
+    assert edition.wheel_url == wheel
+    assert edition.colab("n.ipynb") == colab
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../up", "'"])
+def test_an_edition_without_a_proper_name_is_refused(name: str) -> None:
+    with pytest.raises(CourseError, match="no name of an edition"):
+        edition_at("https://example.edu", name, str(WHEEL))
 
 
 @pytest.mark.parametrize("address", ["somewhere", 'https://x.org/"; import os'])
@@ -241,3 +383,10 @@ def test_an_address_that_is_none_is_refused(mini: Course, address: str) -> None:
 
     assert "address" in said
     assert not (mini.root / "kit").exists()
+
+
+def test_nothing_points_to_an_address_that_nobody_set(course: Course) -> None:
+    for chapter in course.chapters():
+        text = course.notebook_of(chapter).read_text()
+        assert "colab.research.google.com" not in text
+        assert "pytorch-training-tricks" not in text

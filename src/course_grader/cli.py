@@ -143,10 +143,24 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
 
 def publish(course: Course, args: argparse.Namespace) -> int:
     """Writes the learner kit: notebooks, course_utils, a README."""
+    from course_grader.chapter.edition import Host
     from course_grader.chapter.kit import publish as write_kit
 
-    chapters = write_kit(course, args.folder, args.address)
-    console.print(f"The kit with {len(chapters)} chapters is in {args.folder}.")
+    where, edition = write_kit(
+        course, args.folder, args.address, args.edition, args.host
+    )
+    number = len(course.chapters())
+    console.print(f"The kit with {number} chapters is in {where}.")
+    if edition is None:
+        console.print("It has no address: hand the folder out as it is.")
+    elif edition.host is Host.WEB:
+        console.print(f"Copy {args.folder} to {edition.address}.")
+    else:
+        console.print(
+            f"Publish it with: git -C {args.folder} push {edition.address} "
+            f"HEAD:main {edition.name}",
+            soft_wrap=True,
+        )
     return 0
 
 
@@ -635,9 +649,17 @@ def _parser() -> argparse.ArgumentParser:
         "-v", "--verbose", action="store_true", help="every answer and check"
     )
     one = command("publish", publish)
-    one.add_argument("folder", type=Path, help="empty, or an earlier kit")
+    one.add_argument("folder", type=Path, help="empty, or earlier kits")
     one.add_argument(
-        "--address", help="https:// or file://, where the kit will be found"
+        "--address", help="https://…, where learners will find it: an edition"
+    )
+    one.add_argument(
+        "--edition", metavar="NAME", help="its tag; v and the version if none"
+    )
+    one.add_argument(
+        "--host",
+        choices=("github", "gitlab", "web"),
+        help="what serves the address, if that does not say it",
     )
     one = command("lab", lab)
     one.add_argument("--port", type=int, help="the first free one from 8888")

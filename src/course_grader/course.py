@@ -47,16 +47,15 @@ class Course:
         return self.root / "work"
 
     @cached_property
-    def kit_address(self) -> str:
-        """Where the learner kit is published, from `[tool.course]`."""
-        with (self.root / "pyproject.toml").open("rb") as file:
-            return str(tomllib.load(file)["tool"]["course"]["kit"])
-
-    @cached_property
     def limits(self) -> Limits:
         """What one submission may take, from `[tool.course.limits]`."""
         with (self.root / "pyproject.toml").open("rb") as file:
-            given = tomllib.load(file)["tool"]["course"].get("limits", {})
+            given = (
+                tomllib.load(file)
+                .get("tool", {})
+                .get("course", {})
+                .get("limits", {})
+            )
         try:
             return Limits(**given)
         except TypeError as error:

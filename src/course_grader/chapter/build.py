@@ -14,6 +14,7 @@ from course_grader.chapter.claims import (
     read_claims,
     refuse_unshown_claims,
 )
+from course_grader.chapter.edition import Edition
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.links import titles_of
 from course_grader.chapter.notebook import (
@@ -32,14 +33,14 @@ from course_grader.course import Course
 
 
 def build_chapter(
-    course: Course, name: str, kit: str | None = None
+    course: Course, name: str, edition: Edition | None = None
 ) -> tuple[Grading, NotebookNode, NotebookNode]:
     """Builds a chapter in memory.
 
     Args:
         course: the course.
         name: the chapter's name.
-        kit: address of the kit, if not the course's own.
+        edition: that it is built for, if it is published.
 
     Returns:
         (grading, source, released): the instructor's and the learner's
@@ -55,9 +56,7 @@ def build_chapter(
         if cell.role is Role.TASK and grading.chapter.goal_first:
             exercise = grading.chapter.exercise(cell.name)
             refuse_task(grading.chapter, exercise, cell.source)
-    source = source_notebook(
-        grading, kit or course.kit_address, titles_of(course)
-    )
+    source = source_notebook(grading, titles_of(course), edition)
     released = released_notebook(source)
     refuse_leaks(course, grading, released)
     return grading, source, released

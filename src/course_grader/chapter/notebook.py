@@ -19,6 +19,7 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
+from course_grader.chapter.edition import Edition
 from course_grader.chapter.grading import Grading
 from course_grader.chapter.links import Titles, linked, neighbours
 from course_grader.chapter.source import (
@@ -43,17 +44,42 @@ INSTALL_CELL_ID = "setup-course-utils"
 END_CELL_ID = "other-chapters"
 
 _INSTALL = """\
-# Installs the course's package where it is missing, as on Colab.
-# Silent where there is nothing to do; running it again does no harm.
+# Brings the course's package where it is missing, as on Colab. Silent where
+# there is nothing to do; running it again does no harm.
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
+
+
+class CourseUtilsMissing(Exception):
+    def _render_traceback_(self):  # the sentence is all there is to see
+        return [str(self)]
+
 
 if importlib.util.find_spec("course_utils") is None:
-    kit = "{requirement}"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", kit]
-    subprocess.run(pip, check=True)
+    here, kaggle = Path.cwd(), Path("/kaggle/input")
+    folders = [here, *here.parents[:2], *kaggle.glob("*")]
+    wheels = [str(w) for f in folders for w in f.glob("course_utils-*.whl")]
+{published}\
+    if not wheels:
+        raise CourseUtilsMissing(
+            "The course's package is missing: put the file course_utils-….whl "
+            "of the course beside this notebook (on Colab, upload it in the "
+            "file pane on the left) and run this cell again."
+        )
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", wheels[0]]
+    done = subprocess.run(pip, capture_output=True, text=True)
+    if done.returncode:
+        raise CourseUtilsMissing(
+            f"pip could not install {{wheels[0]}}; its last words were: "
+            + (done.stderr.strip() or "none").splitlines()[-1]
+        )
     importlib.invalidate_caches()\
+"""
+
+_PUBLISHED = """\
+    wheels.append({wheel!r})
 """
 
 _GRADE = """\
@@ -76,21 +102,26 @@ def grade_cell_id(exercise_id: str) -> str:
     return f"{exercise_id}_hidden"
 
 
-def source_notebook(grading: Grading, kit: str, titles: Titles) -> NotebookNode:
+def source_notebook(
+    grading: Grading, titles: Titles, edition: Edition | None
+) -> NotebookNode:
     """The instructor's notebook: solutions and hidden-test regions included.
 
     Args:
         grading: the chapter and its checks.
-        kit: address of the published learner kit.
         titles: of all chapters.
+        edition: that it is part of, if it is published.
     """
+    published = (
+        "" if edition is None else _PUBLISHED.format(wheel=edition.wheel_url)
+    )
     first, *others = grading.chapter.cells
     cells: list[NotebookNode] = [
         new_markdown_cell(
-            _title_text(grading.chapter, first, kit, titles), id=first.id
+            _title_text(grading.chapter, first, titles, edition), id=first.id
         ),
         new_code_cell(
-            _INSTALL.format(requirement=install_requirement(kit)),
+            _INSTALL.format(published=published),
             id=INSTALL_CELL_ID,
         ),
         *(_cell(grading, cell, titles) for cell in others),
@@ -109,13 +140,6 @@ def source_notebook(grading: Grading, kit: str, titles: Titles) -> NotebookNode:
             "language_info": {"name": "python"},
         },
     )
-
-
-def install_requirement(kit: str) -> str:
-    """What pip is given to install `course_utils` from the kit."""
-    if kit.endswith(".whl") or kit.startswith("file:"):
-        return kit
-    return f"course_utils @ {kit}/archive/HEAD.zip"
 
 
 def released_notebook(source: NotebookNode) -> NotebookNode:
@@ -251,7 +275,9 @@ def _metadata(
     return metadata
 
 
-def _title_text(chapter: Chapter, cell: Cell, kit: str, titles: Titles) -> str:
+def _title_text(
+    chapter: Chapter, cell: Cell, titles: Titles, edition: Edition | None
+) -> str:
     """The first cell: title, links, what the author wrote, time and
     prerequisites."""
     title, _, rest = cell.source.partition("\n")
@@ -263,7 +289,7 @@ def _title_text(chapter: Chapter, cell: Cell, kit: str, titles: Titles) -> str:
             None,
             [
                 title,
-                _badge(chapter, kit),
+                _badge(chapter, edition),
                 neighbours(chapter.name, titles),
                 rest.strip(),
                 f"**Time:** {chapter.reading_minutes} minutes to read, "
@@ -274,14 +300,13 @@ def _title_text(chapter: Chapter, cell: Cell, kit: str, titles: Titles) -> str:
     )
 
 
-def _badge(chapter: Chapter, kit: str) -> str:
+def _badge(chapter: Chapter, edition: Edition | None) -> str:
     """The link that opens the chapter in Colab; empty where Colab cannot."""
-    host = "https://github.com/"
-    if not kit.startswith(host):
-        return ""
     path = f"notebooks/{chapter.name}/{chapter.name}.ipynb"
+    address = None if edition is None else edition.colab(path)
+    if address is None:
+        return ""
     return (
         "[![Open in Colab](https://colab.research.google.com/assets/"
-        "colab-badge.svg)](https://colab.research.google.com/github/"
-        f"{kit.removeprefix(host)}/blob/HEAD/{path})"
+        f"colab-badge.svg)]({address})"
     )

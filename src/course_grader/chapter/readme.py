@@ -1,4 +1,4 @@
-"""The table of chapters in README.md, which `course build` writes."""
+"""The table of chapters of README.md, which `course build` writes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _TABLE = re.compile(
 def with_table(course: Course, text: str) -> str:
     """README's text with the table of chapters as it must be; as it is, where
     it has no place for one."""
-    return _TABLE.sub(lambda _: _table(course), text)
+    return _TABLE.sub(lambda _: table_of_chapters(course), text)
 
 
-def _table(course: Course) -> str:
+def table_of_chapters(course: Course) -> str:
+    """The chapters with their exercises, minutes and points, as markdown."""
     chapters = [read_chapter(course.source_of(n)) for n in course.chapters()]
     lines = [
         "| chapter | exercises | minutes | of them core | points |",
