@@ -1,31 +1,58 @@
 """Graders are themselves tested: every answer of every bank gets what it must.
 
 Right answers of every kind get full marks; each wrong one loses the check it
-breaks and hears why; both judges agree. Over five seeds, of which one runs in
-every `make test` and the others in `make test-all`: an answer costs tens of
-milliseconds to a second, and there are hundreds.
+breaks and hears why; both judges agree.
+
+On one seed, every `make test` runs the right answers as learners' work is run, and
+the wrong ones as far as it takes to lose what they break. Some chapters, and in
+`make test-all` every chapter on five seeds, run whole: then what each wrong answer
+hears is compared with the whole bank's behaviour, and both judges see everything.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.source import read_chapter
 from course_grader.course import Course
+from course_grader.judge.judging import losses
+from course_grader.judge.misconceptions import Misconceptions, Steps
 from course_grader.judge.reference import reference_expectations
-from course_grader.judge.trial import replayed_checks, try_bank
+from course_grader.judge.signatures import read_signatures, signatures_file
+from course_grader.judge.trial import (
+    Trial,
+    behave_alike,
+    replayed_checks,
+    try_bank,
+    unbroken,
+)
 from course_grader.judge.warming import WarmProcess
 
 COURSE = Course(Path(__file__).resolve().parent.parent)
-SEEDS = [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 4, 5))]
 EXERCISES = [
     (chapter, exercise.id)
     for chapter in COURSE.chapters()
     for exercise in read_chapter(COURSE.source_of(chapter)).exercises
+]
+ALWAYS_WHOLE = ("03", "05")
+WHOLE = [
+    pytest.param(
+        chapter,
+        exercise,
+        seed,
+        marks=[]
+        if seed == 1 and chapter.startswith(ALWAYS_WHOLE)
+        else pytest.mark.slow,
+    )
+    for chapter, exercise in EXERCISES
+    for seed in (1, 2, 3, 4, 5)
 ]
 
 
@@ -41,22 +68,98 @@ def patient() -> WarmProcess:
         yield process
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+def complaints(trials: Sequence[Trial]) -> str:
+    return "\n".join(
+        f"{one.answer.name} {complaint}"
+        for one in trials
+        for complaint in one.complaints
+    )
+
+
 @pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_right_answers_get_full_marks_and_wrong_ones_lose_what_they_break(
+    patient: WarmProcess, chapter: str, exercise: str
+) -> None:
+    grading = grading_of(chapter)
+    answers = grading.answers_of(exercise)
+    right = [one for one in answers if one.right]
+    wrong = [one for one in answers if not (one.right or one.ends_process)]
+    by_both = right[0], wrong[0]
+
+    trials = list(
+        try_bank(
+            patient,
+            grading,
+            [1],
+            [exercise],
+            among=lambda answer: answer.right or answer in by_both,
+            in_process=lambda answer: answer in by_both,
+        )
+    )
+    passed = list(unbroken(patient, grading, 1, exercise))
+
+    assert len(trials) == len(right) + 1
+    assert not complaints(trials)
+    assert not passed, "\n".join(
+        f"{answer.name} is wrong but passed {name}" for answer, name in passed
+    )
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_every_check_is_lost_by_somebody(chapter: str, exercise: str) -> None:
+    grading = grading_of(chapter)
+    lost = {
+        name
+        for answer in grading.answers_of(exercise)
+        for name in answer.breaks
+    }
+    checks = [one.name for one in grading.checks_of(exercise)]
+    signatures = read_signatures(
+        signatures_file(COURSE, chapter), grading, exercise
+    )
+    for signature in signatures.values():
+        lost |= {
+            name
+            for name, letter in zip(checks, signature, strict=True)
+            if letter in "ef"
+        }
+
+    assert lost == set(checks)
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_signatures_are_fresh(chapter: str, exercise: str) -> None:
+    grading = grading_of(chapter)
+    held = read_signatures(signatures_file(COURSE, chapter), grading, exercise)
+
+    stale = [
+        one.name
+        for one in grading.answers_of(exercise)
+        if not (one.right or one.ends_process) and one.name not in held
+    ]
+
+    assert not stale, (
+        f"`course try {chapter[:2]} {exercise}` writes what these lose: "
+        f"{', '.join(stale)}"
+    )
+
+
+@pytest.mark.parametrize(("chapter", "exercise", "seed"), WHOLE)
 def test_every_answer_gets_what_it_must(
     patient: WarmProcess, chapter: str, exercise: str, seed: int
 ) -> None:
     grading = grading_of(chapter)
     trials = list(
-        try_bank(patient, grading, [seed], [exercise], both_judges=True)
+        try_bank(
+            patient,
+            grading,
+            [seed],
+            [exercise],
+            in_process=lambda answer: True,
+        )
     )
 
-    complaints = [
-        f"{one.answer.name} {complaint}"
-        for one in trials
-        for complaint in one.complaints
-    ]
-    assert not complaints, "\n".join(complaints)
+    assert not complaints(trials)
     assert len(trials) == len(grading.answers_of(exercise))
     lost = {
         check.name
@@ -66,6 +169,50 @@ def test_every_answer_gets_what_it_must(
         if check.points == 0
     }
     assert lost == {one.name for one in grading.checks_of(exercise)}
+    assert told_from_signatures(grading, trials) == told_by_all(grading, trials)
+
+
+def told_by_all(grading: Grading, trials: Sequence[Trial]) -> dict[str, str]:
+    """What each wrong answer hears, by the behaviour of the whole bank."""
+    ran = [one for one in trials if one.behaviour is not None]
+    told = {}
+    for one in ran:
+        tells = {
+            other.answer.tells
+            for other in ran
+            if behave_alike(grading, one.behaviour, other.behaviour)
+        }
+        told[one.answer.name] = tells.pop() if len(tells) == 1 else ""
+    return told
+
+
+def told_from_signatures(
+    grading: Grading, trials: Sequence[Trial]
+) -> dict[str, str]:
+    """What each wrong answer hears when it is handed in."""
+    ran = {one.answer.name: one for one in trials if one.behaviour is not None}
+
+    @contextmanager
+    def bank() -> Iterator[Callable[[Answer], Steps]]:
+        def run(answer: Answer) -> Steps:
+            one = ran.get(answer.name)
+            if one is None:
+                yield ("", 0), None
+            else:
+                yield from one.behaviour.items()
+
+        yield run
+
+    file = signatures_file(COURSE, grading.chapter.name)
+    misconceptions = Misconceptions(
+        grading, functools.partial(read_signatures, file, grading), bank
+    )
+    return {
+        name: misconceptions.recognise(
+            one.answer.exercise, one.behaviour, losses(one.report.checks)
+        )
+        for name, one in ran.items()
+    }
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)

@@ -11,6 +11,7 @@ from course_grader.chapter.build import build_chapter
 from course_grader.chapter.claims import claims_page, read_claims
 from course_grader.chapter.source import read_chapter
 from course_grader.course import Course, CourseError
+from course_grader.judge.kernels import Kernel
 from course_grader.judge.warming import WarmProcess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,7 +25,7 @@ def test_every_verdict_holds_on_the_installed_torch(
     """Runs the solved chapter; the assertions of the named cells must hold."""
     cells = read_chapter(course.source_of(chapter)).cells
     failed = {}
-    with WarmProcess(course.limits) as warm, warm.kernel() as kernel:
+    with WarmProcess(course.limits) as warm, Kernel(warm) as kernel:
         for cell in cells:
             if not cell.markdown:
                 run = kernel.run_cell(cell.source, cell.id)

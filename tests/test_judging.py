@@ -10,7 +10,7 @@ import torch
 
 from course_grader.chapter.grading import load_grading
 from course_grader.checks import Case, Result
-from course_grader.course import Course
+from course_grader.course import Course, CourseError
 from course_grader.judge.judging import (
     Expectations,
     draw_cases,
@@ -49,7 +49,12 @@ def test_the_bank_of_the_small_course_is_judged_as_it_must_be(
     mini: Course, warm: WarmProcess
 ) -> None:
     trials = list(
-        try_bank(warm, load_grading(mini, "03_mini"), (1, 2), both_judges=True)
+        try_bank(
+            warm,
+            load_grading(mini, "03_mini"),
+            (1, 2),
+            in_process=lambda answer: True,
+        )
     )
 
     assert len(trials) == 12
@@ -172,3 +177,30 @@ class Crashes:
                 yield ProbeRun(None, died=died)
                 return
             yield ProbeRun(Result(data={"number": 1.0}))
+
+
+def test_a_key_that_the_reference_lacks_is_refused(
+    mini: Course, warm: WarmProcess
+) -> None:
+    tests = mini.autograde / "03_mini" / "hidden_tests.py"
+    tests.write_text(
+        tests.read_text().replace(
+            'says="the input is kept",',
+            'says="the input is kept", on=["outt"],',
+        )
+    )
+
+    with pytest.raises(CourseError, match=r"keeps compares 'outt'.*'out'\."):
+        reference_expectations(warm, load_grading(mini, "03_mini"), 1)
+
+
+def test_a_string_as_keys_is_refused(mini: Course) -> None:
+    tests = mini.autograde / "03_mini" / "hidden_tests.py"
+    tests.write_text(
+        tests.read_text().replace(
+            'says="the input is kept",', 'says="the input is kept", on="out",'
+        )
+    )
+
+    with pytest.raises(CourseError, match=r"write on=\['out'\], not on='out'"):
+        load_grading(mini, "03_mini")

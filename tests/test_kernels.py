@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from course_grader.checks import Case
-from course_grader.judge.kernels import ProbeRun, Probing
+from course_grader.judge.kernels import Kernel, ProbeRun, Probing
 from course_grader.judge.report import Verdict
 from course_grader.judge.warming import WarmProcess
 
@@ -21,7 +21,7 @@ def one(probing: Probing, probe: str, case: Case, timeout_s: float) -> ProbeRun:
 
 
 def run(warm: WarmProcess, *cells: str) -> list[list[dict[str, object]]]:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         return [
             kernel.run_cell(cell, f"c{i}").outputs
             for i, cell in enumerate(cells)
@@ -87,7 +87,7 @@ def test_nothing_of_one_process_reaches_the_next(warm: WarmProcess) -> None:
 
 
 def test_probes_run_in_forks_of_the_process(warm: WarmProcess) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(
             "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n", "a"
         )
@@ -113,7 +113,7 @@ def test_probes_run_in_forks_of_the_process(warm: WarmProcess) -> None:
 def test_a_dead_fork_leaves_the_process_alive(
     warm: WarmProcess, body: str, verdict: Verdict
 ) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(
             f"def f(x):\n    if x:\n        return x\n    {body}", "a"
         )
@@ -129,7 +129,7 @@ def test_a_dead_fork_leaves_the_process_alive(
 
 
 def test_too_much_memory_is_named(warm: WarmProcess) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(
             "import torch\ndef f(x):\n    return torch.zeros(10**12) + x", "a"
         )
@@ -149,7 +149,7 @@ def test_too_much_memory_is_named(warm: WarmProcess) -> None:
 def test_what_pytorch_has_not_implemented_was_attempted(
     warm: WarmProcess, line: str, untouched: bool
 ) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(f"import torch\ndef f(x):\n    {line}", "a")
         with kernel.probing(ECHO) as probing:
             answer = one(probing, "echo", {"x": 1}, 5)
@@ -163,7 +163,7 @@ def test_what_pytorch_has_not_implemented_was_attempted(
 def test_a_cell_that_ends_the_process_is_told(
     warm: WarmProcess, body: str
 ) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         cell = kernel.run_cell(body, "a", 1)
 
         assert cell.died is not None
@@ -182,7 +182,7 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "    torch.set_default_device('meta')\n    return x\n"
         "def g(x):\n    return x + torch.ones(2)\n"
     )
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(source, "a")
         with kernel.probing(
             ECHO + ECHO.replace("echo(f", "other(g").replace("f(case", "g(case")
@@ -209,7 +209,7 @@ def test_cases_wait_in_line_without_anybody_waiting_for_the_other(
 ) -> None:
     small = [{"x": number} for number in range(200)]
     large = [{"x": torch.zeros(300_000) + number} for number in range(6)]
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell("def f(x):\n    return x", "a")
         with kernel.probing(ECHO) as probing:
             for cases in (small, large, small):
@@ -226,7 +226,7 @@ def test_cases_wait_in_line_without_anybody_waiting_for_the_other(
 def test_the_cases_after_the_one_that_kills_are_not_answered(
     warm: WarmProcess,
 ) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(
             "import os\ndef f(x):\n    return x if x < 2 else os._exit(0)", "a"
         )
@@ -240,7 +240,7 @@ def test_the_cases_after_the_one_that_kills_are_not_answered(
 def test_changes_of_unusual_tensors_are_seen(warm: WarmProcess) -> None:
     one = torch.tensor(3.0).expand(1).clone()
     assert one.stride() == (0,)
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(
             "import torch\n"
             "def keep(x):\n    return 1\n"
@@ -267,7 +267,7 @@ def test_modules_keep_mode_and_hooks_or_it_shows(warm: WarmProcess) -> None:
         ("m[0].register_forward_hook(lambda *a: None)", ("hooks",)),
         ("pass", ()),
     ):
-        with warm.kernel() as kernel:
+        with Kernel(warm) as kernel:
             kernel.run_cell(f"def f(m):\n    {body}", "a")
             with kernel.probing(probes) as probing:
                 answer = one(probing, "call", {"x": 1}, 5)

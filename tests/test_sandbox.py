@@ -26,7 +26,7 @@ from course_grader.grading.submission import (
     prepare,
 )
 from course_grader.judge import kernels, sandbox
-from course_grader.judge.kernels import CellRun
+from course_grader.judge.kernels import CellRun, Kernel
 from course_grader.judge.report import Verdict
 from course_grader.judge.warming import WarmProcess
 from course_grader.kernel.limits import Limits, worst_case
@@ -130,7 +130,7 @@ def shown(run: CellRun) -> str:
 
 def inside(warm: WarmProcess, source: str) -> str:
     """What a cell prints in a submission of its own."""
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         run = kernel.run_cell(source, "c")
     assert run.ok, run.outputs or run.died
     return shown(run)
@@ -258,7 +258,7 @@ def test_no_environment_descriptor_or_terminal_of_the_grader(
 def test_no_other_process_is_there_and_kill_harms_nobody(
     warm: WarmProcess, honest_after: None
 ) -> None:
-    with warm.kernel() as one, warm.kernel() as other:
+    with Kernel(warm) as one, Kernel(warm) as other:
         other.run_cell("x = 7", "c")
         seen = shown(
             one.run_cell(
@@ -299,7 +299,7 @@ def test_submissions_do_not_see_each_others_folders(warm: WarmProcess) -> None:
         for path in map(Path, {sys.prefix, sys.base_prefix})
         if path.parts[:2] == ("/", "tmp")
     ]
-    with warm.kernel() as one, warm.kernel() as other:
+    with Kernel(warm) as one, Kernel(warm) as other:
         for kernel in (one, other):
             told = shown(
                 kernel.run_cell(
@@ -574,7 +574,7 @@ def test_what_is_too_much_is_refused(
 def test_what_cannot_be_refused_is_ended(
     warm: WarmProcess, attack: str, verdict: Verdict, honest_after: None
 ) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         died = kernel.run_cell(attack, "c").died
 
     assert died is not None
@@ -585,7 +585,7 @@ def test_what_cannot_be_refused_is_ended(
 def test_a_flood_of_output_is_cut(
     warm: WarmProcess, honest_after: None
 ) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         run = kernel.run_cell("print('x' * 10**8)", "c")
         alive = kernel.run_cell("print('alive')", "c")
 
@@ -599,7 +599,7 @@ def test_a_stopped_process_does_not_keep_the_judge_waiting(
     warm: WarmProcess, monkeypatch: pytest.MonkeyPatch, honest_after: None
 ) -> None:
     monkeypatch.setattr(kernels, "ANSWER_TIMEOUT_S", 1)
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         kernel.run_cell(
             "import os, signal, time\n"
             "if os.fork() == 0:\n"
@@ -628,7 +628,7 @@ def test_outputs_that_no_cell_can_have_are_cut(warm: WarmProcess) -> None:
         "    send(self, {'outputs': [one] * 5 + [figure], 'ok': True})\n"
         "Channel.send = flood"
     )
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         run = kernel.run_cell(forged, "a")
 
     assert run.ok
@@ -703,7 +703,7 @@ def test_nothing_survives_a_submission(warm: WarmProcess) -> None:
         f"        found += '{mark}' in open(name).read()\n"
         "print(found)"
     )
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         assert shown(kernel.run_cell(daemon, "c")) == "2"
         assert len(processes_with(mark)) == 2
 
@@ -715,9 +715,10 @@ def test_everything_ends_with_the_grader(tmp_path: Path) -> None:
     mark = f"course-test-orphan-{os.getpid()}"
     script = (
         "import os, sys\n"
+        "from course_grader.judge.kernels import Kernel\n"
         "from course_grader.judge.warming import WarmProcess\n"
         "warm = WarmProcess()\n"
-        "kernel = warm.kernel()\n"
+        "kernel = Kernel(warm)\n"
         "run = kernel.run_cell('import subprocess, sys\\n'\n"
         "    'p = subprocess.Popen([sys.executable, \"-c\",'\n"
         "    '\"import time; print(1, flush=True); time.sleep(1000)\",'\n"
@@ -753,7 +754,7 @@ def test_everything_ends_with_the_grader(tmp_path: Path) -> None:
 def test_figures_subprocesses_loader_workers_and_torchrun_work(
     warm: WarmProcess,
 ) -> None:
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         figure = kernel.run_cell(
             "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()", "a"
         )
@@ -946,7 +947,7 @@ def test_many_short_lived_processes_cost_nothing(warm: WarmProcess) -> None:
         "len([os.posix_spawn('/bin/sleep', ['sleep', '99'], {}) "
         "for _ in range(20)])\n"
     )
-    with warm.kernel() as kernel:
+    with Kernel(warm) as kernel:
         run = kernel.run_cell(source, "a")
 
     assert run.ok, (run.died, run.outputs)

@@ -51,8 +51,8 @@ c.CourseDirectory.root = {root!r}
 # cells run in a fork of a Python that has everything imported.
 FLOOR = """
 import json, os, sys, time
-from course_grader.kernel.warm import import_everything
-import_everything()
+from course_grader.kernel.warm import FOR_EXERCISES, FOR_READING, import_all
+import_all((*FOR_EXERCISES, *FOR_READING))
 took = []
 for cells in json.load(open(sys.argv[1])):
     started = time.perf_counter()

@@ -185,7 +185,15 @@ def check(
     reference raises, the learner's code must raise one of `raises`. A check on
     whose cases the reference always raises is refused: code that always raises
     would pass it.
+
+    Raises:
+        TypeError: `on` is a string, whose letters would be taken for keys.
     """
+    if isinstance(on, str):
+        raise TypeError(
+            f"`on` is a list of keys of what the probe returns: write "
+            f"on=[{on!r}], not on={on!r}"
+        )
 
     def make(cases: Callable[[Draw], list[Case]]) -> Check:
         return Check(

@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.table import Table
 
 from course_grader.course import Course, CourseError, find_course
+from course_grader.startup import skip_slow_imports
 
 if TYPE_CHECKING:
     from course_grader.classroom.nbgrader_api import Classroom
@@ -98,13 +99,20 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
     from course_grader.judge import sandbox
     from course_grader.judge.warming import WarmProcess
 
+    if args.profile:
+        return _profile(course, args)
     started = time.perf_counter()
     # the author's own code: under a learner's conditions where that can be
     with WarmProcess(course.limits, sandbox.missing() is None) as warm:
         # while it warms up; modules stay, there is nothing to collect in them
         gc.disable()
         from course_grader.chapter.grading import load_grading
-        from course_grader.judge.trial import try_bank
+        from course_grader.judge.judging import losses
+        from course_grader.judge.signatures import (
+            keep_signatures,
+            signatures_file,
+        )
+        from course_grader.judge.trial import Trial, try_bank
 
         gc.freeze()
         gc.enable()
@@ -114,11 +122,18 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         if not wanted:
             grading.chapter.exercise(args.exercise)
         bad = n = 0
+        wrong: dict[str, list[Trial]] = {}
         for trial in try_bank(
-            warm, grading, range(1, args.seeds + 1), wanted, args.both
+            warm,
+            grading,
+            range(1, args.seeds + 1),
+            wanted,
+            in_process=lambda answer: args.both,
         ):
             n += 1
             bad += bool(trial.complaints)
+            if not (trial.answer.right or trial.answer.ends_process):
+                wrong.setdefault(trial.answer.exercise, []).append(trial)
             if trial.complaints or (args.verbose and trial.seed == 1):
                 kind = "right" if trial.answer.right else "wrong"
                 report = trial.report
@@ -134,11 +149,57 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
                         f"    {one.name}: {one.verdict} {one.message}",
                         markup=False,
                     )
+        for exercise, trials in wrong.items():
+            keep_signatures(
+                signatures_file(course, grading.chapter.name),
+                grading,
+                exercise,
+                [(one.answer, losses(one.report.checks)) for one in trials],
+            )
     console.print(
         f"{n} trials of {', '.join(wanted)}: {n - bad} as they must be, {bad} "
         f"not ({time.perf_counter() - started:.1f} s)"
     )
     return 1 if bad else 0
+
+
+def _profile(course: Course, args: argparse.Namespace) -> int:
+    from course_grader.judge import sandbox
+    from course_grader.judge.warming import WarmProcess
+
+    with WarmProcess(course.limits, sandbox.missing() is None) as warm:
+        from course_grader.chapter.grading import load_grading
+        from course_grader.judge.profile import profile
+
+        grading = load_grading(course, course.chapter(args.chapter))
+        table = Table(
+            *("", "calls", "ms", "processor ms", "in children"),
+            caption="The solutions as one submission, warm. What is no processor "
+            "time is waiting; children are processes that the probe started.",
+        )
+        list(profile(warm, grading, 1))
+        wall = cpu = 0.0
+        exercise = ""
+        for one in profile(warm, grading, 2):
+            if one.exercise != exercise:
+                exercise = one.exercise
+                table.add_section()
+                table.add_row(f"[bold]{exercise}[/]")
+            used = one.cpu_s + one.children_cpu_s
+            wall, cpu = wall + one.wall_s, cpu + used
+            table.add_row(
+                one.part,
+                str(one.calls or ""),
+                f"{1000 * one.wall_s:.0f}",
+                f"{1000 * used:.0f}" if one.calls else "",
+                f"{1000 * one.children_cpu_s:.0f}" if one.calls else "",
+            )
+        table.add_section()
+        table.add_row(
+            "[bold]all[/]", "", f"{1000 * wall:.0f}", f"{1000 * cpu:.0f}", ""
+        )
+    console.print(table)
+    return 0
 
 
 def publish(course: Course, args: argparse.Namespace) -> int:
@@ -405,16 +466,19 @@ def _grade_folder(
 def _grade_file(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
-    from course_grader.classroom.folder import write_page
     from course_grader.grading.pool import Job, grade_many
     from course_grader.judge import sandbox
 
     # one's own notebook just runs; with the sandbox's limits where there is one
     sandboxed = not args.unsandboxed and sandbox.missing() is None
     jobs = [Job(args.source.stem, args.source.read_bytes())]
-    for outcome in grade_many(
+    outcomes = grade_many(
         course, name, seed, jobs, 1, args.all_cells, sandboxed
-    ):
+    )
+    # beside the grading: it takes a third of a second to import
+    from course_grader.classroom.folder import write_page
+
+    for outcome in outcomes:
         failed = _tell(console, outcome)
         if outcome.report is not None:
             path = write_page(args.to, "you", outcome)
@@ -648,6 +712,11 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "-v", "--verbose", action="store_true", help="every answer and check"
     )
+    one.add_argument(
+        "--profile",
+        action="store_true",
+        help="where the time of a right submission goes",
+    )
     one = command("publish", publish)
     one.add_argument("folder", type=Path, help="empty, or earlier kits")
     one.add_argument(
@@ -771,6 +840,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Entry point of `course`."""
+    skip_slow_imports()
     args = _parser().parse_args()
     try:
         sys.exit(args.run(find_course(args.course), args))

@@ -14,9 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nbgrader.api import Gradebook
-from nbgrader.coursedir import CourseDirectory
+if TYPE_CHECKING:
+    # imported late: who grades one file needs no gradebook, which takes a second
+    from nbgrader.coursedir import CourseDirectory
 
 # "First Last_123456_assignsubmission_file_", a folder or the beginning of a
 # file's name; the number belongs to the participant in this assignment only.
@@ -85,6 +87,8 @@ def roster(coursedir: CourseDirectory) -> list[Student]:
     sqlite = re.fullmatch(r"sqlite:///(.+)", coursedir.db_url)
     if sqlite and not Path(sqlite[1]).is_file():
         return []  # opening it would make one
+    from nbgrader.api import Gradebook
+
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
         return [
             Student(

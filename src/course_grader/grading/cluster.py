@@ -128,6 +128,7 @@ def _packed(course: Course, chapter: str) -> bytes:
     paths = [course.root / "pyproject.toml"]
     for room in ("solutions", "autograde"):
         paths += sorted((course.root / room / chapter).rglob("*.py"))
+    paths += (course.autograde / chapter).glob("signatures.json")
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         for path in paths:

@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import joblib
-
 from course_grader.course import Course, CourseError
 from course_grader.grading.process import (
     GradingClient,
@@ -55,7 +53,14 @@ class Outcome:
 def worker_count(workers: int | None, jobs: int) -> int:
     """How many grading processes there will be; by default one per processor
     that this process may use, never more than jobs."""
-    return max(1, min(workers or joblib.cpu_count(), jobs))
+    return max(1, min(workers or _cpu_count(), jobs))
+
+
+def _cpu_count() -> int:
+    """Processors that this process may use."""
+    import joblib  # late: one worker asks for none of it
+
+    return int(joblib.cpu_count())
 
 
 def grade_many(
@@ -67,7 +72,8 @@ def grade_many(
     all_cells: bool = False,
     sandboxed: bool = True,
 ) -> Iterator[Outcome]:
-    """Grades submissions, giving each outcome as it comes.
+    """Grades submissions, giving each outcome as it comes. It has begun when this
+    returns; who called has to take all outcomes.
 
     Args:
         course: the course.
@@ -125,40 +131,51 @@ def grade_many(
                 worker.close()
             done.put(None)
 
-    nursery = _Nursery(course, chapter, seed, sandboxed)
+    count = workers or _cpu_count()
+    nursery = _Nursery(course, chapter, seed, sandboxed, shared=count > 1)
     threads = [
         threading.Thread(target=work, name=f"grading-{n}", daemon=True)
-        for n in range(workers or joblib.cpu_count())
+        for n in range(count)
     ]
     for thread in threads:
         thread.start()
-    try:
-        working = len(threads)
-        while working:
-            outcome = done.get()
-            if outcome is None:
-                working -= 1
-                continue
-            if isinstance(outcome, BaseException):
-                if isinstance(outcome, CourseError):
-                    raise outcome
-                raise GradingFailed("A grading worker failed.") from outcome
-            yield outcome
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-        nursery.close()
+
+    def outcomes() -> Iterator[Outcome]:
+        try:
+            working = len(threads)
+            while working:
+                outcome = done.get()
+                if outcome is None:
+                    working -= 1
+                    continue
+                if isinstance(outcome, BaseException):
+                    if isinstance(outcome, CourseError):
+                        raise outcome
+                    raise GradingFailed("A grading worker failed.") from outcome
+                yield outcome
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+            nursery.close()
+
+    return outcomes()
 
 
 class _Nursery:
-    """Where workers come from: a grading process that has the chapter ready and
-    grades nothing itself. A new one is started if it has died."""
+    """Where workers come from: a grading process that grades nothing itself. It
+    has the chapter ready where several share that; a worker alone makes it ready
+    beside its first submission. A new one is started if it has died."""
 
     def __init__(
-        self, course: Course, chapter: str, seed: int, sandboxed: bool
+        self,
+        course: Course,
+        chapter: str,
+        seed: int,
+        sandboxed: bool,
+        shared: bool,
     ) -> None:
-        self.course, self.sandboxed = course, sandboxed
+        self.course, self.sandboxed, self.shared = course, sandboxed, shared
         self.chapter, self.seed = chapter, seed
         self.asking = threading.Lock()
         self.process: GradingProcess | None = None
@@ -177,7 +194,8 @@ class _Nursery:
                 except GradingFailed:
                     self.close()
             self.process = GradingProcess(self.course, self.sandboxed)
-            self.process.prepare(self.chapter, self.seed)
+            if self.shared:
+                self.process.prepare(self.chapter, self.seed)
             return self.process.fork()
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 One is started by exec, so it inherits nothing of a Jupyter server or a gradebook
 connection; it holds the hidden tests and talks frames over one socket. One
 request, one answer. When it has made a chapter ready, forks of it grade side by
-side: imports, reference and bank are paid for once.
+side: imports and reference are paid for once.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import nbformat
-
 from course_grader.course import Course, CourseError
 from course_grader.judge.report import SubmissionReport
 from course_grader.kernel.channel import Channel, ChannelClosed
+from course_grader.startup import skip_slow_imports
 
 if TYPE_CHECKING:
     # imported late, so that the warm process starts beside these imports
@@ -119,8 +118,8 @@ class GradingProcess(GradingClient):
         super().__init__(mine)
 
     def prepare(self, chapter: str, seed: int) -> None:
-        """Makes a chapter ready, the behaviour of its wrong answers included, so
-        that no submission waits for that.
+        """Makes a chapter ready, what its reference gives included, so that no
+        submission waits for that.
 
         Raises:
             CourseError: the chapter cannot be graded.
@@ -175,10 +174,14 @@ def main() -> None:
     the course in the folder argv[2]; argv[3] says whether sandboxed."""
     from course_grader.judge.warming import WarmProcess
 
+    skip_slow_imports()
     sock = socket.socket(fileno=int(sys.argv[1]))
     course = Course(Path(sys.argv[2]))
     with WarmProcess(course.limits, sys.argv[3] == "sandboxed") as warm:
         import torch
+
+        # forks have it: no submission waits for imports
+        import course_grader.grading.submission  # noqa: F401
 
         # a fork has none of the threads that its parent's torch has started
         torch.set_num_threads(1)
@@ -254,15 +257,19 @@ def _answer(
     warm: WarmProcess,
     ready: OrderedDict[tuple[str, int], Prepared],
 ) -> tuple[dict[str, Any], bytes]:
+    import nbformat
+
     from course_grader.grading.submission import grade_submission, prepare
 
     key = request["chapter"], request["seed"]
+    if (ready or request["op"] == "prepare") and not warm.complete:
+        warm.import_rest()  # this is not the only submission
     if key not in ready:
         ready[key] = prepare(course, warm, *key)
         while len(ready) > PREPARED_KEPT:
-            ready.popitem(last=False)
+            ready.popitem(last=False)[1].close()
     if request["op"] == "prepare":
-        ready[key].learn_bank()
+        ready[key].work_out()
         return {}, b""
     graded = grade_submission(warm, ready[key], blob, request["all_cells"])
     text: str = nbformat.writes(graded.notebook, version=4)

@@ -20,16 +20,16 @@ from course_grader.course import Course
 from course_grader.grading.repair import Repaired, repair
 from course_grader.judge.judging import (
     Expectations,
-    Misconceptions,
     Prober,
+    draw_cases,
     judge_exercise,
 )
 from course_grader.judge.kernels import Died, Kernel
+from course_grader.judge.misconceptions import Misconceptions
 from course_grader.judge.reference import (
-    bank_misconceptions,
-    learn_all,
-    prepared_kernel,
-    reference_expectations,
+    PreparedKernels,
+    Reference,
+    bank_process,
 )
 from course_grader.judge.report import (
     CheckReport,
@@ -37,6 +37,7 @@ from course_grader.judge.report import (
     SubmissionReport,
     Verdict,
 )
+from course_grader.judge.signatures import read_signatures, signatures_file
 from course_grader.judge.warming import WarmProcess
 
 
@@ -47,19 +48,38 @@ class Prepared:
     Attributes:
         grading: what the author wrote.
         released: the learner notebook that submissions are matched with.
-        expected: cases and reference results.
+        reference: what the reference gives, as far as it was asked for.
+        expected: cases, and the same results.
+        kernels: where answers of the bank run.
         misconceptions: the wrong answers' behaviour on the same cases.
     """
 
     grading: Grading
     released: NotebookNode
+    reference: Reference
     expected: Expectations
+    kernels: PreparedKernels
     misconceptions: Misconceptions
 
-    def learn_bank(self) -> None:
-        """Works out how all wrong answers behave; else that is done when the
-        first submission needs it."""
-        learn_all(self.misconceptions, self.grading.answers)
+    def work_out(self) -> None:
+        """Asks the reference for everything, so that no submission waits for
+        it, and keeps no process or thread: after this one may fork.
+
+        Raises:
+            CourseError: the reference does not run or breaks its own checks.
+        """
+        try:
+            ids = [one.id for one in self.grading.chapter.exercises]
+            self.reference.begin(ids)
+            for one in ids:
+                self.reference.of(one)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the processes it has started."""
+        self.reference.rest()
+        self.kernels.close()
 
 
 @dataclass(frozen=True)
@@ -82,16 +102,27 @@ def prepare(
     """Makes a chapter ready for grading.
 
     Raises:
-        CourseError: the chapter is refused or its reference does not run.
+        CourseError: the chapter is refused.
     """
     grading, _, released = build_chapter(course, chapter)
-    expected = reference_expectations(warm, grading, seed)
+    reference = Reference(warm, grading, seed)
+    expected = Expectations(seed, draw_cases(grading, seed), reference)
+    kernels = PreparedKernels(warm, grading)
+    signatures = functools.cache(
+        functools.partial(
+            read_signatures, signatures_file(course, chapter), grading
+        )
+    )
     return Prepared(
         grading,
         released,
+        reference,
         expected,
-        bank_misconceptions(
-            grading, expected, functools.partial(prepared_kernel, warm, grading)
+        kernels,
+        Misconceptions(
+            grading,
+            signatures,
+            functools.partial(bank_process, kernels, grading, expected),
         ),
     )
 
@@ -111,20 +142,33 @@ def grade_submission(
         all_cells: run untouched reading cells and visible checks too.
 
     Raises:
+        CourseError: the reference does not run or breaks its own checks.
         GraderBroken: the machinery failed; nobody's work is to blame.
     """
     repaired = repair(submitted, prepared.released)
     if repaired.notebook is None:
         return _refused(prepared, repaired)
+    prepared.reference.begin(_handed_in(repaired.notebook, prepared.released))
     run = _Run(warm, repaired, all_cells)
     try:
         run.cells()
         report = run.judge(prepared)
     finally:
         run.close()
+        prepared.reference.rest()
     notebook = repaired.notebook
     _write_scores(notebook, report)
     return Graded(report, notebook)
+
+
+def _handed_in(notebook: NotebookNode, released: NotebookNode) -> list[str]:
+    """Ids of the exercises whose cell is not as it was released."""
+    stubs = {_exercise_id(cell): cell.source for cell in released.cells}
+    return [
+        found
+        for cell in notebook.cells
+        if (found := _exercise_id(cell)) and cell.source != stubs.get(found)
+    ]
 
 
 class _Run:
@@ -186,13 +230,13 @@ class _Run:
         """A living process that has run the cells before."""
         if self.kernel is not None and self.kernel.died is None:
             return
-        self.kernel = self.warm.kernel()
+        self.kernel = Kernel(self.warm)
         for cell in before:
             left = max(self.deadline - time.monotonic(), 1.0)
             again = self.kernel.run_cell(cell.source, cell.id, left)
             if again.died is not None:
                 # it ran once and dies now: what it defines stays undefined
-                self.kernel = self.warm.kernel()
+                self.kernel = Kernel(self.warm)
 
     def judge(self, prepared: Prepared) -> SubmissionReport:
         grading = prepared.grading
@@ -223,7 +267,7 @@ class _Run:
                     exercise.id,
                     prepared.expected,
                     prober,
-                    prepared.misconceptions,
+                    prepared.misconceptions.recognise,
                     lambda cell_id, line: _line(sources, cell_id, line),
                     died,
                 )

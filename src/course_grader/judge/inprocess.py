@@ -23,10 +23,7 @@ from course_grader.chapter.grading import Grading, load_grading
 from course_grader.checks import Case
 from course_grader.course import find_course
 from course_grader.judge.judging import (
-    Behaviour,
     Expectations,
-    Misconceptions,
-    behaviour,
     expectations,
     judge_exercise,
 )
@@ -45,7 +42,7 @@ class LocalProber:
     def __init__(
         self, probes_source: str, namespace: Mapping[str, Any]
     ) -> None:
-        self.probes = load_probes(probes_source)
+        self.probes = load_probes(compile(probes_source, "probes.py", "exec"))
         self.namespace = namespace
         # what probes write stays nowhere; it goes with the prober
         self.folder = tempfile.TemporaryDirectory(prefix="probes-")
@@ -108,33 +105,15 @@ def local_expectations(
     return expectations(grading, seed, lambda _: prober, [exercise_id])
 
 
-def local_misconceptions(
-    grading: Grading, expected: Expectations
-) -> Misconceptions:
-    """The wrong answers of the bank, run in this process on first need."""
-
-    def behave(answers: Sequence[Answer]) -> Iterator[Behaviour | None]:
-        for answer in answers:
-            prober = LocalProber(
-                grading.probes_source, answer_namespace(grading, answer)
-            )
-            yield behaviour(prober, grading, answer.exercise, expected)
-
-    return Misconceptions(behave)
-
-
 def judge_namespace(
     grading: Grading,
     exercise_id: str,
     namespace: Mapping[str, Any],
     expected: Expectations,
-    misconceptions: Misconceptions | None = None,
 ) -> ExerciseReport:
     """Judges an exercise by what a namespace of this process defines."""
     prober = LocalProber(grading.probes_source, namespace)
-    return judge_exercise(
-        grading, exercise_id, expected, lambda: prober, misconceptions
-    )
+    return judge_exercise(grading, exercise_id, expected, lambda: prober, None)
 
 
 @contextlib.contextmanager

@@ -8,11 +8,17 @@ differs is only who calls the probe, the `Prober`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
 from course_grader.checks import Case, Check, Draw, Result, Rule
 from course_grader.course import CourseError
@@ -25,6 +31,9 @@ TRIES = 2
 native code crash now and then, and a learner must not lose points by that."""
 Behaviour = dict[tuple[str, int], Result]
 """What an implementation gave, by check name and number of the case."""
+Recognise = Callable[[str, Behaviour, str], str]
+"""(exercise, what an answer gave on every case, its losses) -> what the one wrong
+answer of the bank that behaves alike tells; empty if none or several do."""
 
 
 class Prober(Protocol):
@@ -48,51 +57,7 @@ class Expectations:
 
     seed: int
     cases: dict[str, list[Case]]
-    reference: Behaviour
-
-
-@dataclass
-class Misconceptions:
-    """The wrong answers' behaviour on the same cases, worked out on first need.
-
-    Attributes:
-        behave: runs answers of the bank and returns their behaviours, None for
-            one that ended its process.
-        known: behaviours so far, by answer name.
-    """
-
-    behave: Callable[[Sequence[Answer]], Iterable[Behaviour | None]]
-    known: dict[str, Behaviour | None] = field(default_factory=dict)
-
-    def learn(self, answers: Iterable[Answer]) -> None:
-        """Runs those wrong answers that have not run yet."""
-        new = [
-            answer
-            for answer in answers
-            if not (answer.right or answer.ends_process)
-            and answer.name not in self.known
-        ]
-        for answer, known in zip(new, self.behave(new), strict=True):
-            self.known[answer.name] = known
-
-    def of(self, answer: Answer) -> Behaviour | None:
-        """How a wrong answer behaves; None if it ends its process."""
-        self.learn([answer])
-        return self.known.get(answer.name)
-
-    def recognise(
-        self, grading: Grading, exercise_id: str, seen: Behaviour
-    ) -> str:
-        """What the one wrong answer that behaves like `seen` on every case
-        tells; empty if none does or several with different texts do."""
-        tells = set()
-        answers = grading.answers_of(exercise_id)
-        self.learn(answers)
-        for answer in answers:
-            known = self.known.get(answer.name)
-            if known is not None and _alike(grading, exercise_id, seen, known):
-                tells.add(answer.tells)
-        return tells.pop() if len(tells) == 1 else ""
+    reference: Mapping[tuple[str, int], Result]
 
 
 class Recorded:
@@ -166,6 +131,7 @@ def expectations(
                     "among what it `raises`."
                 )
             raised += bool(run.result.raised)
+            _refuse_missing_keys(check, run.result)
             reference[check.name, number] = run.result
         if raised == len(cases[check.name]):
             raise CourseError(
@@ -175,6 +141,20 @@ def expectations(
         if check.rule is not None or check.also:
             _refuse_broken_reference(check, cases[check.name], reference)
     return Expectations(seed, cases, reference)
+
+
+def _refuse_missing_keys(check: Check, result: Result) -> None:
+    """A key that the reference lacks would compare None with None."""
+    if check.on is None or result.raised:
+        return
+    keys = list(result.data) if isinstance(result.data, dict) else []
+    for key in check.on:
+        if key not in keys:
+            raise CourseError(
+                f"The check {check.name} compares {key!r} (`on=`), which the "
+                f"probe {check.probe} does not return for the reference: it "
+                f"returns {', '.join(map(repr, keys)) or 'no dict'}."
+            )
 
 
 def _refuse_broken_reference(
@@ -190,21 +170,18 @@ def _refuse_broken_reference(
             )
 
 
-def behaviour(
-    prober: Prober, grading: Grading, exercise_id: str, expected: Expectations
-) -> Behaviour | None:
-    """What an implementation of an exercise gives on every case; None if it
-    ends its process."""
-    seen: Behaviour = {}
+def steps(
+    prober: Prober,
+    grading: Grading,
+    exercise_id: str,
+    cases: Mapping[str, Sequence[Case]],
+) -> Generator[tuple[tuple[str, int], Result | None]]:
+    """What an implementation of an exercise gives, a case at a time; None for
+    the one in which its process ended."""
     for check in grading.checks_of(exercise_id):
-        runs = prober.probe_all(
-            check.probe, expected.cases[check.name], check.timeout_s
-        )
+        runs = prober.probe_all(check.probe, cases[check.name], check.timeout_s)
         for number, run in enumerate(runs):
-            if run.result is None:
-                return None
-            seen[check.name, number] = run.result
-    return seen
+            yield (check.name, number), run.result
 
 
 def judge_exercise(
@@ -212,7 +189,7 @@ def judge_exercise(
     exercise_id: str,
     expected: Expectations,
     prober: Callable[[], Prober],
-    misconceptions: Misconceptions | None,
+    recognise: Recognise | None,
     learner_line: Callable[[str, int], str] = lambda cell, line: "",
     failed_before: Died | None = None,
 ) -> ExerciseReport:
@@ -224,7 +201,7 @@ def judge_exercise(
         expected: cases and reference results.
         prober: a working prober; called again after one has died, and a check
             whose process ended is tried once more.
-        misconceptions: to recognise wrong ideas; None to skip that.
+        recognise: tells wrong ideas; None to skip that.
         learner_line: the text of a line of one of the learner's cells.
         failed_before: the exercise's own cell already ended its process.
 
@@ -253,11 +230,7 @@ def judge_exercise(
             seen[check.name, number] = run.result
             if verdict is Verdict.PASSED:
                 verdict, message = _verdict(
-                    check,
-                    case,
-                    run,
-                    expected.reference[check.name, number],
-                    learner_line,
+                    check, number, case, run, expected, learner_line
                 )
         if died is not None:
             verdict, message = died.verdict, died.why
@@ -288,10 +261,34 @@ def judge_exercise(
         else round(sum(one.points for one in reports), 6),
         max_points=exercise.points,
         checks=tuple(reports),
-        misconception=misconceptions.recognise(grading, exercise_id, seen)
-        if misconceptions and complete and not all_passed and not none_tried
+        misconception=recognise(exercise_id, seen, losses(reports))
+        if recognise and complete and not all_passed and not none_tried
         else "",
     )
+
+
+def loses(prober: Prober, check: Check, expected: Expectations) -> bool:
+    """Whether an implementation loses a check; it runs to the first case that
+    shows it."""
+    cases = expected.cases[check.name]
+    for number, run in enumerate(
+        prober.probe_all(check.probe, cases, check.timeout_s)
+    ):
+        if run.result is None:
+            return True
+        verdict, _ = _verdict(
+            check, number, cases[number], run, expected, lambda cell, line: ""
+        )
+        if verdict is not Verdict.PASSED:
+            return True
+    return False
+
+
+def losses(reports: Sequence[CheckReport]) -> str:
+    """Which checks an answer loses, a letter each: `.` passed, `e` raised, `f`
+    lost otherwise."""
+    letters = {Verdict.PASSED: ".", Verdict.ERROR: "e"}
+    return "".join(letters.get(one.verdict, "f") for one in reports)
 
 
 def _answers(
@@ -319,9 +316,10 @@ def _tried(report: CheckReport) -> CheckReport:
 
 def _verdict(
     check: Check,
+    number: int,
     case: Case,
     run: ProbeRun,
-    expected: Result,
+    expectations: Expectations,
     learner_line: Callable[[str, int], str],
 ) -> tuple[Verdict, str]:
     seen = run.result
@@ -330,6 +328,8 @@ def _verdict(
         return Verdict.NOT_ATTEMPTED, "Nothing was handed in for this yet."
     if run.out_of_memory:
         return Verdict.OUT_OF_MEMORY, "Your code asked for too much memory."
+    # asked for as late as can be: it may still be worked out
+    expected = expectations.reference[check.name, number]
     complaint = _complaint(check, case, seen, expected)
     if complaint is None:
         return Verdict.PASSED, ""
@@ -391,6 +391,17 @@ def _selected(data: object, keys: tuple[str, ...] | None) -> object:
     return {key: data.get(key) for key in keys}
 
 
+def alike(check: Check, one: Result, other: Result) -> bool:
+    """Whether two implementations did the same on a case of a check."""
+    return (
+        (_builtin(one) if one.raised else "")
+        == (_builtin(other) if other.raised else "")
+        and one.effects == other.effects
+        and difference(one.data, other.data, Tolerance(check.rtol, check.atol))
+        is None
+    )
+
+
 def _builtin(seen: Result) -> str:
     """The most special builtin exception type: a learner's own class names
     never go to feedback."""
@@ -401,30 +412,6 @@ def _builtin(seen: Result) -> str:
         if isinstance(value, type) and issubclass(value, BaseException):
             return name
     return "an exception"
-
-
-def _alike(
-    grading: Grading, exercise_id: str, one: Behaviour, other: Behaviour
-) -> bool:
-    if one.keys() != other.keys():
-        return False
-    for check in grading.checks_of(exercise_id):
-        tolerance = Tolerance(check.rtol, check.atol)
-        for key in one:
-            if key[0] != check.name:
-                continue
-            a, b = one[key], other[key]
-            if _builtin_or_none(a) != _builtin_or_none(b):
-                return False
-            if a.effects != b.effects:
-                return False
-            if difference(a.data, b.data, tolerance) is not None:
-                return False
-    return True
-
-
-def _builtin_or_none(result: Result) -> str:
-    return _builtin(result) if result.raised else ""
 
 
 def run_cells(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import socket
+import functools
+import marshal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,14 +100,13 @@ _OVER = {
 
 
 class Kernel:
-    """One learner process: runs cells; then its forks answer probes."""
+    """One learner process, started on construction: runs cells; then its forks
+    answer probes."""
 
-    def __init__(
-        self, warm: WarmProcess, sock: socket.socket, pid: int
-    ) -> None:
+    def __init__(self, warm: WarmProcess) -> None:
         self.warm = warm
+        sock, self.pid = warm.start()
         self.channel = Channel(sock)
-        self.pid = pid
         self.died: Died | None = None
 
     def run_cell(
@@ -153,7 +153,7 @@ class Kernel:
                 )
             answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
             pid = int(answer["pid"])
-            channel.send({"op": "probes", "source": probes_source})
+            channel.send({"op": "probes"}, _compiled(probes_source))
         except (
             ChannelClosed,
             DeadlinePassed,
@@ -210,16 +210,6 @@ class Probing:
         self.cell_s = cell_s
         self.died: Died | None = None
 
-    def take_answer(self, source: str) -> None:
-        """Puts one of the bank's wrong answers, in a namespace of its own, in
-        the place of the one before: they are the course's own code, so one
-        process serves many of them."""
-        try:
-            self.channel.send({"op": "answer", "source": source})
-            self.channel.receive(self.cell_s)
-        except (DeadlinePassed, ChannelClosed):
-            self.died = Died(Verdict.EXITED, "The answer ended its process.")
-
     def run_cell(self, source: str, cell_id: str) -> CellRun:
         """Runs an answer's cell in this process alone (used for the bank)."""
         try:
@@ -236,6 +226,18 @@ class Probing:
                 Verdict.EXITED, "The cell ended the whole process."
             )
         return CellRun([], False, self.died)
+
+    def cpu_seconds(self) -> tuple[float, float]:
+        """Processor time so far, and that of processes it started which have
+        ended. Its own word: to be asked of the course's own code.
+
+        Raises:
+            ChannelClosed, DeadlinePassed: it has ended or hangs.
+        """
+        self.channel.send({"op": "usage"})
+        answer, _ = self.channel.receive(self.cell_s)
+        own, children = answer["cpu_s"]
+        return float(own), float(children)
 
     def probe_all(
         self, probe: str, cases: Sequence[Case], timeout_s: float
@@ -280,6 +282,12 @@ class Probing:
                 Verdict.ERROR, "Your code returned data that cannot be read."
             )
         return ProbeRun(None, died=self.died)
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(probes_source: str) -> bytes:
+    """Compiling takes longer than many an exercise's probes."""
+    return marshal.dumps(compile(probes_source, "probes.py", "exec"))
 
 
 def _request(probe: str, case: Case) -> bytes:

@@ -1,37 +1,114 @@
 """The reference and the answer bank, run in processes of their own.
 
-They never share a process with a learner: what they know dies with them before
-the first learner process is probed.
+They never share a process with a learner, nor a room of the sandbox.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-
-import joblib
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
+from course_grader.checks import Check, Result
 from course_grader.judge.judging import (
     Behaviour,
     Expectations,
-    Misconceptions,
     Prober,
-    behaviour,
+    Recognise,
+    draw_cases,
     expectations,
     judge_exercise,
+    loses,
     run_cells,
+    steps,
 )
-from course_grader.judge.kernels import Kernel, Probing
+from course_grader.judge.kernels import Kernel
+from course_grader.judge.misconceptions import Steps
 from course_grader.judge.report import ExerciseReport
 from course_grader.judge.warming import WarmProcess
 
-MAX_LENT = 12
-"""Answers judged from one process: what they leave in its folder, and the time
+MAX_LENT = 60
+"""How often one process is lent: what its forks leave in its folder, and the time
 they take together, stay far from the limits of a submission."""
+MAX_AGE_S = 600.0
+"""Likewise: the sandbox ends what is older than its `lifetime_s`."""
+
+
+class Reference(Mapping[tuple[str, int], Result]):
+    """What the reference gives on the cases of a seed, by check name and number
+    of the case. It is worked out exercise by exercise in a thread, beside the
+    learner's cells; who asks for a result waits for it.
+
+    Args:
+        warm: where its process is forked from.
+        grading: the chapter's grading.
+        seed: the cases are drawn from it.
+    """
+
+    def __init__(self, warm: WarmProcess, grading: Grading, seed: int) -> None:
+        self.warm, self.grading, self.seed = warm, grading, seed
+        self.exercise_of = {one.name: one.exercise for one in grading.checks}
+        self.found: dict[str, Future[Behaviour]] = {}
+        self.thread: ThreadPoolExecutor | None = None
+        self.kernel: Kernel | None = None
+
+    def begin(self, exercises: Iterable[str]) -> None:
+        """Starts to work out what is not known of these exercises."""
+        for one in exercises:
+            if one not in self.found:
+                self.thread = self.thread or ThreadPoolExecutor(1)
+                self.found[one] = self.thread.submit(self._work_out, one)
+
+    def rest(self) -> None:
+        """Ends thread and process; what was begun and is not needed any more
+        may be begun again."""
+        if self.thread is not None:
+            self.thread.shutdown(cancel_futures=True)
+            self.thread = None
+        if self.kernel is not None:
+            self.kernel.close()
+            self.kernel = None
+        self.found = {
+            name: one for name, one in self.found.items() if not one.cancelled()
+        }
+
+    def of(self, exercise_id: str) -> Behaviour:
+        """The results on the cases of an exercise.
+
+        Raises:
+            CourseError: the reference does not run or breaks its own checks.
+        """
+        self.begin([exercise_id])
+        return self.found[exercise_id].result()
+
+    def _work_out(self, exercise_id: str) -> Behaviour:
+        if self.kernel is None:
+            self.kernel = prepared_kernel(self.warm, self.grading)
+        solution = self.grading.chapter.exercise(exercise_id)
+        run_cells(
+            self.kernel,
+            [(solution.id, solution.source)],
+            self.grading.chapter.name,
+        )
+        with self.kernel.probing(self.grading.probes_source) as probing:
+            known = expectations(
+                self.grading, self.seed, lambda _: probing, [exercise_id]
+            )
+        return dict(known.reference)
+
+    def __getitem__(self, key: tuple[str, int]) -> Result:
+        return self.of(self.exercise_of[key[0]])[key]
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        for one in self.grading.chapter.exercises:
+            yield from self.of(one.id)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def reference_expectations(
@@ -45,71 +122,79 @@ def reference_expectations(
     Raises:
         CourseError: the reference does not run or breaks its own checks.
     """
-    chapter = grading.chapter
-    with warm.kernel() as kernel, contextlib.ExitStack() as stack:
-        solutions = [(one.id, one.source) for one in chapter.exercises]
-        run_cells(kernel, [*chapter.setup_source, *solutions], chapter.name)
-        probers: dict[str, Prober] = {}
-
-        def prober_of(exercise_id: str) -> Prober:
-            if exercise_id not in probers:
-                probers[exercise_id] = stack.enter_context(
-                    kernel.probing(grading.probes_source)
-                )
-            return probers[exercise_id]
-
-        return expectations(grading, seed, prober_of, exercises)
+    reference = Reference(warm, grading, seed)
+    given: Behaviour = {}
+    try:
+        for one in grading.chapter.exercises:
+            if exercises is None or one.id in exercises:
+                given |= reference.of(one.id)
+    finally:
+        reference.rest()
+    return Expectations(seed, draw_cases(grading, seed, exercises), given)
 
 
-def bank_misconceptions(
+def bank_process(
+    kernels: PreparedKernels, grading: Grading, expected: Expectations
+) -> AbstractContextManager[Callable[[Answer], Steps]]:
+    """Lends what runs answers of the bank, each in a fork of its own of a
+    process that has run the chapter's set-up cells."""
+
+    @contextlib.contextmanager
+    def lend() -> Iterator[Callable[[Answer], Steps]]:
+        with kernels.lend() as kernel:
+
+            def run(answer: Answer) -> Steps:
+                with kernel.probing(grading.probes_source) as probing:
+                    probing.run_cell(
+                        grading.answer_cell(answer), answer.exercise
+                    )
+                    yield from steps(
+                        probing, grading, answer.exercise, expected.cases
+                    )
+
+            yield run
+
+    return lend()
+
+
+def answer_behaviour(
+    kernels: PreparedKernels,
     grading: Grading,
+    answer: Answer,
     expected: Expectations,
-    prepared: Callable[[], AbstractContextManager[Kernel]],
-) -> Misconceptions:
-    """The wrong answers of the bank, run on first need, some at a time in a fork
-    of a process that has run the chapter's set-up cells.
-
-    Args:
-        grading: the chapter's grading.
-        expected: cases and reference results.
-        prepared: lends such a process.
-    """
-
-    def behave(answers: Sequence[Answer]) -> Iterator[Behaviour | None]:
-        for some in batches(answers):
-            with prepared() as kernel, contextlib.ExitStack() as stack:
-                probing: Probing | None = None
-                for answer in some:
-                    if probing is None or probing.died:
-                        probing = stack.enter_context(
-                            kernel.probing(grading.probes_source)
-                        )
-                    probing.take_answer(grading.answer_cell(answer))
-                    yield behaviour(probing, grading, answer.exercise, expected)
-
-    return Misconceptions(behave)
-
-
-def learn_all(
-    misconceptions: Misconceptions, answers: Iterable[Answer]
-) -> None:
-    """Runs the wrong ones among the answers once, on all processors."""
-    wrong = [answer for answer in answers if not answer.right]
-    with ThreadPoolExecutor(joblib.cpu_count()) as threads:
-        list(threads.map(misconceptions.learn, batches(wrong)))
-
-
-def batches(answers: Sequence[Answer]) -> Iterator[Sequence[Answer]]:
-    """As many answers at a time as one process may serve."""
-    for first in range(0, len(answers), MAX_LENT):
-        yield answers[first : first + MAX_LENT]
+) -> Behaviour | None:
+    """What an answer of the bank gives on every case; None if it ends its
+    process."""
+    with bank_process(kernels, grading, expected) as run:
+        seen: Behaviour = {}
+        for key, result in run(answer):
+            if result is None:
+                return None
+            seen[key] = result
+        return seen
 
 
 def prepared_kernel(warm: WarmProcess, grading: Grading) -> Kernel:
     """A fresh process that has run the chapter's set-up cells."""
-    kernel = warm.kernel()
+    kernel = Kernel(warm)
     run_cells(kernel, grading.chapter.setup_source, grading.chapter.name)
     return kernel
+
+
+def answer_loses(
+    kernels: PreparedKernels,
+    grading: Grading,
+    answer: Answer,
+    check: Check,
+    expected: Expectations,
+) -> bool:
+    """Whether an answer of the bank loses a check."""
+    with (
+        kernels.lend() as kernel,
+        kernel.probing(grading.probes_source) as probing,
+    ):
+        probing.run_cell(grading.answer_cell(answer), answer.exercise)
+        return loses(probing, check, expected)
 
 
 class PreparedKernels:
@@ -118,22 +203,27 @@ class PreparedKernels:
 
     def __init__(self, warm: WarmProcess, grading: Grading) -> None:
         self.warm, self.grading = warm, grading
-        self.idle: list[tuple[Kernel, int]] = []
+        self.idle: list[tuple[Kernel, int, float]] = []
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[Kernel]:
-        """A living process that nobody else has; the same a few times in turn."""
-        try:
-            kernel, lent = self.idle.pop()
-        except IndexError:
+        """A living process that nobody else has; the same many times in turn."""
+        kernel = None
+        with contextlib.suppress(IndexError):
+            kernel, lent, started = self.idle.pop()
+            if time.monotonic() - started > MAX_AGE_S:
+                kernel.close()
+                kernel = None
+        if kernel is None:
             kernel, lent = prepared_kernel(self.warm, self.grading), 0
+            started = time.monotonic()
         try:
             yield kernel
         finally:
             if kernel.died or lent + 1 >= MAX_LENT:
                 kernel.close()
             else:
-                self.idle.append((kernel, lent + 1))
+                self.idle.append((kernel, lent + 1, started))
 
     def close(self) -> None:
         while self.idle:
@@ -151,7 +241,7 @@ def judge_answer(
     grading: Grading,
     answer: Answer,
     expected: Expectations,
-    misconceptions: Misconceptions,
+    recognise: Recognise | None = None,
 ) -> ExerciseReport:
     """Judges one answer of the bank as if a learner had handed it in.
 
@@ -160,7 +250,7 @@ def judge_answer(
         grading: the chapter's grading.
         answer: the answer.
         expected: cases and reference results.
-        misconceptions: of the same cases.
+        recognise: tells wrong ideas, on the same cases.
     """
     source = grading.answer_cell(answer)
     with contextlib.ExitStack() as stack:
@@ -175,7 +265,7 @@ def judge_answer(
             answer.exercise,
             expected,
             prober,
-            misconceptions,
+            recognise,
             lambda cell, line: _line(source, line),
         )
 

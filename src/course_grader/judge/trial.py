@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import joblib
 import torch
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
-from course_grader.judge.inprocess import (
-    answer_namespace,
-    judge_namespace,
-    local_misconceptions,
-)
+from course_grader.judge.inprocess import answer_namespace, judge_namespace
 from course_grader.judge.judging import (
+    Behaviour,
     Expectations,
-    Misconceptions,
     Recorded,
+    alike,
     judge_exercise,
+    losses,
 )
 from course_grader.judge.reference import (
     PreparedKernels,
-    bank_misconceptions,
+    answer_behaviour,
+    answer_loses,
     judge_answer,
-    learn_all,
     reference_expectations,
 )
 from course_grader.judge.report import ExerciseReport, Verdict
@@ -45,12 +43,15 @@ class Trial:
         report: what the judge said.
         complaints: what is wrong with the grader or the bank; empty if the
             answer got what it must get.
+        behaviour: what it gave on every case; None of a right answer and of
+            one that ends its process.
     """
 
     answer: Answer
     seed: int
     report: ExerciseReport
     complaints: tuple[str, ...]
+    behaviour: Behaviour | None
 
 
 def try_bank(
@@ -58,7 +59,8 @@ def try_bank(
     grading: Grading,
     seeds: Sequence[int],
     exercises: Sequence[str] | None = None,
-    both_judges: bool = False,
+    among: Callable[[Answer], bool] = lambda answer: True,
+    in_process: Callable[[Answer], bool] = lambda answer: False,
 ) -> Iterator[Trial]:
     """Runs the bank through the judge.
 
@@ -67,65 +69,169 @@ def try_bank(
         grading: the chapter's grading.
         seeds: each answer runs on each.
         exercises: ids; all if None.
-        both_judges: also in-process, where both must agree.
+        among: which answers run; what a wrong one tells must be its own text
+            among these.
+        in_process: which are judged in this process as well; both judges must
+            agree on them.
     """
     wanted = [
         one.id
         for one in grading.chapter.exercises
         if exercises is None or one.id in exercises
     ]
-    if both_judges:
+    answers = [
+        answer
+        for one in wanted
+        for answer in grading.answers_of(one)
+        if among(answer)
+    ]
+    if any(in_process(one) for one in answers):
         # as in learners' processes: sums of more threads end in other digits
         torch.set_num_threads(1)
         use_huge_pages()  # probes that kill and resume fork this process
+    warm.import_rest()
     for seed in seeds:
         expected = reference_expectations(warm, grading, seed, wanted)
-        answers = [
-            answer for one in wanted for answer in grading.answers_of(one)
-        ]
-        with (
-            PreparedKernels(warm, grading) as kernels,
-            ThreadPoolExecutor(joblib.cpu_count()) as threads,
-        ):
-            misconceptions = bank_misconceptions(
-                grading, expected, kernels.lend
+        behaviours = bank_behaviours(warm, grading, expected, answers)
+        reports = bank_reports(warm, grading, expected, answers, behaviours)
+        # in-process judging changes this process' settings: no threads by now
+        for answer in answers:
+            given = reports[answer.name]
+            if not answer.right:
+                given = replace(
+                    given,
+                    misconception=_told(
+                        grading, answer, answers, behaviours, reports
+                    ),
+                )
+            complaints = _complaints(answer, given)
+            if in_process(answer) and not answer.ends_process:
+                complaints += _disagreement(grading, answer, expected, given)
+            yield Trial(
+                answer,
+                seed,
+                given,
+                tuple(complaints),
+                behaviours.get(answer.name),
             )
 
-            def report(
-                answer: Answer,
-                expected: Expectations = expected,
-                kernels: PreparedKernels = kernels,
-                misconceptions: Misconceptions = misconceptions,
-            ) -> ExerciseReport:
-                return _recorded_report(
-                    grading, answer, expected, misconceptions
-                ) or _fresh_report(
-                    kernels, grading, answer, expected, misconceptions
-                )
 
-            # each once, before reports ask for all of them
-            learn_all(misconceptions, answers)
-            reports = list(threads.map(report, answers))
-        # in-process judging changes this process' settings: no threads by now
-        local = local_misconceptions(grading, expected)
-        for answer, given in zip(answers, reports, strict=True):
-            complaints = _complaints(answer, given)
-            if both_judges and not answer.ends_process:
-                complaints += _disagreement(
-                    grading, answer, expected, given, local
-                )
-            yield Trial(answer, seed, given, tuple(complaints))
+def unbroken(
+    warm: WarmProcess, grading: Grading, seed: int, exercise_id: str
+) -> Iterator[tuple[Answer, str]]:
+    """The checks that wrong answers to an exercise should lose and pass. They run
+    on these checks alone, each to the first case that shows it."""
+    expected = reference_expectations(warm, grading, seed, [exercise_id])
+    checks = {one.name: one for one in grading.checks_of(exercise_id)}
+
+    def passed(answer: Answer) -> list[str]:
+        return [
+            name
+            for name in answer.breaks
+            if not answer_loses(
+                kernels, grading, answer, checks[name], expected
+            )
+        ]
+
+    wrong = [one for one in grading.answers_of(exercise_id) if not one.right]
+    with (
+        PreparedKernels(warm, grading) as kernels,
+        ThreadPoolExecutor(joblib.cpu_count()) as threads,
+    ):
+        for answer, names in zip(
+            wrong, threads.map(passed, wrong), strict=True
+        ):
+            for name in names:
+                yield answer, name
 
 
-def _fresh_report(
-    kernels: PreparedKernels,
+def bank_behaviours(
+    warm: WarmProcess,
+    grading: Grading,
+    expected: Expectations,
+    answers: Sequence[Answer],
+) -> dict[str, Behaviour]:
+    """How wrong answers behave, by their names, on all processors; without those
+    that end their process."""
+    wrong = [one for one in answers if not (one.right or one.ends_process)]
+    with (
+        PreparedKernels(warm, grading) as kernels,
+        ThreadPoolExecutor(joblib.cpu_count()) as threads,
+    ):
+        run = functools.partial(
+            answer_behaviour, kernels, grading, expected=expected
+        )
+        found = threads.map(lambda answer: run(answer=answer), wrong)
+        return {
+            answer.name: behaviour
+            for answer, behaviour in zip(wrong, found, strict=True)
+            if behaviour is not None
+        }
+
+
+def bank_reports(
+    warm: WarmProcess,
+    grading: Grading,
+    expected: Expectations,
+    answers: Sequence[Answer],
+    behaviours: Mapping[str, Behaviour],
+) -> dict[str, ExerciseReport]:
+    """What the judge says of answers, by their names: of a wrong one from the
+    one run that its behaviour needed anyhow, of others from a run as a
+    learner's. Misconceptions are left open."""
+
+    def report(answer: Answer) -> ExerciseReport:
+        if answer.name in behaviours:
+            recorded = Recorded(behaviours[answer.name].values())
+            return judge_exercise(
+                grading, answer.exercise, expected, lambda: recorded, None
+            )
+        with kernels.lend() as kernel:
+            return judge_answer(kernel, grading, answer, expected)
+
+    with (
+        PreparedKernels(warm, grading) as kernels,
+        ThreadPoolExecutor(joblib.cpu_count()) as threads,
+    ):
+        return {
+            answer.name: given
+            for answer, given in zip(
+                answers, threads.map(report, answers), strict=True
+            )
+        }
+
+
+def _told(
     grading: Grading,
     answer: Answer,
-    expected: Expectations,
-    misconceptions: Misconceptions,
-) -> ExerciseReport:
-    with kernels.lend() as kernel:
-        return judge_answer(kernel, grading, answer, expected, misconceptions)
+    answers: Iterable[Answer],
+    behaviours: Mapping[str, Behaviour],
+    reports: Mapping[str, ExerciseReport],
+) -> str:
+    """What a learner hears who gives a wrong answer: the text of those that
+    behave alike, if it is one."""
+    if answer.name not in behaviours:
+        return ""
+    lost = losses(reports[answer.name].checks)
+    tells = {
+        other.tells
+        for other in answers
+        if other.exercise == answer.exercise
+        and other.name in behaviours
+        and losses(reports[other.name].checks) == lost
+        and behave_alike(
+            grading, behaviours[answer.name], behaviours[other.name]
+        )
+    }
+    return tells.pop() if len(tells) == 1 else ""
+
+
+def behave_alike(grading: Grading, one: Behaviour, other: Behaviour) -> bool:
+    """Whether two answers did the same on every case."""
+    checks = {check.name: check for check in grading.checks}
+    return one.keys() == other.keys() and all(
+        alike(checks[key[0]], one[key], other[key]) for key in one
+    )
 
 
 def _complaints(answer: Answer, report: ExerciseReport) -> list[str]:
@@ -156,16 +262,9 @@ def _disagreement(
     answer: Answer,
     expected: Expectations,
     report: ExerciseReport,
-    misconceptions: Misconceptions,
 ) -> list[str]:
-    local = _recorded_report(
-        grading, answer, expected, misconceptions
-    ) or judge_namespace(
-        grading,
-        answer.exercise,
-        answer_namespace(grading, answer),
-        expected,
-        misconceptions,
+    local = judge_namespace(
+        grading, answer.exercise, answer_namespace(grading, answer), expected
     )
     return [
         f"the judges disagree on {one.name}: {one.verdict} out of process, "
@@ -173,23 +272,6 @@ def _disagreement(
         for one, other in zip(report.checks, local.checks, strict=True)
         if one.verdict is not other.verdict
     ]
-
-
-def _recorded_report(
-    grading: Grading,
-    answer: Answer,
-    expected: Expectations,
-    misconceptions: Misconceptions,
-) -> ExerciseReport | None:
-    """The report on a wrong answer from the one run that recognising it needs
-    anyhow; None if there is no such run."""
-    behaviour = None if answer.right else misconceptions.of(answer)
-    if behaviour is None:
-        return None
-    recorded = Recorded(behaviour.values())
-    return judge_exercise(
-        grading, answer.exercise, expected, lambda: recorded, misconceptions
-    )
 
 
 def replayed_checks(

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_grader.judge import sandbox
 from course_grader.kernel.channel import (
@@ -23,9 +23,6 @@ from course_grader.kernel.channel import (
     DeadlinePassed,
 )
 from course_grader.kernel.limits import Limits
-
-if TYPE_CHECKING:
-    from course_grader.judge.kernels import Kernel
 
 START_TIMEOUT_S = 180.0
 """The first start on a slow disk imports torch cold."""
@@ -112,6 +109,8 @@ class WarmProcess:
         self.channel = Channel(mine)
         self.asking = threading.Lock()
         self.ready = False
+        self.complete = False
+        """It has imported what it can (see `import_rest`)."""
 
     def _wait_until_ready(self) -> None:
         if not self.ready:
@@ -124,10 +123,8 @@ class WarmProcess:
                 ) from error
             self.ready = True
 
-    def kernel(self) -> Kernel:
-        """A fresh learner process."""
-        from course_grader.judge.kernels import Kernel
-
+    def start(self) -> tuple[socket.socket, int]:
+        """Starts a learner process; the connection to it, and its number."""
         mine, theirs = connection()
         try:
             with theirs, self.asking:
@@ -142,7 +139,19 @@ class WarmProcess:
             raise GraderBroken(
                 f"A learner's process could not be started: {answer['error']}."
             )
-        return Kernel(self, mine, answer["pid"])
+        return mine, int(answer["pid"])
+
+    def import_rest(self) -> None:
+        """Lets it import what no exercise needs at once: worth its time where
+        many processes are to be started."""
+        try:
+            with self.asking:
+                self._wait_until_ready()
+                send(self.channel.socket, {"op": "rest"})
+                self.channel.receive(START_TIMEOUT_S)
+        except (ChannelClosed, DeadlinePassed) as error:
+            raise GraderBroken(_WARM_PROCESS_ENDED) from error
+        self.complete = True
 
     def share(self) -> Channel:
         """Connects one more judge, a fork of this process, to it; there, the

@@ -29,10 +29,10 @@ class MissingName(NameError):
     """The learner's namespace lacks a name that the exercise asks for."""
 
 
-def load_probes(source: str) -> dict[str, Callable[..., Any]]:
-    """The probes of a chapter from the text of its `probes.py`."""
+def load_probes(code: types.CodeType) -> dict[str, Callable[..., Any]]:
+    """The probes of a chapter from its compiled `probes.py`."""
     module = types.ModuleType("probes")
-    exec(compile(source, "probes.py", "exec"), module.__dict__)
+    exec(code, module.__dict__)
     return {
         name: value
         for name, value in vars(module).items()

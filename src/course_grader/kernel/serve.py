@@ -10,7 +10,9 @@ from __future__ import annotations
 import array
 import contextlib
 import json
+import marshal
 import os
+import resource
 import signal
 import socket
 from typing import Any
@@ -22,8 +24,6 @@ from course_grader.kernel.shell import CellShell
 
 CELL_FILE_MARK = "<ipython-input-"
 """How IPython names the code of cells in tracebacks."""
-ANSWER_FILE = f"{CELL_FILE_MARK}answer>"
-"""Code file name of the bank's answers."""
 
 
 def serve(sock: socket.socket, shell: CellShell) -> None:
@@ -90,6 +90,17 @@ def _ended(pid: int) -> bool:
         return True
 
 
+def _cpu_seconds() -> list[float]:
+    """Processor time of this process, and of its children that have ended."""
+    return [
+        used.ru_utime + used.ru_stime
+        for used in map(
+            resource.getrusage,
+            (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN),
+        )
+    ]
+
+
 def _answer_probes(
     sock: socket.socket, shell: CellShell, cells: dict[str, str]
 ) -> None:
@@ -99,8 +110,6 @@ def _answer_probes(
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     probes: dict[str, Any] = {}
-    namespace = shell.user_ns
-    prepared = dict(namespace)
     while True:
         try:
             request, blob = channel.receive()
@@ -112,18 +121,14 @@ def _answer_probes(
                 _, ok = shell.run(request["source"])
                 cells[f"{CELL_FILE_MARK}{number}-"] = request["id"]
                 channel.send({"ok": ok})
-            case "answer":
-                namespace = dict(prepared)
-                code = compile(request["source"], ANSWER_FILE, "exec")
-                with contextlib.suppress(Exception):  # a cell may stop half-way
-                    exec(code, namespace)
-                channel.send({})
+            case "usage":
+                channel.send({"cpu_s": _cpu_seconds()})
             case "probes":
-                probes = load_probes(request["source"])
+                probes = load_probes(marshal.loads(blob))
             case "probe":
                 record = run_probe(
                     probes[request["probe"]],
-                    namespace,
+                    shell.user_ns,
                     plain.decode(request["case"], blob),
                     lambda name: name.startswith(CELL_FILE_MARK),
                 )

@@ -10,6 +10,8 @@ the first is the socket it was given:
     {"op": "stop", "pid": ...} -> {"why": ...}: it and all that it started end;
         the limit for which the sandbox had ended it before, if so
     {"op": "share"} with a socket attached -> {}: one more judge's connection
+    {"op": "rest"} -> {}: it imports what no exercise needs at once, so that many
+        submissions are quick, where one alone would only wait for it
 
 What a judge has started ends with its connection, and this with the last one.
 """
@@ -28,7 +30,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from course_grader.kernel.channel import Channel, ChannelClosed
@@ -45,41 +47,47 @@ MADV_COLLAPSE = 25
 HUGE_PAGE_BYTES = 2**21
 
 
-def import_everything() -> None:
-    """Imports what chapters and probes import on first use, so that no learner
-    waits for it: the first `torch.testing.assert_close` alone brings 500 modules."""
+FOR_EXERCISES = (
+    "numpy.testing",
+    "torch",
+    "torch._dynamo",
+    "torch.testing",
+    "torch.testing._comparison",
+    "torch.distributed",
+    "torch.nn.parallel",
+    "torch.nn.utils.parametrizations",
+    "torch.optim.swa_utils",
+    "torch.utils.checkpoint",
+    "torch.utils.data",
+    "torchinfo",
+    "tqdm.auto",
+    "course_utils",
+    "course_grader.kernel.serve",
+)
+"""What exercises and probes import on first use, so that no learner waits for it:
+the first `torch.testing.assert_close` alone brings 500 modules."""
+FOR_READING = (
+    "matplotlib.pyplot",
+    "sklearn.datasets",
+    "sklearn.metrics",
+    "ipywidgets",
+)
+"""What a chapter's other cells import."""
+
+
+def import_all(names: Iterable[str]) -> None:
+    """Imports what there is of these modules, for all forks to come."""
     # a quarter of the time of importing would go into collecting what all stays
     gc.disable()
-    import matplotlib
-
-    matplotlib.use("module://matplotlib_inline.backend_inline")
-    for name in (
-        "matplotlib.pyplot",
-        "numpy.testing",
-        "sklearn.datasets",
-        "sklearn.metrics",
-        "torch",
-        "torch._dynamo",
-        "torch.testing",
-        "torch.testing._comparison",
-        "torch.distributed",
-        "torch.nn.parallel",
-        "torch.nn.utils.parametrizations",
-        "torch.optim.swa_utils",
-        "torch.utils.checkpoint",
-        "torch.utils.data",
-        "torchinfo",
-        "tqdm.auto",
-        "ipywidgets",
-        "course_utils",
-        "course_grader.kernel.serve",
-    ):
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    for name in names:
         with contextlib.suppress(ImportError):
             __import__(name)
     import torch
 
     torch.set_num_threads(1)
-    torch.set_num_interop_threads(1)
+    with contextlib.suppress(RuntimeError):  # may be set once
+        torch.set_num_interop_threads(1)
     # collecting in a fork would copy every page that these objects stand on
     gc.freeze()
     gc.enable()
@@ -115,12 +123,11 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     limits = Limits(**json.loads(sys.argv[2]))
     keeper = Keeper(limits, control) if sys.argv[3] == "sandboxed" else None
-    import_everything()
+    import_all(FOR_EXERCISES)
     from course_grader.kernel.serve import receive_with_fd, serve
     from course_grader.kernel.shell import make_shell
 
     shell = make_shell(limits)
-    use_huge_pages()
     judges = selectors.DefaultSelector()
 
     def start(sock: socket.socket, places: dict[int, Room | _Folder]) -> int:
@@ -137,6 +144,10 @@ def main() -> None:
         if request["op"] == "stop":
             pid = request["pid"]
             return {"why": places.pop(pid).end(pid) if pid in places else ""}
+        if request["op"] == "rest":
+            import_all(FOR_READING)
+            use_huge_pages()
+            return {}
         assert fd is not None
         sock = socket.socket(fileno=fd)
         if request["op"] == "share":

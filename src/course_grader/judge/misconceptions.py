@@ -1,0 +1,123 @@
+"""Which wrong answer of the bank a submission behaves like.
+
+Only those wrong answers run whose signature is the submission's: the checks that
+they lose, which hardly depend on the seed and are known beforehand. Each stops
+at the first case on which it behaves otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from course_grader.bank import Answer
+from course_grader.chapter.grading import Grading
+from course_grader.checks import Result
+from course_grader.judge.judging import Behaviour, alike
+
+Steps = Generator[tuple[tuple[str, int], Result | None]]
+"""What an answer gives, a case at a time; None where its process ends."""
+OpenBank = Callable[[], AbstractContextManager[Callable[[Answer], Steps]]]
+"""Lends what runs answers of the bank."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """How a wrong answer behaves, as far as it has been run."""
+
+    behaviour: Behaviour
+    ended: bool
+
+
+class Misconceptions:
+    """The wrong answers' behaviour on the cases of a seed, worked out on need.
+
+    Args:
+        grading: the chapter's grading.
+        signatures: the losses of an exercise's wrong answers by their names, as
+            `judging.losses` writes them, `?` where the seed decides; an answer
+            without one is always tried.
+        bank: runs answers.
+    """
+
+    def __init__(
+        self,
+        grading: Grading,
+        signatures: Callable[[str], Mapping[str, str]],
+        bank: OpenBank,
+    ) -> None:
+        self.grading, self.signatures, self.bank = grading, signatures, bank
+        self.checks = {one.name: one for one in grading.checks}
+        self.known: dict[str, _Known] = {}
+
+    def recognise(self, exercise_id: str, seen: Behaviour, losses: str) -> str:
+        """What the one wrong answer that behaves like `seen` on every case
+        tells; empty if none does or several with different texts do.
+
+        Args:
+            exercise_id: the exercise.
+            seen: what the submission gave on every case.
+            losses: of the submission, as `judging.losses` writes them.
+        """
+        tells: set[str] = set()
+        signatures = self.signatures(exercise_id)
+        with contextlib.ExitStack() as stack:
+            run: Callable[[Answer], Steps] | None = None
+            for answer in self.grading.answers_of(exercise_id):
+                if answer.right or answer.ends_process or answer.tells in tells:
+                    continue
+                signature = signatures.get(answer.name)
+                if signature is not None and not _fits(signature, losses):
+                    continue
+                alike = self._alike_so_far(answer, seen)
+                if alike is None:
+                    run = run or stack.enter_context(self.bank())
+                    alike = self._run(run, answer, seen)
+                if alike:
+                    tells.add(answer.tells)
+                if len(tells) > 1:
+                    break
+        return tells.pop() if len(tells) == 1 else ""
+
+    def _alike_so_far(self, answer: Answer, seen: Behaviour) -> bool | None:
+        """Whether it behaves like `seen`; None if it has to run for that."""
+        known = self.known.get(answer.name)
+        if known is None:
+            return None
+        for key, result in known.behaviour.items():
+            if not self._alike(key, seen, result):
+                return False
+        if len(known.behaviour) == len(seen):
+            return True
+        return False if known.ended else None
+
+    def _run(
+        self, run: Callable[[Answer], Steps], answer: Answer, seen: Behaviour
+    ) -> bool:
+        behaviour: Behaviour = {}
+        ended = False
+        with contextlib.closing(run(answer)) as steps:
+            for key, result in steps:
+                if result is None:
+                    ended = True
+                    break
+                behaviour[key] = result
+                if not self._alike(key, seen, result):
+                    break
+        self.known[answer.name] = _Known(behaviour, ended)
+        return self._alike_so_far(answer, seen) is True
+
+    def _alike(
+        self, key: tuple[str, int], seen: Behaviour, result: Result
+    ) -> bool:
+        check = self.checks[key[0]]
+        return key in seen and alike(check, seen[key], result)
+
+
+def _fits(signature: str, losses: str) -> bool:
+    return len(signature) == len(losses) and all(
+        one in ("?", other)
+        for one, other in zip(signature, losses, strict=True)
+    )
