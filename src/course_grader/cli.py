@@ -132,7 +132,7 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         ):
             n += 1
             bad += bool(trial.complaints)
-            if not (trial.answer.right or trial.answer.ends_process):
+            if trial.behaviour is not None:
                 wrong.setdefault(trial.answer.exercise, []).append(trial)
             if trial.complaints or (args.verbose and trial.seed == 1):
                 kind = "right" if trial.answer.right else "wrong"
