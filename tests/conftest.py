@@ -134,13 +134,13 @@ def averages(draw):
     return [{"x": draw.normal(7)}]
 """
 
-MINI_ANSWERS = """\
-from course_grader.bank import accepted, wrong
+MINI_DOUBLE = """\
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
-from . import hidden_tests
+from .. import hidden_tests
 
 
-@accepted("double")
+@accepted()
 def by_addition(x, times=1):
     if times < 0:
         raise ValueError("negative")
@@ -149,33 +149,56 @@ def by_addition(x, times=1):
     return x
 
 
-@wrong("double", breaks=hidden_tests.keeps, tells="You changed x in place.")
+@wrong(breaks=hidden_tests.keeps, tells="You changed x in place.")
 def in_place(x, times=1):
     if times < 0:
         raise ValueError
     return x.mul_(2**times)
 
 
-@wrong("double", breaks=hidden_tests.doubles, tells="You ignored times.")
-def once(x, times=1):
-    if times < 0:
-        raise ValueError
-    return x + x
+once = edit(
+    by_addition,
+    {
+        '''
+        for _ in range(times):
+            x = x + x
+        return x
+        ''': "return x + x",
+    },
+    breaks=hidden_tests.doubles,
+    tells="You ignored times.",
+)
+
+never_refuses = edit(
+    SOLUTION,
+    {
+        '''
+        if times < 0:
+            raise ValueError("times must not be negative")
+        ''': "",
+    },
+    breaks=hidden_tests.refuses,
+    tells="You never refuse.",
+)
+"""
+
+MINI_MEAN = """\
+from course_grader.bank import accepted, edit
+
+from .. import hidden_tests
 
 
-@wrong("double", breaks=hidden_tests.refuses, tells="You never refuse.")
-def never_refuses(x, times=1):
-    return x * 2**times
-
-
-@accepted("mean")
+@accepted()
 def by_method(x):
     return x.mean().item()
 
 
-@wrong("mean", breaks=hidden_tests.averages, tells="That is the sum.")
-def the_sum(x):
-    return x.sum().item()
+the_sum = edit(
+    by_method,
+    {"x.mean()": "x.sum()"},
+    breaks=hidden_tests.averages,
+    tells="That is the sum.",
+)
 """
 
 
@@ -185,7 +208,8 @@ def write_mini(root: Path) -> Course:
         "solutions/03_mini/03_mini.py": MINI_SOURCE,
         "autograde/03_mini/probes.py": MINI_PROBES,
         "autograde/03_mini/hidden_tests.py": MINI_TESTS,
-        "autograde/03_mini/answers.py": MINI_ANSWERS,
+        "autograde/03_mini/answers/double.py": MINI_DOUBLE,
+        "autograde/03_mini/answers/mean.py": MINI_MEAN,
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

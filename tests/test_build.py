@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from conftest import MINI_SOURCE, ROOT
 
+from course_grader.bank import edited
 from course_grader.chapter.build import (
     build_chapter,
     built_files,
@@ -232,20 +233,73 @@ def test_a_broken_chapter_is_refused_with_a_sentence(
     ("file", "old", "new", "says"),
     [
         ("hidden_tests", '@check("mean"', '@check("men"', "no such exercise"),
-        ("answers", '@accepted("mean")', "@staticmethod", "no answer bank"),
-        ("answers", "from . import", "x = y\nfrom . import", "does not load"),
         (
-            "answers",
+            "answers/double",
+            "@accepted()",
+            "@staticmethod",
+            "an edit starts from SOLUTION or from a right answer",
+        ),
+        (
+            "answers/double",
+            "    SOLUTION,",
+            "    once,",
+            "an edit starts from SOLUTION or from a right answer",
+        ),
+        (
+            "answers/mean",
+            "    breaks=hidden_tests.averages,\n",
+            "",
+            "mean has no answer bank",
+        ),
+        ("answers/mean", "from ..", "x = y\nfrom ..", "does not load"),
+        (
+            "answers/mean",
             "breaks=hidden_tests.averages",
             "breaks=hidden_tests.keeps",
             "no check of mean",
         ),
         # the first would be lost, and nobody would know
         (
-            "answers",
-            "def the_sum(x)",
-            "def in_place(x)",
+            "answers/mean",
+            "the_sum =",
+            "in_place =",
             "two answers are called in_place",
+        ),
+        (
+            "answers/double",
+            "once =",
+            "in_place =",
+            "two answers are called in_place",
+        ),
+        (
+            "answers/mean",
+            '"x.mean()":',
+            '"x.means()":',
+            "the_sum: what is replaced stands nowhere in by_method",
+        ),
+        (
+            "answers/mean",
+            '"x.mean()":',
+            '"m":',
+            "the_sum: what is replaced stands 3 times in by_method",
+        ),
+        (
+            "answers/mean",
+            '"x.mean()": "x.sum()"',
+            '"x.mean()": "(x).mean()"',
+            "the_sum: the edits of by_method change nothing",
+        ),
+        (
+            "answers/mean",
+            '"x.mean()": "x.sum()"',
+            '"x.mean()": "x.sum("',
+            "the_sum: edited, by_method is no Python",
+        ),
+        (
+            "answers/mean",
+            '"x.mean()": "x.sum()"',
+            '"x.mean()": "x.sum()", "mean().item()": "sum()"',
+            "the_sum: two edits of by_method overlap",
         ),
     ],
 )
@@ -259,27 +313,46 @@ def test_a_broken_bank_is_refused_with_a_sentence(
     assert says in str(refused.value)
 
 
+def test_a_bank_for_no_exercise_is_refused(mini: Course) -> None:
+    folder = mini.autograde / "03_mini" / "answers"
+    (folder / "mean.py").rename(folder / "men.py")
+
+    with pytest.raises(CourseError, match="there is no such exercise"):
+        build_chapter(mini, "03_mini")
+
+
+def test_an_edit_is_the_answer_it_starts_from_but_for_its_places() -> None:
+    start = "def f(x):\n    if x:\n        y = x\n        g(y)\n    return y\n"
+
+    assert edited(start, [("g(y)", "")]) == (
+        "def f(x):\n    if x:\n        y = x\n    return y\n"
+    )
+    assert edited(start, [("y = x\ng(y)", "y = 1\n\nif y:\n    g(1)")]) == (
+        "def f(x):\n    if x:\n        y = 1\n\n        if y:\n"
+        "            g(1)\n    return y\n"
+    )
+    assert edited(start, [("return y", "h()\nreturn x"), ("if x", "if y")]) == (
+        "def f(x):\n    if y:\n        y = x\n        g(y)\n"
+        "    h()\n    return x\n"
+    )
+
+
 def test_an_answer_that_cannot_run_is_refused(mini: Course) -> None:
     change(
         mini,
-        "return x.mean().item()",
-        "return two",
-        "autograde/03_mini/answers.py",
+        "return x.mul_(2**times)",
+        "return x.mul_(two)",
+        "autograde/03_mini/answers/double.py",
     )
 
-    with pytest.raises(CourseError, match="by_method uses 'two'"):
+    with pytest.raises(CourseError, match="in_place uses 'two'"):
         build_chapter(mini, "03_mini")
 
 
 def test_an_exercise_without_checks_is_refused(mini: Course) -> None:
     path = mini.root / "autograde/03_mini/hidden_tests.py"
     path.write_text(path.read_text().partition('@check("mean"')[0])
-    change(
-        mini,
-        "breaks=hidden_tests.averages",
-        "breaks=hidden_tests.keeps",
-        "autograde/03_mini/answers.py",
-    )
+    (mini.root / "autograde/03_mini/answers/mean.py").unlink()
 
     with pytest.raises(CourseError, match="grade cell of mean has no checks"):
         build_chapter(mini, "03_mini")

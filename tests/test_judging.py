@@ -37,7 +37,7 @@ def test_cases_stay_when_another_check_goes(mini: Course) -> None:
     before = draw_cases(load_grading(mini, "03_mini"), 5)["averages"]
     path = mini.autograde / "03_mini" / "hidden_tests.py"
     path.write_text(path.read_text().replace("def keeps", "def renamed"))
-    answers = mini.autograde / "03_mini" / "answers.py"
+    answers = mini.autograde / "03_mini" / "answers" / "double.py"
     answers.write_text(answers.read_text().replace(".keeps", ".renamed"))
 
     after = draw_cases(load_grading(mini, "03_mini"), 5)["averages"]
@@ -65,12 +65,11 @@ def test_a_bank_that_is_wrong_about_itself_is_told(
     mini: Course, warm: WarmProcess
 ) -> None:
     """The bank test can fail: right answers called wrong, wrong called right."""
-    path = mini.autograde / "03_mini" / "answers.py"
-    text = path.read_text()
+    path = mini.autograde / "03_mini" / "answers" / "mean.py"
     path.write_text(
-        text.replace("return x.mean().item()", "return x.sum().item()")
-        .replace("return x.sum().item()\n", "return x.mean().item()\n", 2)
-        .replace("return x.mean().item()", "return x.sum().item()", 1)
+        path.read_text()
+        .replace('{"x.mean()": "x.sum()"}', '{"x.sum()": "x.mean()"}')
+        .replace("return x.mean()", "return x.sum()")
     )
 
     trials = list(try_bank(warm, load_grading(mini, "03_mini"), (1,), ["mean"]))
@@ -90,13 +89,13 @@ def test_recorded_answers_pass_on_their_own_seed_only(
 
 
 def test_an_answers_own_decorators_travel_with_it(mini: Course) -> None:
-    path = mini.autograde / "03_mini" / "answers.py"
+    path = mini.autograde / "03_mini" / "answers" / "mean.py"
     path.write_text(
         path.read_text()
-        .replace("from . import", "import torch\n\nfrom . import", 1)
+        .replace("from .. import", "import torch\n\nfrom .. import", 1)
         .replace(
-            '@accepted("mean")\n',
-            '@accepted("mean")\n@torch.inference_mode()\n@torch.no_grad()\n',
+            "@accepted()\n",
+            "@accepted()\n@torch.inference_mode()\n@torch.no_grad()\n",
         )
     )
     grading = load_grading(mini, "03_mini")
@@ -119,11 +118,11 @@ def test_a_rule_that_cannot_read_an_answer_fails_that_check_alone(
             "None if seen.data + 1 == expected.data + 1 else 'Not the mean.')",
         )
     )
-    answers = mini.autograde / "03_mini" / "answers.py"
+    answers = mini.autograde / "03_mini" / "answers" / "mean.py"
     answers.write_text(
         answers.read_text()
         .replace('tells="That is the sum."', 'tells="That is text."')
-        .replace("return x.sum().item()", 'return "lie"')
+        .replace('{"x.mean()": "x.sum()"}', '{"x.mean().item()": "\'lie\'"}')
     )
 
     trials = list(try_bank(warm, load_grading(mini, "03_mini"), (1,), ["mean"]))

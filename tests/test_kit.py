@@ -89,7 +89,7 @@ def test_a_canary_in_every_secret_place_stays_out(mini: Course) -> None:
         "solutions/03_mini/03_mini.py": "    return x * 2**times\n",
         "autograde/03_mini/probes.py": "def average(mean, case):\n",
         "autograde/03_mini/hidden_tests.py": "def doubles(draw):\n",
-        "autograde/03_mini/answers.py": "def by_method(x):\n",
+        "autograde/03_mini/answers/mean.py": "def by_method(x):\n",
     }.items():
         file = mini.root / path
         text = file.read_text()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from course_grader.bank import Answer
+from course_grader.bank import Answer, answers_of
 from course_grader.chapter.source import Chapter, Exercise, read_chapter
 from course_grader.checks import Check
 from course_grader.course import Course, CourseError
@@ -49,65 +50,119 @@ class Grading:
 
 
 def load_grading(course: Course, chapter_name: str) -> Grading:
-    """Reads a chapter's source and its three grading files.
+    """Reads a chapter's source, its probes, checks and answer bank.
 
     Raises:
         CourseError: something is missing or contradicts something else.
     """
     chapter = read_chapter(course.source_of(chapter_name))
     folder = course.autograde / chapter_name
-    for name in ("probes.py", "hidden_tests.py", "answers.py"):
+    for name in ("probes.py", "hidden_tests.py", "answers"):
         if not (folder / name).exists():
             raise CourseError(
                 f"autograde/{chapter_name}/{name} is missing; "
                 "docs/authors.md says what it holds."
             )
-    package = _load(folder, chapter_name)
-    hidden, bank = package["hidden_tests"], package["answers"]
+    ids = [one.id for one in chapter.exercises]
+    for file in sorted((folder / "answers").glob("*.py")):
+        if file.stem not in ids:
+            raise CourseError(
+                f"autograde/{chapter_name}/answers/{file.name} is for "
+                f"{file.stem!r}, but there is no such exercise."
+            )
+    present = [
+        one for one in ids if (folder / "answers" / f"{one}.py").exists()
+    ]
+    package = _load(folder, chapter_name, present)
     grading = Grading(
         chapter=chapter,
         probes_source=(folder / "probes.py").read_text(encoding="utf-8"),
-        checks=tuple(v for v in vars(hidden).values() if isinstance(v, Check)),
-        answers=tuple(v for v in vars(bank).values() if isinstance(v, Answer)),
+        checks=tuple(
+            one
+            for one in vars(package["hidden_tests"]).values()
+            if isinstance(one, Check)
+        ),
+        answers=tuple(_answers(package, chapter, present)),
     )
     _refuse_contradictions(grading, package["probes"])
     return grading
 
 
-def _load(folder: Path, chapter_name: str) -> dict[str, ModuleType]:
-    """Imports the three files as one package under a name of its own."""
+def _load(
+    folder: Path, chapter_name: str, exercises: list[str]
+) -> dict[str, ModuleType]:
+    """Imports a chapter's files as one package under a name of its own.
+
+    Args:
+        folder: `autograde/NN_name`.
+        chapter_name: the chapter.
+        exercises: ids of those that have a file in `answers/`.
+    """
     package_name = f"course_chapter_{chapter_name}"
     for known in [one for one in sys.modules if one.startswith(package_name)]:
         del sys.modules[known]
-    package = ModuleType(package_name)
-    package.__path__ = [str(folder)]
-    sys.modules[package_name] = package
+    for name, place in (
+        (package_name, folder),
+        (f"{package_name}.answers", folder / "answers"),
+    ):
+        package = ModuleType(name)
+        package.__path__ = [str(place)]
+        sys.modules[name] = package
+    banks = [f"answers.{one}" for one in exercises]
     modules = {}
-    for name in ("probes", "hidden_tests", "answers"):
+    for name in ("probes", "hidden_tests", *banks):
+        file = folder.joinpath(*name.split(".")).with_suffix(".py")
         spec = importlib.util.spec_from_file_location(
-            f"{package_name}.{name}", folder / f"{name}.py"
+            f"{package_name}.{name}", file
         )
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        setattr(package, name, module)
+        parent, _, stem = spec.name.rpartition(".")
+        setattr(sys.modules[parent], stem, module)
         try:
             spec.loader.exec_module(module)
         except Exception as error:
             raise CourseError(
-                f"autograde/{chapter_name}/{name}.py does not load: "
+                f"{file.relative_to(folder.parents[1])} does not load: "
                 f"{type(error).__name__}: {error}"
             ) from error
         modules[name] = module
     return modules
 
 
+def _answers(
+    package: dict[str, ModuleType], chapter: Chapter, exercises: list[str]
+) -> Iterator[Answer]:
+    """The bank of a chapter, in the order of its exercises.
+
+    Raises:
+        CourseError: an edit does not fit, or two answers have one name.
+    """
+    names: set[str] = set()
+    for exercise in exercises:
+        try:
+            found = list(
+                answers_of(
+                    package[f"answers.{exercise}"], chapter.exercise(exercise)
+                )
+            )
+        except CourseError as error:
+            raise CourseError(f"{chapter.name}, {exercise}: {error}") from None
+        for answer in found:
+            if answer.name in names:
+                raise CourseError(
+                    f"{chapter.name}: two answers are called {answer.name}."
+                )
+            names.add(answer.name)
+            yield answer
+
+
 def _refuse_contradictions(grading: Grading, probes: ModuleType) -> None:
     chapter = grading.chapter
     ids = {one.id for one in chapter.exercises}
-    parts: list[Check | Answer] = [*grading.checks, *grading.answers]
-    for what in parts:
+    for what in grading.checks:
         if what.exercise not in ids:
             raise CourseError(
                 f"{chapter.name}: {what.name} is for {what.exercise!r}, but "
@@ -130,7 +185,8 @@ def _refuse_contradictions(grading: Grading, probes: ModuleType) -> None:
         if not any(a.right for a in answers) or all(a.right for a in answers):
             raise CourseError(
                 f"{chapter.name}: the exercise {exercise.id} has no answer "
-                "bank: answers.py needs right and wrong answers for it."
+                "bank: answers/{exercise.id}.py needs right and "
+                "wrong answers for it."
             )
         for answer in answers:
             for broken in answer.breaks:

@@ -1,0 +1,422 @@
+"""Answers to `class_mse` of chapter 03."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_grader.bank import accepted, edit, wrong
+
+from .. import hidden_tests
+
+
+@accepted()
+def by_explicit_check(scores, target):
+    if target.shape == scores.shape:
+        rows = target
+    elif target.shape == scores.shape[:1] and not target.is_floating_point():
+        rows = F.one_hot(target.long(), scores.size(1))
+    else:
+        raise ValueError("target must hold class indices or rows of scores")
+    return F.mse_loss(scores, rows.to(scores.dtype))
+
+
+@accepted()
+def by_reshape_as(scores, target):
+    n, num_classes = scores.shape
+    if target.shape == (n,) and not target.is_floating_point():
+        flat = F.one_hot(target.long(), num_classes).flatten()
+        target = flat.reshape_as(scores)
+    if target.shape != scores.shape:
+        raise ValueError(f"target has shape {tuple(target.shape)}")
+    return (scores - target.to(scores.dtype)).pow(2).mean()
+
+
+@accepted()
+def by_scatter(scores, target):
+    if target.dim() == 1 and not torch.is_floating_point(target):
+        if len(target) != len(scores):
+            raise ValueError("as many labels as rows, please")
+        rows = torch.zeros_like(scores)
+        target = rows.scatter(1, target.long()[:, None], 1.0)
+    if scores.shape != target.shape:
+        raise ValueError("shapes differ")
+    squares = torch.square(scores - target.to(scores))
+    return squares.sum() / scores.numel()
+
+
+@accepted()
+def by_the_square_of_the_sum(scores, target):
+    if target.shape == scores.shape:
+        return ((scores - target.type_as(scores)) ** 2).mean()
+    if target.is_floating_point() or target.shape != (scores.shape[0],):
+        raise ValueError("no labels and no rows")
+    picked = scores.gather(1, target.long().unsqueeze(1)).squeeze(1)
+    total = (scores**2).sum() - 2 * picked.sum() + len(target)
+    return total / scores.numel()
+
+
+@accepted()
+def by_a_loop_over_classes(scores, target):
+    if target.shape != scores.shape:
+        if target.is_floating_point() or target.dim() != 1:
+            raise ValueError("target")
+        if target.size(0) != scores.size(0):
+            raise ValueError("target")
+        columns = [(target == c) for c in range(scores.size(1))]
+        target = torch.stack(columns, dim=1)
+        if not target.any(dim=1).all():
+            raise IndexError("a label is no class")
+    return nn.MSELoss()(scores, target.type_as(scores))
+
+
+@accepted()
+def mended_rows_by_eye_with_a_mask(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    breaks=hidden_tests.as_many_samples_as_classes,
+    tells="You hand the target to the loss as it comes. Where the number of "
+    "samples equals the number of classes, (N,) broadcasts against (N, N), and "
+    "the labels' numbers are taken for scores. Make one-hot rows of class "
+    "indices, and compare shapes before you subtract.",
+)
+def broadcast_by_the_library(scores, target):
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    breaks=hidden_tests.as_many_samples_as_classes,
+    tells="You subtract the target as it comes. Where the number of "
+    "samples equals the number of classes, (N,) broadcasts against (N, N), and "
+    "the labels' numbers are taken for scores. Make one-hot rows of class "
+    "indices, and compare shapes before you subtract.",
+)
+def broadcast_by_hand(scores, target):
+    return ((scores - target) ** 2).mean()
+
+
+@wrong(
+    breaks=hidden_tests.as_many_samples_as_classes,
+    tells="You turn the labels into a column and let it broadcast over the "
+    "classes: every score is then compared with the label's number. A label "
+    "names a column; it is no score. Make one-hot rows.",
+)
+def labels_as_a_column(scores, target):
+    if target.dim() == 1:
+        if target.is_floating_point() or len(target) != len(scores):
+            raise ValueError
+        target = target[:, None]
+    elif target.shape != scores.shape:
+        raise ValueError
+    return ((scores - target) ** 2).mean()
+
+
+@wrong(
+    breaks=hidden_tests.other_targets_raise,
+    tells="You make one-hot rows but never compare shapes, so a target of "
+    "another shape still broadcasts. Raise a ValueError unless the target has "
+    "the shape of the scores.",
+)
+def without_a_shape_check(scores, target):
+    if not target.is_floating_point() and target.shape != scores.shape:
+        target = F.one_hot(target.long(), scores.shape[1])
+    return ((scores - target) ** 2).mean()
+
+
+@wrong(
+    breaks=hidden_tests.other_targets_raise,
+    tells="You check the number of rows alone. A target (N, 1) or (N,) has as "
+    "many rows as the scores and still broadcasts. Compare whole shapes.",
+)
+def checking_the_rows_only(scores, target):
+    if target.dim() == 0 or len(target) != len(scores):
+        raise ValueError("rows")
+    if target.dim() == 1 and not target.is_floating_point():
+        target = F.one_hot(target.long(), scores.shape[1])
+    return ((scores - target) ** 2).mean()
+
+
+@wrong(
+    breaks=hidden_tests.other_targets_raise,
+    tells="You reshape any target to the shape of the scores. That fits as soon "
+    "as the number of elements does: a transposed target passes and is read in "
+    "the wrong order. Raise a ValueError where shapes differ.",
+)
+def reshaping_whatever_comes(scores, target):
+    if target.dtype in (torch.int32, torch.int64) and target.dim() == 1:
+        if len(target) != len(scores):
+            raise ValueError("rows")
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.numel() != scores.numel():
+        raise ValueError("sizes")
+    return F.mse_loss(scores, target.reshape_as(scores).to(scores.dtype))
+
+
+@wrong(
+    breaks=hidden_tests.other_targets_raise,
+    tells="You flatten or squeeze the target and then take it for labels. A "
+    "column (N, 1), floating-point labels or a single label are mistakes "
+    "upstream: raise a ValueError.",
+)
+def taking_any_labels(scores, target):
+    if target.shape == scores.shape:
+        return F.mse_loss(scores, target.to(scores.dtype))
+    labels = target.reshape(-1).long()
+    if len(labels) != len(scores):
+        raise ValueError("labels")
+    rows = F.one_hot(labels, scores.shape[1]).to(scores.dtype)
+    return F.mse_loss(scores, rows)
+
+
+@wrong(
+    breaks=hidden_tests.other_targets_raise,
+    tells="You refuse what does not fit with an AssertionError. An `assert` is "
+    "for what cannot happen, and `python -O` removes it. Raise a ValueError.",
+)
+def refusing_by_assert(scores, target):
+    if target.shape != scores.shape:
+        assert not target.is_floating_point()
+        assert target.shape == scores.shape[:1]
+        target = F.one_hot(target.long(), scores.shape[1])
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    breaks=hidden_tests.mse_of_rows,
+    tells="You take every target for class indices. A target of the shape of "
+    "the scores is used as it is.",
+)
+def for_labels_only(scores, target):
+    if target.dim() != 1 or target.is_floating_point():
+        raise ValueError("labels, please")
+    if len(target) != len(scores):
+        raise ValueError("as many labels as rows, please")
+    rows = F.one_hot(target.long(), scores.shape[1])
+    return F.mse_loss(scores, rows.to(scores.dtype))
+
+
+@wrong(
+    breaks=hidden_tests.mse_of_indices,
+    tells="You take rows alone and refuse class indices. Integer labels (N,) "
+    "become one-hot rows first.",
+)
+def for_rows_only(scores, target):
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    breaks=[hidden_tests.mse_of_indices, hidden_tests.mse_of_rows],
+    tells="You refuse every target.",
+)
+def always_refusing(scores, target):
+    raise ValueError("shapes differ")
+
+
+mean_over_samples_only = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return ((scores - target) ** 2).sum(1).mean()",
+    },
+    breaks=hidden_tests.mse_of_indices,
+    tells="You add up the squares of a row's classes and average over the "
+    "samples. The mean is over all N * C elements, as in `F.mse_loss`.",
+)
+
+softmax_before_mse = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return F.mse_loss(scores.softmax(1), target.to(scores.dtype))",
+    },
+    breaks=hidden_tests.mse_of_indices,
+    tells="You take a softmax of the scores first. The squared error is between "
+    "the scores as they come and the rows.",
+)
+
+with_classes_from_the_labels = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "target = F.one_hot(target.long(), scores.shape[1])": "target = F.one_hot(target.long())",
+    },
+    breaks=hidden_tests.mse_of_indices,
+    tells="You take the number of classes from the largest label. Where the "
+    "last class is absent the rows come out too short. Use `scores.shape[1]`.",
+)
+
+binary_cross_entropy = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return F.binary_cross_entropy_with_logits(scores, target)",
+    },
+    breaks=hidden_tests.mse_of_indices,
+    tells="You compute another loss, `binary_cross_entropy_with_logits`. It "
+    "also raises on a one-hot of integers.",
+)
+
+cut_off_from_the_scores = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return F.mse_loss(scores.detach(), target.to(scores.dtype))",
+    },
+    breaks=hidden_tests.gradient_of_the_squared_error,
+    tells="Your loss is cut off from the scores, by `.item()`, `.detach()`, "
+    "`.data`, NumPy or `no_grad`, so nothing can be learned from it. Stay with "
+    "tensor operations.",
+)
+
+in_the_wider_dtype = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return (scores - target).pow(2).mean()",
+    },
+    breaks=hidden_tests.dtype_of_the_scores,
+    tells="Your result takes the wider of two dtypes: float32 scores with float64 "
+    "rows give a float64 loss. Bring the rows to the dtype of the scores first, "
+    "with `.to(scores.dtype)`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.dtype_of_the_scores,
+    tells="You make float32 rows of class indices, and half-precision scores then "
+    "give a float32 loss. Bring the rows to the dtype of the scores.",
+)
+def rows_always_float32(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1]).float()
+    else:
+        target = target.to(scores.dtype)
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return (scores - target).pow(2).mean()
+
+
+rows_by_unchecked_comparison = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "target = F.one_hot(target.long(), scores.shape[1])": "target = target[:, None] == torch.arange(scores.shape[1])",
+    },
+    breaks=hidden_tests.bad_classes_raise,
+    tells="You compare the labels with every class. A label that is no class "
+    "equals none of them and becomes a row of zeros. Check that every label lies "
+    "in 0..C-1.",
+)
+
+rows_by_unchecked_eye = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "target = F.one_hot(target.long(), scores.shape[1])": "target = torch.eye(scores.shape[1])[target.long()]",
+    },
+    breaks=hidden_tests.bad_classes_raise,
+    tells="You index the identity matrix with the labels, and an index of -1 "
+    "means its last row: a label of -1 silently becomes the last class. Check "
+    "the labels first, or use `F.one_hot`, which refuses it.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.indices_of_any_integer_dtype,
+    tells="You index with uint8 labels. PyTorch reads a uint8 index as a mask, "
+    "not as positions. Use `target.long()`.",
+)
+def rows_by_eye_with_a_mask(scores, target):
+    if target.dim() == 1 and not 0 <= target.min() <= target.max() < len(
+        scores.T
+    ):
+        raise ValueError("a label is no class")
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = torch.eye(scores.shape[1])[target]
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+indices_of_int64_only = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "target = F.one_hot(target.long(), scores.shape[1])": "target = F.one_hot(target, scores.shape[1])",
+    },
+    breaks=hidden_tests.indices_of_any_integer_dtype,
+    tells="You pass the labels on as they are. `F.one_hot` takes int64 alone: "
+    "turn them into that dtype first, with `target.long()`.",
+)
+
+one_number_per_class_accepted = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "if target.shape != scores.shape:": "if target.shape not in (scores.shape, scores.shape[1:]):",
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return ((scores - target.to(scores)) ** 2).mean()",
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="You refuse some shapes that do not fit and let others broadcast: "
+    "floating-point numbers of shape (C,), or a stack of rows with a third "
+    "dimension. Compare whole shapes, `target.shape != scores.shape`, instead of "
+    "listing the wrong ones.",
+)
+
+stacked_rows_accepted = edit(
+    mended_rows_by_eye_with_a_mask,
+    {
+        "if target.shape != scores.shape:": "if target.shape[-2:] != scores.shape:",
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return ((scores - target.to(scores)) ** 2).mean()",
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="You refuse some shapes that do not fit and let others broadcast: "
+    "floating-point numbers of shape (C,), or a stack of rows with a third "
+    "dimension. Compare whole shapes, `target.shape != scores.shape`, instead of "
+    "listing the wrong ones.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.mse_of_rows,
+    tells="You take integer rows for class indices in disguise and make them "
+    "one-hot by `argmax`. Rows are used as they are; they need not be one-hot.",
+)
+def integer_rows_made_one_hot(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    elif not target.is_floating_point() and target.shape == scores.shape:
+        target = F.one_hot(target.argmax(1), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You compute the difference in place, in the caller's scores or target. "
+    "After the loss they hold something else. Write `scores - target`, which "
+    "makes a new tensor.",
+)
+def difference_in_the_target(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    if target.dtype == scores.dtype:
+        return target.sub_(scores).pow(2).mean()
+    return F.mse_loss(scores, target.to(scores.dtype))
+
+
+@wrong(
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You compute the difference in place, in the caller's scores or target. "
+    "After the loss they hold something else. Write `scores - target`, which "
+    "makes a new tensor.",
+)
+def difference_in_the_scores(scores, target):
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    if scores.requires_grad:
+        return F.mse_loss(scores, target.to(scores.dtype))
+    scores -= target
+    return scores.pow(2).mean()

@@ -1,0 +1,457 @@
+"""Answers to `one_hot` of chapter 03."""
+
+import torch
+import torch.nn.functional as F
+
+from course_grader.bank import accepted, edit, wrong
+
+from .. import hidden_tests
+
+
+@accepted()
+def by_the_library(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.long(), num_classes).to(dtype)
+
+
+@accepted()
+def by_scatter_with_int32(labels, num_classes, dtype=torch.float32):
+    index = labels.int()[..., None]
+    rows = labels.new_zeros((*labels.shape, num_classes), dtype=dtype)
+    return rows.scatter(-1, index.long(), torch.ones_like(index, dtype=dtype))
+
+
+@accepted()
+def by_checked_eye(labels, num_classes, dtype=torch.float32):
+    labels = labels.to(torch.int64)
+    if labels.numel() and (labels.min() < 0 or labels.max() >= num_classes):
+        raise ValueError("a label is no class")
+    return torch.eye(num_classes, dtype=dtype, device=labels.device)[labels]
+
+
+@accepted()
+def by_eye_moved_to_the_device(labels, num_classes, dtype=torch.float32):
+    labels = labels.long()
+    if not ((labels >= 0) & (labels < num_classes)).all():
+        raise IndexError(f"labels must be in 0..{num_classes - 1}")
+    eye = torch.eye(num_classes).to(labels.device)
+    return (
+        eye.index_select(0, labels.reshape(-1).int())
+        .to(dtype)
+        .reshape(labels.shape + (num_classes,))
+    )
+
+
+@accepted()
+def by_checked_comparison(labels, num_classes, dtype=torch.float32):
+    classes = torch.arange(num_classes, device=labels.device)
+    hits = labels.unsqueeze(-1) == classes
+    if not hits.any(dim=-1).all():
+        raise ValueError("a label is no class")
+    return hits.to(dtype)
+
+
+@accepted()
+def by_asserted_comparison(labels, num_classes, dtype=torch.float32):
+    classes = torch.arange(num_classes, device=labels.device)
+    rows = (labels[..., None] == classes).to(dtype)
+    torch._assert_async((rows.sum(-1) == 1).all())
+    return rows
+
+
+@accepted()
+def by_flat_positions(labels, num_classes, dtype=torch.float32):
+    flat = labels.long().flatten()
+    if any(not 0 <= label < num_classes for label in flat.tolist()):
+        raise ValueError("a label is no class")
+    rows = torch.zeros(flat.numel() * num_classes, dtype=dtype)
+    rows = rows.to(labels.device)
+    start = torch.arange(flat.numel(), device=labels.device) * num_classes
+    rows[start + flat] = 1
+    return rows.view(*labels.shape, num_classes)
+
+
+@accepted()
+def by_a_loop(labels, num_classes, dtype=torch.float32):
+    rows = []
+    for label in labels.reshape(-1).tolist():
+        if label not in range(num_classes):
+            raise ValueError(f"{label} is no class")
+        rows.append([float(label == c) for c in range(num_classes)])
+    made = torch.tensor(rows, dtype=dtype, device=labels.device)
+    return made.reshape(*labels.shape, num_classes)
+
+
+@accepted()
+def by_embedding(labels, num_classes, dtype=torch.float32):
+    eye = torch.eye(num_classes, dtype=dtype, device=labels.device)
+    return F.embedding(labels.long(), eye)
+
+
+@wrong(
+    breaks=[
+        hidden_tests.leaves_labels_alone,
+        hidden_tests.labels_of_any_shape,
+    ],
+    tells="You made a column of the labels with `resize_`. It changes the "
+    "caller's tensor, and on a view it reads the storage behind the view: other "
+    "labels. Use `labels.unsqueeze(-1)`, which makes a new view and reads the "
+    "labels you were given.",
+)
+def by_resize(labels, num_classes, dtype=torch.float32):
+    shape = labels.shape
+    column = labels.resize_(labels.numel(), 1).long()
+    rows = torch.zeros(
+        column.shape[0], num_classes, dtype=dtype, device=labels.device
+    )
+    return rows.scatter_(1, column, 1).reshape(*shape, num_classes)
+
+
+@wrong(
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You gave the caller's labels another dimension in place, with "
+    "`unsqueeze_`. After your function they are a column. Use `unsqueeze`, "
+    "without the underscore.",
+)
+def by_unsqueeze_in_place(labels, num_classes, dtype=torch.float32):
+    shape = labels.shape
+    rows = torch.zeros(*shape, num_classes, dtype=dtype, device=labels.device)
+    return rows.scatter_(-1, labels.unsqueeze_(-1).long(), 1)
+
+
+@wrong(
+    breaks=hidden_tests.ones_at_labels,
+    tells="You wrote the batch size into the function. It works for batches of "
+    "that size alone, and the last batch of an epoch is often shorter. Take "
+    "the size from `labels.shape`.",
+)
+def with_a_fixed_batch_size(labels, num_classes, dtype=torch.float32):
+    rows = torch.zeros(4, num_classes, dtype=dtype, device=labels.device)
+    return rows.scatter_(1, labels.long().reshape(-1, 1), 1)
+
+
+@wrong(
+    breaks=hidden_tests.ones_at_labels,
+    tells="You took the number of classes from the largest label. A batch "
+    "without the last class then gets too few columns, and a label past the "
+    "last class goes unnoticed. Use `num_classes`.",
+)
+def with_inferred_classes(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.long()).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.ones_at_labels,
+    tells="You scattered along dimension 0. `scatter_(0, ...)` reads a label as "
+    "a row number and fills column 0. The classes are the last dimension: "
+    "scatter along -1.",
+)
+def along_rows(labels, num_classes, dtype=torch.float32):
+    rows = torch.zeros(
+        *labels.shape, num_classes, dtype=dtype, device=labels.device
+    )
+    return rows.scatter_(0, labels.long().unsqueeze(-1), 1)
+
+
+@wrong(
+    breaks=hidden_tests.dtype_as_asked,
+    tells="Your result is int64, as `F.one_hot` makes it, whatever dtype was "
+    "asked for. A loss wants the dtype of the scores: end with `.to(dtype)`.",
+)
+def always_int64(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.long(), num_classes)
+
+
+@wrong(
+    breaks=hidden_tests.dtype_as_asked,
+    tells="Your result is float32 whatever dtype was asked for. Pass `dtype` on "
+    "to the function that makes the zeros.",
+)
+def always_float32(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.long(), num_classes).float()
+
+
+@wrong(
+    breaks=hidden_tests.ones_at_labels,
+    tells="You return a NumPy array. It has left the device and the graph, and "
+    "no loss takes it. Return the tensor itself.",
+)
+def as_numpy(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.long(), num_classes).to(dtype).numpy()
+
+
+@wrong(
+    breaks=hidden_tests.stays_on_the_device,
+    tells="Your result is made on the CPU, wherever the labels are. With labels "
+    "on a GPU it fails or lands beside the scores on the wrong device. Pass "
+    "`device=labels.device` where you make the zeros.",
+)
+def on_the_cpu(labels, num_classes, dtype=torch.float32):
+    rows = torch.zeros(*labels.shape, num_classes, dtype=dtype)
+    return rows.scatter_(-1, labels.long().unsqueeze(-1), 1)
+
+
+@wrong(
+    breaks=hidden_tests.stays_on_the_device,
+    tells="Your result is made on the CPU, wherever the labels are. With labels "
+    "on a GPU it fails or lands beside the scores on the wrong device. Pass "
+    "`device=labels.device` where you make the zeros.",
+)
+def brought_to_the_cpu(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.cpu().long(), num_classes).to(dtype)
+
+
+by_unchecked_eye = edit(
+    by_embedding,
+    {"return F.embedding(labels.long(), eye)": "return eye[labels.long()]"},
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You index with the labels, and an index of -1 means the last row: a "
+    "label of -1 silently becomes the last class. Check the labels first, or "
+    "use `scatter_`, which takes no negative index.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You index with the labels, and an index of -1 means the last row: a "
+    "label of -1 silently becomes the last class. Check the labels first, or "
+    "use `scatter_`, which takes no negative index.",
+)
+def by_unchecked_indexing(labels, num_classes, dtype=torch.float32):
+    flat = labels.reshape(-1).long()
+    rows = torch.zeros(
+        flat.numel(), num_classes, dtype=dtype, device=labels.device
+    )
+    rows[torch.arange(flat.numel(), device=labels.device), flat] = 1
+    return rows.reshape(*labels.shape, num_classes)
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You compare the labels with every class. A label that is no class "
+    "equals none of them, so its row is all zeros and no loss will complain. "
+    "Check that every label lies in 0..num_classes-1.",
+)
+def by_unchecked_comparison(labels, num_classes, dtype=torch.float32):
+    classes = torch.arange(num_classes, device=labels.device)
+    return (labels.unsqueeze(-1) == classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You force bad labels into range, with `clamp` or `%`, so a mistake in "
+    "the data turns into a class. Let them raise an error.",
+)
+def with_clamped_labels(labels, num_classes, dtype=torch.float32):
+    labels = labels.long().clamp(0, num_classes - 1)
+    return F.one_hot(labels, num_classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You force bad labels into range, with `clamp` or `%`, so a mistake in "
+    "the data turns into a class. Let them raise an error.",
+)
+def with_labels_modulo(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.long() % num_classes, num_classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You catch labels past the last class but let negative ones through: "
+    "they wrap around and count from the last class. Check both ends.",
+)
+def with_half_a_check(labels, num_classes, dtype=torch.float32):
+    if (labels >= num_classes).any():
+        raise ValueError("a label is no class")
+    eye = torch.eye(num_classes, dtype=dtype, device=labels.device)
+    return eye[labels.long() % num_classes]
+
+
+@wrong(
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You pass the labels on as they are. `F.one_hot` takes int64 alone: "
+    "turn them into that dtype first, with `labels.long()`.",
+)
+def for_int64_only(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels, num_classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You index with uint8 labels. PyTorch reads a uint8 index as a mask, "
+    "not as positions, so it picks other rows. Use `labels.long()`.",
+)
+def by_eye_with_a_mask(labels, num_classes, dtype=torch.float32):
+    if labels.numel() and not 0 <= labels.min() <= labels.max() < num_classes:
+        raise ValueError("a label is no class")
+    return torch.eye(num_classes, dtype=dtype, device=labels.device)[labels]
+
+
+@wrong(
+    breaks=hidden_tests.labels_of_any_shape,
+    tells="Your function works for labels of one dimension only. Put the new "
+    "dimension last, with `unsqueeze(-1)`, and scatter along -1: then any "
+    "shape works.",
+)
+def for_one_dimension_only(labels, num_classes, dtype=torch.float32):
+    (n,) = labels.shape
+    rows = torch.zeros(n, num_classes, dtype=dtype, device=labels.device)
+    return rows.scatter_(1, labels.long().unsqueeze(1), 1)
+
+
+@wrong(
+    breaks=hidden_tests.labels_of_any_shape,
+    tells="You flatten the labels and return one row per label. The result must "
+    "keep the shape of the labels, with the classes behind it: reshape it to "
+    "`(*labels.shape, num_classes)`.",
+)
+def left_flat(labels, num_classes, dtype=torch.float32):
+    return F.one_hot(labels.long().reshape(-1), num_classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.labels_of_any_shape,
+    tells="You flatten with `view`, which cannot flatten every strided tensor "
+    "and raises on a transposed one. Use `reshape`, or better no flattening "
+    "at all.",
+)
+def flattened_by_view(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.view(-1).long(), num_classes).to(dtype)
+    return rows.view(*labels.shape, num_classes)
+
+
+@wrong(
+    breaks=hidden_tests.ones_at_labels,
+    tells="Your classes are the first dimension. The result has the shape of the "
+    "labels and then the classes: `(*labels.shape, num_classes)`.",
+)
+def with_classes_first(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes).to(dtype)
+    return rows.movedim(-1, 0).contiguous()
+
+
+@wrong(
+    breaks=hidden_tests.ones_at_labels,
+    tells="Your ones stand one column too far left: classes count from 0, so "
+    "label 0 belongs to column 0.",
+)
+def counted_from_one(labels, num_classes, dtype=torch.float32):
+    columns = (labels.long() - 1) % num_classes
+    if ((labels < 0) | (labels >= num_classes)).any():
+        raise ValueError("a label is no class")
+    return F.one_hot(columns, num_classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You gave the caller's labels another dimension in place, with "
+    "`unsqueeze_`. After your function they are a column. Use `unsqueeze`, "
+    "without the underscore.",
+)
+def by_unsqueeze_in_place_if_strided(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes).to(dtype)
+    if not labels.is_contiguous():
+        labels.unsqueeze_(-1)
+    return rows
+
+
+@wrong(
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You write into the caller's labels on some way through your "
+    "function: for a strided view, or for a dtype other than int64. Work on a "
+    "tensor of your own, such as `labels.long()` or `labels.clone()`.",
+)
+def strided_labels_overwritten(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes).to(dtype)
+    if not labels.is_contiguous():
+        labels.zero_()
+    return rows
+
+
+@wrong(
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You write into the caller's labels on some way through your "
+    "function: for a strided view, or for a dtype other than int64. Work on a "
+    "tensor of your own, such as `labels.long()` or `labels.clone()`.",
+)
+def narrow_labels_overwritten(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes).to(dtype)
+    if labels.dtype != torch.int64:
+        labels.zero_()
+    return rows
+
+
+@wrong(
+    breaks=hidden_tests.results_of_their_own,
+    tells="You keep the zeros from one call to the next and hand out the same "
+    "tensor again. The rows of the last batch change when the next one is "
+    "encoded. Make the zeros anew in every call.",
+    body=True,
+)
+def into_a_kept_buffer():
+    kept = {}
+
+    def one_hot(labels, num_classes, dtype=torch.float32):
+        key = (labels.shape, num_classes, dtype, labels.device)
+        if key not in kept:
+            shape = (*labels.shape, num_classes)
+            kept[key] = torch.zeros(shape, dtype=dtype, device=labels.device)
+        index = labels.long().unsqueeze(-1)
+        return kept[key].zero_().scatter_(-1, index, 1)
+
+
+@wrong(
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You read uint8 labels as int8. From 128 on that makes them "
+    "negative. `labels.long()` keeps every value.",
+)
+def uint8_read_as_int8(labels, num_classes, dtype=torch.float32):
+    if labels.dtype == torch.uint8:
+        labels = labels.view(torch.int8)
+    return F.one_hot(labels.long(), num_classes).to(dtype)
+
+
+classes_in_the_dtype_of_the_labels = edit(
+    by_checked_comparison,
+    {
+        "hits = labels.unsqueeze(-1) == classes": "hits = labels.unsqueeze(-1) == classes.to(labels.dtype)",
+    },
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You count the classes in the dtype of the labels. With more classes "
+    "than that dtype can count they wrap around, and a row gets two ones. "
+    "Compare with classes of int64.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.labels_of_any_integer_dtype,
+    tells="You compare the labels with `num_classes` in their own dtype. A "
+    "uint8 has no room for 300: it is taken for 44, and good labels are "
+    "refused. Turn the labels into int64 before you check them.",
+)
+def bounds_in_the_dtype_of_the_labels(labels, num_classes, dtype=torch.float32):
+    if not ((labels >= 0) & (labels < num_classes)).all():
+        raise IndexError(f"labels must be in 0..{num_classes - 1}")
+    return F.one_hot(labels.long(), num_classes).to(dtype)
+
+
+flat_labels_checked_only = edit(
+    by_checked_comparison,
+    {
+        "if not hits.any(dim=-1).all():": "if labels.dim() <= 1 and not hits.any(dim=-1).all():",
+    },
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You check labels of one dimension and let those of more through. A "
+    "bad label among them becomes a row of zeros. Check whatever the shape.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.dtype_as_asked,
+    tells="A label without dimensions takes another way through your function, "
+    "where `dtype` is forgotten. Pass it on there too, or better let one way "
+    "serve all shapes.",
+)
+def dtype_forgotten_for_one_label(labels, num_classes, dtype=torch.float32):
+    rows = F.one_hot(labels.long(), num_classes)
+    return rows.to(dtype) if labels.dim() else rows.float()

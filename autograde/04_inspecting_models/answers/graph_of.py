@@ -1,0 +1,426 @@
+"""Answers to `graph_of` of chapter 04."""
+
+import torch
+from graphviz import Digraph
+
+from course_grader.bank import SOLUTION, accepted, edit, wrong
+
+from .. import hidden_tests
+
+
+@accepted()
+def with_attributes(model, x):
+    import torchviz
+
+    with torch.enable_grad():
+        loss = model(x).mean()
+        names = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        return torchviz.make_dot(loss, params=names, show_attrs=True)
+
+
+@accepted()
+def with_saved_tensors(model, x):
+    from torchviz import make_dot
+
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    try:
+        out = torch.mean(model(x))
+    finally:
+        torch.set_grad_enabled(before)
+    named = dict(model.named_parameters())
+    return make_dot(out, params=named, show_saved=True)
+
+
+@accepted()
+def by_walking(model, x):
+    with torch.enable_grad():
+        out = model(x).mean()
+    names = {id(p): n for n, p in model.named_parameters()}
+    graph = Digraph()
+    seen, waiting = set(), [out.grad_fn]
+    while waiting:
+        fn = waiting.pop()
+        if fn in seen:
+            continue
+        seen.add(fn)
+        graph.node(str(id(fn)), type(fn).__name__)
+        for upstream, _ in fn.next_functions:
+            if upstream is None:
+                continue
+            if hasattr(upstream, "variable"):
+                name = names[id(upstream.variable)]
+                graph.node(name, shape="box")
+                graph.edge(name, str(id(fn)))
+            else:
+                graph.edge(str(id(upstream)), str(id(fn)))
+                waiting.append(upstream)
+    graph.seen = seen  # the ids stay unique while these live
+    return graph
+
+
+@accepted()
+def with_the_mean_by_hand(model, x):
+    from torchviz import make_dot
+
+    calls = []
+    handle = model.register_forward_hook(lambda m, i, o: calls.append(o))
+    try:
+        with torch.enable_grad():
+            model(x)
+            loss = calls[0].mean()
+    finally:
+        handle.remove()
+    trainable = [pair for pair in model.named_parameters()]
+    return make_dot((loss,), params=dict(trainable))
+
+
+@accepted()
+def written_by_hand(model, x):
+    with torch.enable_grad():
+        root = model(x).mean().grad_fn
+    names = {p: n for n, p in model.named_parameters()}
+    numbers, lines = {}, ["digraph {"]
+
+    def visit(fn):
+        if fn in numbers:
+            return numbers[fn]
+        numbers[fn] = f"n{len(numbers)}"
+        label = type(fn).__name__
+        if label == "AccumulateGrad":
+            label = f"{names[fn.variable]}\\n{tuple(fn.variable.shape)}"
+        lines.append(f'  {numbers[fn]} [label="{label}", shape=box];')
+        for upstream, _ in fn.next_functions:
+            if upstream is not None:
+                lines.append(f"  {visit(upstream)} -> {numbers[fn]};")
+        return numbers[fn]
+
+    visit(root)
+
+    class Written:
+        source = "\n".join([*lines, "}"])
+
+    return Written()
+
+
+@accepted()
+def asking_the_name(model, x):
+    names = {p: name for name, p in model.named_parameters()}
+    dot = Digraph()
+    with torch.enable_grad():
+        waiting = [model(x).mean().grad_fn]
+    seen = set()
+    while waiting:
+        fn = waiting.pop()
+        if fn in seen:
+            continue
+        seen.add(fn)
+        leaf = hasattr(fn, "variable")
+        dot.node(str(id(fn)), names[fn.variable] if leaf else fn.name())
+        for before, _ in fn.next_functions:
+            if before is not None:
+                dot.edge(str(id(before)), str(id(fn)))
+                waiting.append(before)
+    return dot
+
+
+@accepted()
+def mended_with_backward(model, x):
+    from torchviz import make_dot
+
+    with torch.enable_grad():
+        loss = model(x).mean()
+    return make_dot(loss, params=dict(model.named_parameters()))
+
+
+named_by_numbers = edit(
+    mended_with_backward,
+    {
+        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss, params=dict(enumerate(model.parameters())))",
+    },
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="Your leaves do not carry their names. `params=` wants a dict from names to "
+    "the tensors themselves: `dict(model.named_parameters())`. Numbers are no names, and "
+    "the values of `state_dict()` are other tensors than the leaves of the graph.",
+)
+
+without_names = edit(
+    mended_with_backward,
+    {
+        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss)",
+    },
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="Your leaves do not carry their names. `params=` wants a dict from names to "
+    "the tensors themselves: `dict(model.named_parameters())`. Numbers are no names, and "
+    "the values of `state_dict()` are other tensors than the leaves of the graph.",
+)
+
+named_by_the_state_dict = edit(
+    mended_with_backward,
+    {
+        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss, params=dict(model.state_dict()))",
+    },
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="Your leaves do not carry their names. `params=` wants a dict from names to "
+    "the tensors themselves: `dict(model.named_parameters())`. Numbers are no names, and "
+    "the values of `state_dict()` are other tensors than the leaves of the graph.",
+)
+
+of_nothing = edit(
+    mended_with_backward,
+    {"with torch.enable_grad():": "with torch.no_grad():"},
+    breaks=[
+        hidden_tests.boxes_for_operations,
+        hidden_tests.boxes_for_parameters,
+    ],
+    tells="You run the model under `no_grad`: nothing is recorded, and the picture is "
+    "one lonely box.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.under_no_grad,
+    tells="Where the caller has switched gradients off, your graph is empty. Switch "
+    "them on for your call: `with torch.enable_grad():`.",
+)
+def where_gradients_are_on(model, x):
+    from torchviz import make_dot
+
+    loss = model(x).mean()
+    return make_dot(loss, params=dict(model.named_parameters()))
+
+
+@wrong(
+    breaks=hidden_tests.under_no_grad,
+    tells="You switch gradients on and leave them on. Use `with torch.enable_grad():`, "
+    "which puts back what was.",
+)
+def leaving_gradients_on(model, x):
+    from torchviz import make_dot
+
+    torch.set_grad_enabled(True)
+    loss = model(x).mean()
+    return make_dot(loss, params=dict(model.named_parameters()))
+
+
+of_the_output = edit(
+    SOLUTION,
+    {
+        "output = model(x).mean()": "out = model(x)",
+        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
+    },
+    breaks=hidden_tests.boxes_for_operations,
+    tells="You draw the graph of the model's output. That of its mean was asked for: "
+    "one operation is missing.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You switch the model to eval. It is to run in the mode it is in: in "
+    "training dropout is part of the graph.",
+)
+def in_eval(model, x):
+    from torchviz import make_dot
+
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.enable_grad():
+        loss = model(x).mean()
+    for module, mode in modes.items():
+        module.training = mode
+    return make_dot(loss, params=dict(model.named_parameters()))
+
+
+@wrong(
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You call `backward()`. The graph is there without it, and your call leaves "
+    "gradients that the next step will add to.",
+)
+def with_backward(model, x):
+    from torchviz import make_dot
+
+    with torch.enable_grad():
+        loss = model(x).mean()
+    graph = make_dot(loss, params=dict(model.named_parameters()))
+    loss.backward()
+    return graph
+
+
+@wrong(
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You call the model more than once, for a warm-up or a look. A call can "
+    "be costly and has effects: once was asked for.",
+)
+def after_a_warm_up(model, x):
+    from torchviz import make_dot
+
+    with torch.enable_grad():
+        model(x)
+        loss = model(x).mean()
+    return make_dot(loss, params=dict(model.named_parameters()))
+
+
+@wrong(
+    breaks=hidden_tests.writes_no_file,
+    tells="You save or render the graph. It was to be returned only; whoever wants a "
+    "file calls `.render()`.",
+)
+def saving_it(model, x):
+    from torchviz import make_dot
+
+    with torch.enable_grad():
+        loss = model(x).mean()
+    graph = make_dot(loss, params=dict(model.named_parameters()))
+    graph.save("graph.gv")
+    return graph
+
+
+one_box_for_each_kind = edit(
+    by_walking,
+    {
+        "graph.node(str(id(fn)), type(fn).__name__)": "graph.node(type(fn).__name__)",
+        """
+        name = names[id(upstream.variable)]
+        graph.node(name, shape="box")
+        graph.edge(name, str(id(fn)))
+        """: "graph.edge(names[id(upstream.variable)], type(fn).__name__)",
+        "graph.edge(str(id(upstream)), str(id(fn)))": "graph.edge(type(upstream).__name__, type(fn).__name__)",
+        "graph.seen = seen": "",
+    },
+    breaks=[hidden_tests.boxes_for_operations, hidden_tests.edges_forward],
+    tells="Your boxes are named by the kind of operation, so all of one kind fall "
+    "into one box. Give each its own node: `str(id(fn))`, with a label.",
+)
+
+with_edges_backwards = edit(
+    by_walking,
+    {
+        """
+        name = names[id(upstream.variable)]
+        graph.node(name, shape="box")
+        graph.edge(name, str(id(fn)))
+        """: "graph.edge(str(id(fn)), names[id(upstream.variable)])",
+        "graph.edge(str(id(upstream)), str(id(fn)))": "graph.edge(str(id(fn)), str(id(upstream)))",
+    },
+    breaks=hidden_tests.edges_forward,
+    tells="Your edges go the way of the backward pass. They were asked for from what "
+    "goes in to what comes out.",
+)
+
+
+@wrong(
+    breaks=[hidden_tests.boxes_for_parameters, hidden_tests.writes_no_file],
+    tells="You draw a box for every parameter of the model. Frozen ones and those that "
+    "took no part are not in the graph; that is what the picture is for.",
+)
+def with_all_parameters(model, x):
+    from torchviz import make_dot
+
+    with torch.enable_grad():
+        loss = model(x).mean()
+    graph = make_dot(loss)
+    for name, _ in model.named_parameters():
+        graph.node(name, name)
+    return graph
+
+
+as_a_text = edit(
+    mended_with_backward,
+    {
+        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss, params=dict(model.named_parameters())).source",
+    },
+    breaks=[hidden_tests.boxes_for_operations, hidden_tests.edges_forward],
+    tells="You return the picture of the modules or a text, not a graph with the "
+    "text `.source`.",
+)
+
+of_the_sum = edit(
+    SOLUTION,
+    {
+        "output = model(x).mean()": "out = model(x).sum()",
+        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
+    },
+    breaks=hidden_tests.boxes_for_operations,
+    tells="You draw the graph of the sum. That of the mean was asked for.",
+)
+
+asking_x_for_a_gradient = edit(
+    SOLUTION,
+    {
+        "output = model(x).mean()": "out = model(x.requires_grad_()).mean()",
+        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
+    },
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You let `x` require a gradient, and it does so after your call. "
+    "Only parameters were to be leaves of the graph.",
+)
+
+waking_frozen_ones = edit(
+    SOLUTION,
+    {
+        "output = model(x).mean()": "out = model.requires_grad_(True)(x).mean()",
+        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
+    },
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="You let all parameters require a gradient. Frozen ones are not to "
+    "be in the graph, and are to stay frozen.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.keeps_the_mode_after_an_error,
+    tells="You put the grad mode back by a line of its own. It is not reached "
+    "when the model raises. Use `with torch.enable_grad():`.",
+)
+def switching_without_finally(model, x):
+    from torchviz import make_dot
+
+    was = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    output = model(x).mean()
+    torch.set_grad_enabled(was)
+    return make_dot(output, params=dict(model.named_parameters()))
+
+
+@wrong(
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You clear the gradients, maybe those of a backward pass of yours. The "
+    "ones that were there before are lost. No backward pass is needed.",
+)
+def with_backward_and_cleared(model, x):
+    from torchviz import make_dot
+
+    with torch.enable_grad():
+        output = model(x).mean()
+    output.backward(retain_graph=True)
+    model.zero_grad()
+    return make_dot(output, params=dict(model.named_parameters()))
+
+
+@wrong(
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You leave hooks on the parameters. They run in every later backward "
+    "pass.",
+)
+def leaving_hooks_on_parameters(model, x):
+    from torchviz import make_dot
+
+    for p in model.parameters():
+        if p.requires_grad:
+            p.register_hook(lambda gradient: None)
+    with torch.enable_grad():
+        output = model(x).mean()
+    return make_dot(output, params=dict(model.named_parameters()))
+
+
+one_edge_for_each_box = edit(
+    asking_the_name,
+    {
+        "dot.node(str(id(fn)), names[fn.variable] if leaf else fn.name())": "dot.node(str(id(fn)), names[fn.variable] if leaf else type(fn).__name__)",
+        "if before is not None:": "if before is not None and before not in seen:",
+    },
+    breaks=hidden_tests.edges_forward,
+    tells="You draw no edge from a box that you have met before. What goes into "
+    "several operations has an edge to each.",
+)

@@ -1,0 +1,604 @@
+"""Answers to `nonfinite_entries` of chapter 08."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_grader.bank import SOLUTION, accepted, edit, wrong
+
+from .. import hidden_tests
+
+
+@accepted()
+def entries_by_a_generator(data, name="batch"):
+    def walk(node, path):
+        if isinstance(node, dict):
+            for key in node:
+                yield from walk(node[key], path + "." + key)
+        elif isinstance(node, (list, tuple)):
+            for i, item in enumerate(node):
+                yield from walk(item, path + f"[{i}]")
+        elif torch.is_tensor(node):
+            if (node.isnan() | node.isinf()).any():
+                yield path
+        elif isinstance(node, float) and (
+            node != node or abs(node) == math.inf
+        ):
+            yield path
+
+    return list(walk(data, name))
+
+
+@accepted()
+def entries_by_a_stack(data, name="batch"):
+    found, waiting = [], [(name, data)]
+    while waiting:
+        path, node = waiting.pop()
+        inside = []
+        if isinstance(node, dict):
+            inside = [(f"{path}.{key}", one) for key, one in node.items()]
+        elif isinstance(node, list | tuple):
+            inside = [(f"{path}[{i}]", one) for i, one in enumerate(node)]
+        elif isinstance(node, Tensor) and node.numel() > 0:
+            if not node.detach().isfinite().min():
+                found.append(path)
+        elif isinstance(node, float) and not math.isfinite(node):
+            found.append(path)
+        waiting += inside[::-1]
+    return found
+
+
+@accepted()
+def entries_by_subtraction(data, name="batch"):
+    # x - x is 0 for what is finite and NaN for all else
+    if isinstance(data, torch.Tensor):
+        if not (data.is_floating_point() or data.is_complex()):
+            return []
+        zero = (data - data).detach()
+        return [] if (zero == 0).all() else [name]
+    if isinstance(data, dict):
+        parts = [
+            entries_by_subtraction(v, f"{name}.{k}") for k, v in data.items()
+        ]
+        return sum(parts, [])
+    if isinstance(data, (tuple, list)):
+        parts = [
+            entries_by_subtraction(v, f"{name}[{i}]")
+            for i, v in enumerate(data)
+        ]
+        return sum(parts, [])
+    if isinstance(data, float):
+        return [] if data - data == 0 else [name]
+    return []
+
+
+@accepted()
+def entries_by_the_sum_of_zeros(data, name="batch"):
+    # 0 * x is 0 for what is finite and NaN for all else; zeros do not overflow
+    names = []
+
+    def look(node, path):
+        if isinstance(node, Tensor):
+            if bool((node.detach() * 0).sum().isnan()):
+                names.append(path)
+        elif isinstance(node, dict):
+            for key, one in node.items():
+                look(one, f"{path}.{key}")
+        elif isinstance(node, (list, tuple)):
+            for i in range(len(node)):
+                look(node[i], f"{path}[{i}]")
+        elif isinstance(node, float):
+            look(torch.tensor(node, dtype=torch.float64), path)
+
+    look(data, name)
+    return names
+
+
+@accepted()
+def entries_by_python_numbers(data, name="batch"):
+    if isinstance(data, Tensor):
+        import cmath
+
+        values = data.detach().flatten().tolist()
+        return [] if all(map(cmath.isfinite, values)) else [name]
+    names = []
+    if isinstance(data, dict):
+        for key, value in data.items():
+            names.extend(entries_by_python_numbers(value, f"{name}.{key}"))
+    if isinstance(data, list | tuple):
+        for i, value in enumerate(data):
+            names.extend(entries_by_python_numbers(value, f"{name}[{i}]"))
+    if isinstance(data, float) and not math.isfinite(data):
+        names.append(name)
+    return names
+
+
+@accepted()
+def entries_by_real_and_imaginary(data, name="batch"):
+    def leaf(t):
+        t = t.detach()
+        parts = [t.real, t.imag] if t.is_complex() else [t]
+        return any(
+            bool(
+                (p.float() if p.element_size() < 4 else p).isinf().any()
+                | (p != p).any()
+            )
+            for p in parts
+        )
+
+    match data:
+        case dict():
+            pairs = [(f"{name}.{k}", v) for k, v in data.items()]
+        case list() | tuple():
+            pairs = [(f"{name}[{i}]", v) for i, v in enumerate(data)]
+        case Tensor():
+            return [name] * leaf(data)
+        case float():
+            return [name] * (not math.isfinite(data))
+        case _:
+            return []
+    names = []
+    for path, value in pairs:
+        names += entries_by_real_and_imaginary(value, path)
+    return names
+
+
+entries_by_times_zero = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool((data.detach() * 0 == 0).all()) else [name]",
+    },
+)
+
+
+@wrong(
+    breaks=hidden_tests.nan_and_infinities,
+    tells="You compare with NaN by `==`. NaN equals nothing, itself included, so "
+    "nothing is ever found. Use `torch.isfinite`.",
+)
+def entries_equal_to_nan(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [name] if bool((data == math.nan).any()) else []
+    else:
+        return [name] if data == math.nan else []
+    return [one for n, v in inside for one in entries_equal_to_nan(v, n)]
+
+
+entries_that_are_nan = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [name] if bool(data.isnan().any()) else []",
+        "return [] if math.isfinite(data) else [name]": "return [name] if math.isnan(data) else []",
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.nan_and_infinities,
+    tells="You look for NaN alone. An infinity is what most NaNs begin as, and "
+    "`isnan(inf)` is False. Use `torch.isfinite` and `math.isfinite`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.nan_and_infinities,
+    tells="You compare with `== math.inf`, which misses negative infinity. Use "
+    "`torch.isfinite` and `math.isfinite`.",
+)
+def entries_without_negative_infinity(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        bad = data.isnan() | (data == math.inf)
+        return [name] if bool(bad.any()) else []
+    elif isinstance(data, float):
+        return [name] if math.isnan(data) or data == math.inf else []
+    else:
+        return []
+    return [
+        one
+        for n, v in inside
+        for one in entries_without_negative_infinity(v, n)
+    ]
+
+
+@wrong(
+    breaks=[hidden_tests.every_dtype, hidden_tests.every_kind_of_tensor],
+    tells="You go through NumPy: it knows no bfloat16, and a tensor that requires "
+    "a gradient refuses `.numpy()`. Stay with `torch.isfinite`, which also works "
+    "where the tensor is.",
+)
+def entries_by_numpy(data, name="batch"):
+    import numpy as np
+
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if np.isfinite(data.cpu().numpy()).all() else [name]
+    elif isinstance(data, float):
+        return [] if np.isfinite(data) else [name]
+    else:
+        return []
+    return [one for n, v in inside for one in entries_by_numpy(v, n)]
+
+
+entries_by_the_sum = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.sum().isfinite()) else [name]",
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.large_numbers_are_finite,
+    tells="You ask whether the sum is finite. A sum of large finite numbers "
+    "overflows, and a good tensor is called bad. Ask every entry: "
+    "`torch.isfinite(t).all()`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You look at one level only. What stands in a dict within a dict, or in "
+    "a list, is never looked at. Let the function call itself.",
+)
+def entries_of_one_level(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    else:
+        inside = [(name, data)]
+    found = []
+    for path, value in inside:
+        if isinstance(value, Tensor) and not value.isfinite().all():
+            found.append(path)
+        if isinstance(value, float) and not math.isfinite(value):
+            found.append(path)
+    return found
+
+
+entries_without_tuples = edit(
+    SOLUTION,
+    {
+        "elif isinstance(data, list | tuple):": "elif isinstance(data, list):",
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You go into lists and dicts, and not into tuples. A batch is very often "
+    "a tuple.",
+)
+
+entries_by_their_last_key = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
+        found = [one for n, v in inside for one in nonfinite_entries(v, n)]
+        return [one.rpartition(".")[2] for one in found]
+        """,
+    },
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You name the key alone and not the way to it. In nested data `x` "
+    "may stand in many places: put the name of what holds it before it.",
+)
+
+entries_and_their_containers = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
+        found = [
+            one for n, v in inside for one in nonfinite_entries(v, n)
+        ]
+        return [name, *found] if found else []
+        """,
+    },
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You name the containers too. Only tensors and numbers are named: who "
+    "reads the list wants to know where the fault is, not what it stands in.",
+)
+
+entries_sorted = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
+        found = [one for n, v in inside for one in nonfinite_entries(v, n)]
+        return sorted(found)
+        """,
+    },
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You return the names sorted. They should come in the order in which "
+    "the entries stand in the data.",
+)
+
+entries_the_first_alone = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
+        found = [one for n, v in inside for one in nonfinite_entries(v, n)]
+        return found[:1]
+        """,
+    },
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You return the first name and stop. There may be more than one fault: "
+    "return all names.",
+)
+
+entries_with_huge_integers = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "elif isinstance(data, float):": "elif isinstance(data, int | float):",
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.python_numbers,
+    tells="`math.isfinite` of an int that is too large for a float raises "
+    "OverflowError. An int is always finite: ask floats only.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.python_numbers,
+    tells="You look at tensors only. A Python float, such as a loss that went "
+    "through `.item()`, may be NaN as well: `math.isfinite`.",
+)
+def entries_of_tensors_alone(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(data.isfinite().all()) else [name]
+    else:
+        return []
+    return [one for n, v in inside for one in entries_of_tensors_alone(v, n)]
+
+
+@wrong(
+    breaks=hidden_tests.texts_and_none,
+    tells='You make a float of everything: `float("nan")` makes a NaN of the '
+    "string, and None raises. Strings and None are nothing to name.",
+)
+def entries_of_texts(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    elif isinstance(data, Tensor):
+        return [] if bool(data.isfinite().all()) else [name]
+    elif isinstance(data, int) or data is None:
+        return []
+    else:
+        try:
+            return [] if math.isfinite(float(data)) else [name]
+        except ValueError:
+            return []
+    return [one for n, v in inside for one in entries_of_texts(v, n)]
+
+
+entries_by_the_extremes = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": """
+        sizes = data.abs() if data.dtype != torch.bool else data
+        return [] if bool(sizes.max().isfinite()) else [name]
+        """,
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.every_kind_of_tensor,
+    tells="You ask the smallest and the largest entry. An empty tensor has "
+    "neither, and raises. `torch.isfinite(t).all()` is True for it.",
+)
+
+entries_without_complex = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": """
+        if not data.is_floating_point():
+            return []
+        return [] if bool(data.isfinite().all()) else [name]
+        """,
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.every_dtype,
+    tells="You leave complex tensors out (`is_floating_point` is False for them). "
+    "`torch.isfinite` takes every dtype, so there is no need to ask.",
+)
+
+entries_repaired = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": """
+        if bool(data.isfinite().all()):
+            return []
+        data.detach().nan_to_num_()
+        return [name]
+        """,
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.data_left_alone,
+    tells="You clean the data while you look: `nan_to_num_` writes into the "
+    "caller's tensors. Name the fault and leave it where it is.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.name_of_the_outermost,
+    tells="You leave the name of the outermost out when you go inside. It is the "
+    "beginning of every name.",
+)
+def entries_without_the_outermost(data, name="batch"):
+    def walk(node, path):
+        if isinstance(node, dict):
+            inside = [
+                (f"{path}.{key}" if path else key, value)
+                for key, value in node.items()
+            ]
+        elif isinstance(node, list | tuple):
+            inside = [(f"{path}[{i}]", one) for i, one in enumerate(node)]
+        elif isinstance(node, Tensor):
+            return [] if bool(node.isfinite().all()) else [path or name]
+        elif isinstance(node, float):
+            return [] if math.isfinite(node) else [path or name]
+        else:
+            return []
+        return [one for p, value in inside for one in walk(value, p)]
+
+    return walk(data, "")
+
+
+entries_of_real_parts = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.real.isfinite().all()) else [name]",
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.every_dtype,
+    tells="Of complex tensors you look at the real part alone. The NaN may stand "
+    "in the imaginary part; `torch.isfinite` looks at both.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You name a tensor once, although it stands at several places. Each "
+    "place is an entry with a name of its own.",
+)
+def entries_seen_once(data, name="batch"):
+    seen = set()
+
+    def walk(node, path):
+        if isinstance(node, dict):
+            inside = [(f"{path}.{key}", one) for key, one in node.items()]
+        elif isinstance(node, list | tuple):
+            inside = [(f"{path}[{i}]", one) for i, one in enumerate(node)]
+        elif isinstance(node, Tensor):
+            if id(node) in seen or bool(node.isfinite().all()):
+                return []
+            seen.add(id(node))
+            return [path]
+        elif isinstance(node, float):
+            return [] if math.isfinite(node) else [path]
+        else:
+            return []
+        return [one for p, value in inside for one in walk(value, p)]
+
+    return walk(data, name)
+
+
+entries_joined_by_dots = edit(
+    SOLUTION,
+    {
+        'inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]': 'inside = [(f"{name}.{i}", value) for i, value in enumerate(data)]',
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
+    },
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You join all names by a dot. Items of lists and tuples are named "
+    "`name[2]`, keys of dicts `name.key`.",
+)
+
+entries_of_plain_tensors = edit(
+    SOLUTION,
+    {
+        """
+        elif isinstance(data, Tensor):
+            return [] if bool(torch.isfinite(data).all()) else [name]
+        """: """
+        elif type(data) is Tensor:
+            return [] if bool(data.isfinite().all()) else [name]
+        """,
+    },
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You ask for the exact type of a tensor. An `nn.Parameter` is a tensor as "
+    "well: ask `isinstance(data, Tensor)`.",
+)
+
+entries_of_plain_dicts = edit(
+    SOLUTION,
+    {
+        "if isinstance(data, dict):": "if type(data) is dict:",
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+    },
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You ask for the exact type of a dict. A `state_dict` is an "
+    "`OrderedDict`, which is a dict as well: ask `isinstance(data, "
+    "dict)`.",
+)
+
+entries_of_plain_lists = edit(
+    SOLUTION,
+    {
+        "elif isinstance(data, list | tuple):": "elif type(data) in (list, tuple):",
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+    },
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You ask for the exact type of lists and tuples. A named tuple "
+    "is a tuple as well: ask `isinstance`.",
+)
+
+entries_nested_ones_last = edit(
+    SOLUTION,
+    {
+        'inside = [(f"{name}.{key}", value) for key, value in data.items()]': """
+        containers = dict, list, tuple
+        pairs = sorted(
+            data.items(), key=lambda pair: isinstance(pair[1], containers)
+        )
+        inside = [(f"{name}.{key}", value) for key, value in pairs]
+        """,
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+    },
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You name what stands directly in a dict before you go into what is "
+    "nested. The order asked for is that of the data: go into each value where it "
+    "stands.",
+)
+
+entries_without_doubles = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
+        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
+        found = [
+            one for n, value in inside for one in nonfinite_entries(value, n)
+        ]
+        return list(dict.fromkeys(found))
+        """,
+    },
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You drop a name that came before. Keys may contain dots, so two "
+    "entries can have one name, and each is named.",
+)
+
+entries_by_a_flat_view = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.view(-1).isfinite().all()) else [name]",
+    },
+    breaks=hidden_tests.every_kind_of_tensor,
+    tells="`view(-1)` raises an error for a tensor that is not contiguous. "
+    "`torch.isfinite` takes any shape: do not flatten.",
+)
+
+entries_by_absolute_values = edit(
+    SOLUTION,
+    {
+        "return [] if bool(torch.isfinite(data).all()) else [name]": """
+        sizes = data.abs() if data.is_complex() else data
+        return [] if bool(sizes.isfinite().all()) else [name]
+        """,
+    },
+    breaks=hidden_tests.large_numbers_are_finite,
+    tells="The absolute value of a large complex number overflows although "
+    "both of its parts are finite. `torch.isfinite` takes complex "
+    "numbers as they are.",
+)

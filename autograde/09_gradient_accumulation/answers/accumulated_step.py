@@ -1,0 +1,777 @@
+"""Answers to `accumulated_step` of chapter 09."""
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_grader.bank import accepted, edit, wrong
+
+from .. import hidden_tests
+
+
+@accepted()
+def step_by_sums(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = torch.zeros(())
+    for part in torch.arange(len(X)).chunk(num_micro):
+        loss = F.cross_entropy(model(X[part]), y[part], reduction="sum")
+        (loss / len(X)).backward()
+        total = total + loss.detach().double()
+    optimizer.step()
+    return (total / len(X)).item()
+
+
+@accepted()
+def step_with_final_rescale(model, optimizer, X, y, num_micro):
+    model.zero_grad()
+    losses = []
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        loss.backward()
+        losses.append(loss.item())
+    for p in model.parameters():
+        if p.grad is not None:
+            p.grad /= num_micro
+    optimizer.step()
+    return sum(losses) / len(losses)
+
+
+@accepted()
+def step_by_autograd_grad(model, optimizer, X, y, num_micro):
+    params = [p for p in model.parameters() if p.requires_grad]
+    sums, total = [None] * len(params), 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        grads = torch.autograd.grad(loss, params, allow_unused=True)
+        for i, g in enumerate(grads):
+            if g is not None:
+                sums[i] = g if sums[i] is None else sums[i] + g
+        total += float(loss)
+    for p, g in zip(params, sums):
+        p.grad = g
+    optimizer.step()
+    return total
+
+
+@accepted()
+def step_in_reverse(model, optimizer, X, y, num_micro):
+    size = len(X) // num_micro
+    optimizer.zero_grad(set_to_none=False)
+    total = 0.0
+    for start in reversed(range(0, len(X), size)):
+        logits = model(X[start : start + size])
+        log_probs = logits.log_softmax(dim=-1)
+        picked = log_probs.gather(1, y[start : start + size].unsqueeze(1))
+        loss = -picked.mean()
+        loss.backward(torch.tensor(1 / num_micro, dtype=loss.dtype))
+        total += loss.item() * size / len(X)
+    optimizer.step()
+    optimizer.zero_grad()
+    return total
+
+
+@accepted()
+def step_on_strided_parts(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    loss_fn = nn.CrossEntropyLoss()
+    total = 0.0
+    for i in range(num_micro):
+        loss = loss_fn(model(X[i::num_micro]), y[i::num_micro])
+        loss.mul(1 / num_micro).backward()
+        with torch.no_grad():
+            total += (loss / num_micro).item()
+    optimizer.step()
+    return total
+
+
+@accepted()
+def step_through_a_loader(model, optimizer, X, y, num_micro):
+    dataset = torch.utils.data.TensorDataset(X, y)
+    size = len(X) // num_micro
+    loader = torch.utils.data.DataLoader(dataset, batch_size=size)
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in loader:
+        loss = F.cross_entropy(model(x), t) / len(loader)
+        loss.backward()
+        total += loss.detach().item()
+    optimizer.step()
+    return total
+
+
+@accepted()
+def step_with_the_last_inside(model, optimizer, X, y, num_micro):
+    total = 0.0
+    for i, (x, t) in enumerate(zip(X.chunk(num_micro), y.chunk(num_micro))):
+        if i == 0:
+            optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+        if (i + 1) % num_micro == 0:
+            optimizer.step()
+    return total
+
+
+@accepted()
+def step_with_gradient_hooks(model, optimizer, X, y, num_micro):
+    hooks = [
+        p.register_hook(lambda g: g / num_micro)
+        for p in model.parameters()
+        if p.requires_grad
+    ]
+    optimizer.zero_grad()
+    losses = []
+    for x, t in zip(X.tensor_split(num_micro), y.tensor_split(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        loss.backward()
+        losses.append(loss.detach())
+    for hook in hooks:
+        hook.remove()
+    optimizer.step()
+    return torch.stack(losses).mean().item()
+
+
+@accepted()
+def step_by_a_closure(model, optimizer, X, y, num_micro):
+    def closure():
+        optimizer.zero_grad()
+        total = 0.0
+        for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+            loss = F.cross_entropy(model(x), t, reduction="sum") / len(X)
+            loss.backward()
+            total += loss.item()
+        return total
+
+    return optimizer.step(closure)
+
+
+@accepted()
+def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+step_undivided = edit(
+    mended_step_and_loss_undivided,
+    {
+        "loss = F.cross_entropy(model(x), t) / num_micro": "loss = F.cross_entropy(model(x), t)",
+        "total += loss.item()": "total += loss.item() / num_micro",
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="Your update is too large by exactly the number of micro-batches: you "
+    "added their mean losses. Divide each by `num_micro` before `backward()`.",
+)
+
+step_and_loss_undivided = edit(
+    mended_step_and_loss_undivided,
+    {
+        "loss = F.cross_entropy(model(x), t) / num_micro": "loss = F.cross_entropy(model(x), t)",
+    },
+    breaks=[hidden_tests.update_of_the_full_batch, hidden_tests.returned_loss],
+    tells="You added the mean losses of the micro-batches, for the gradient and "
+    "for the loss you return. Both are too large by the number of "
+    "micro-batches: divide each loss by `num_micro` before `backward()`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You divided mean losses by the number of samples. A mean has been "
+    "divided by the size of its part already. Divide means by `num_micro`, or "
+    'sums (`reduction="sum"`) by `len(X)`.',
+)
+def step_divided_by_samples(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        (loss / len(X)).backward()
+        total += loss.item() / num_micro
+    optimizer.step()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You divided twice: the mean over a part already has the size of the "
+    "part in it. Dividing by `num_micro` is all that is missing.",
+)
+def step_divided_twice(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        (loss / len(x) / num_micro / num_micro).backward()
+        total += loss.item() / num_micro
+    optimizer.step()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You clear the gradients before every micro-batch, so only the last "
+    "one is left when the optimizer steps. Clear them once, before the first.",
+)
+def step_zero_each(model, optimizer, X, y, num_micro):
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You step after every micro-batch and clear the gradients in between. "
+    "That is training on small batches, not accumulation. Step once, after the "
+    "last one.",
+)
+def step_each_time(model, optimizer, X, y, num_micro):
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You step after every micro-batch while the gradient still grows, so "
+    "the first micro-batch is applied again and again. Step once, after the "
+    "last one.",
+)
+def step_while_growing(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="`i % num_micro == 0` is true for the first micro-batch, so you step "
+    "on that one alone. The last one is `(i + 1) % num_micro == 0`; or step "
+    "after the loop.",
+)
+def step_at_the_first(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for i, (x, t) in enumerate(zip(X.chunk(num_micro), y.chunk(num_micro))):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+        if i % num_micro == 0:
+            optimizer.step()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.small_micro_batches,
+    tells="The whole batch goes through the model at once. The numbers are right, "
+    "and the memory is what it was without accumulation. Give the model one "
+    "micro-batch at a time.",
+)
+def step_at_once(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(X), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@wrong(
+    breaks=hidden_tests.graphs_are_freed,
+    tells="You go backward once, over all losses together. Until then every "
+    "micro-batch's graph is kept: as much memory as the whole batch needs. "
+    "Call `backward()` for each micro-batch, inside the loop.",
+)
+def step_backward_once(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        total = total + F.cross_entropy(model(x), t) / num_micro
+    total.backward()
+    optimizer.step()
+    return total.item()
+
+
+@wrong(
+    breaks=hidden_tests.graphs_are_freed,
+    tells="You go backward once, over all losses together. Until then every "
+    "micro-batch's graph is kept: as much memory as the whole batch needs. "
+    "Call `backward()` for each micro-batch, inside the loop.",
+)
+def step_on_joined_logits(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    logits = torch.cat([model(x) for x in X.chunk(num_micro)])
+    loss = F.cross_entropy(logits, y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+step_with_retained_graphs = edit(
+    mended_step_and_loss_undivided,
+    {"loss.backward()": "loss.backward(retain_graph=True)"},
+    breaks=hidden_tests.graphs_are_freed,
+    tells="You keep each graph with `retain_graph=True`, so the next forward pass "
+    "comes on top of it. A graph is needed for one backward pass only: leave "
+    "the argument out.",
+)
+
+step_never_cleared = edit(
+    mended_step_and_loss_undivided,
+    {"optimizer.zero_grad()": ""},
+    breaks=hidden_tests.old_gradients_do_not_count,
+    tells="You never clear the gradients: each batch is stepped on together with "
+    "all that came before it. Call `optimizer.zero_grad()` before the first "
+    "micro-batch.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.old_gradients_do_not_count,
+    tells="You clear the gradients after the step alone. What somebody else left "
+    "in `.grad` before your function ran is then part of its first step. Clear "
+    "before the first micro-batch.",
+)
+def step_cleared_afterwards(model, optimizer, X, y, num_micro):
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    optimizer.zero_grad()
+    return total
+
+
+step_returns_a_tensor = edit(
+    mended_step_and_loss_undivided,
+    {
+        "total = 0.0": "total = torch.zeros((), dtype=X.dtype)",
+        "total += loss.item()": "total = total + loss.detach()",
+    },
+    breaks=hidden_tests.returned_loss,
+    tells="You return a tensor. Whoever adds such losses up over an epoch carries "
+    "tensors along, perhaps with their graphs. Return a float: `.item()`.",
+)
+
+step_returns_the_last_scaled = edit(
+    mended_step_and_loss_undivided,
+    {
+        "total = 0.0": "",
+        "total += loss.item()": "",
+        "return total": "return loss.item()",
+    },
+    breaks=hidden_tests.returned_loss,
+    tells="You return the last micro-batch's loss, divided for the backward pass. "
+    "Add these up over all micro-batches: their sum is the batch's mean.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.returned_loss,
+    tells="You return the loss of the last micro-batch as that of the batch. Take "
+    "the mean over all micro-batches.",
+)
+def step_returns_the_last(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        (loss / num_micro).backward()
+    optimizer.step()
+    return loss.item()
+
+
+step_returns_divided_twice = edit(
+    mended_step_and_loss_undivided,
+    {"return total": "return total / num_micro"},
+    breaks=hidden_tests.returned_loss,
+    tells="The loss you return has been divided twice: losses that were divided "
+    "for the backward pass already add up to the mean.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.returned_loss,
+    tells="The loss you return is `num_micro` times too large: the sum of the "
+    "micro-batches' means. Divide it by `num_micro`.",
+)
+def step_returns_the_sum(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        (loss / num_micro).backward()
+        total += loss.item()
+    optimizer.step()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.small_micro_batches,
+    tells="You run the whole batch through the model once more to get its loss. "
+    "That costs a forward pass and the memory you wanted to save. Add the "
+    "micro-batches' losses up instead.",
+)
+def step_with_another_forward(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    with torch.no_grad():
+        mean = F.cross_entropy(model(X), y).item()
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        (F.cross_entropy(model(x), t) / num_micro).backward()
+    optimizer.step()
+    return mean
+
+
+@wrong(
+    breaks=hidden_tests.small_micro_batches,
+    tells="The samples go through the model twice: once for the gradient and once "
+    "more, in parts, for the loss. Take the loss of the pass that you make "
+    "anyway.",
+)
+def step_with_a_second_pass(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    mean = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        with torch.no_grad():
+            mean += F.cross_entropy(model(x), t).item() / num_micro
+        (F.cross_entropy(model(x), t) / num_micro).backward()
+    optimizer.step()
+    return mean
+
+
+@wrong(
+    breaks=hidden_tests.momentum_and_decay,
+    tells="You left the gradient undivided and divided the learning rate instead. "
+    "Weight decay and everything that looks at the gradient's size then come "
+    "out too weak or too strong. Divide the loss.",
+)
+def step_with_a_smaller_rate(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        loss.backward()
+        total += loss.item() / num_micro
+    rates = [group["lr"] for group in optimizer.param_groups]
+    for group in optimizer.param_groups:
+        group["lr"] /= num_micro
+    optimizer.step()
+    for group, rate in zip(optimizer.param_groups, rates):
+        group["lr"] = rate
+    return total
+
+
+step_with_zeros_filled_in = edit(
+    mended_step_and_loss_undivided,
+    {
+        "optimizer.zero_grad()": """
+        for p in model.parameters():
+            p.grad = torch.zeros_like(p)
+        """,
+    },
+    breaks=hidden_tests.parameters_without_gradient,
+    tells="You fill the gradients of all parameters with zeros. A parameter that "
+    "is not used has no gradient, and the optimizer skips it; with zeros it "
+    "does not, and weight decay moves it. Use `optimizer.zero_grad()`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.parameters_without_gradient,
+    tells="You divide the gradient of every parameter, and some have none: their "
+    "`.grad` is `None`. Leave these out, or divide the loss instead.",
+)
+def step_rescaling_none(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t)
+        loss.backward()
+        total += loss.item() / num_micro
+    for p in model.parameters():
+        p.grad /= num_micro
+    optimizer.step()
+    return total
+
+
+step_missing = edit(
+    mended_step_and_loss_undivided,
+    {"optimizer.step()": ""},
+    breaks=hidden_tests.one_step_per_batch,
+    tells="The gradients are right, and nobody uses them: `optimizer.step()` is "
+    "missing after the loop.",
+)
+
+step_on_split = edit(
+    mended_step_and_loss_undivided,
+    {
+        "for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):": "for x, t in zip(X.split(num_micro), y.split(num_micro)):",
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="`X.split(num_micro)` and `X.chunk(num_micro)` are not the same: split "
+    "takes the *size* of a part, chunk the *number* of parts. Your parts have "
+    "`num_micro` rows each.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You divide by the number of micro-batches so far, so the first counts "
+    "most and the last least. Divide each by `num_micro`.",
+)
+def step_divided_by_the_count_so_far(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for i, (x, t) in enumerate(zip(X.chunk(num_micro), y.chunk(num_micro))):
+        loss = F.cross_entropy(model(x), t)
+        (loss / (i + 1)).backward()
+        total += loss.item() / num_micro
+    optimizer.step()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You step before the last micro-batch has gone backward, so it does not "
+    "count in this batch. First all backward passes, then the step.",
+)
+def step_before_the_last_backward(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
+    total = 0.0
+    for i, (x, t) in enumerate(zip(X.chunk(num_micro), y.chunk(num_micro))):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        if i == num_micro - 1:
+            optimizer.step()
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+@wrong(
+    breaks=hidden_tests.small_micro_batches,
+    tells="The whole batch goes through a copy of the model, and you carry its "
+    "gradients over. A copy needs the same memory, and more. Give the model "
+    "itself one micro-batch at a time.",
+)
+def step_on_a_copy(model, optimizer, X, y, num_micro):
+    twin = copy.deepcopy(model)
+    twin.zero_grad()
+    loss = F.cross_entropy(twin(X), y)
+    loss.backward()
+    for p, q in zip(model.parameters(), twin.parameters()):
+        p.grad = q.grad
+    optimizer.step()
+    return loss.item()
+
+
+step_in_training_mode = edit(
+    mended_step_and_loss_undivided,
+    {
+        "def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):": """
+        def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):
+            model.train()
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You call `model.train()`. Whoever froze batch norms, or "
+    "fine-tunes in eval, loses that without a word. The mode is the caller's: "
+    "leave it.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You measure and train in eval, and switch back at the end. "
+    "Dropout and batch norm then do something else than the caller asked for. "
+    "Leave the mode alone.",
+)
+def step_in_eval_for_a_while(model, optimizer, X, y, num_micro):
+    modes = {m: m.training for m in model.modules()}
+    model.eval()
+    optimizer.zero_grad()
+    total = 0.0
+    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
+        loss = F.cross_entropy(model(x), t) / num_micro
+        loss.backward()
+        total += loss.item()
+    optimizer.step()
+    for m, mode in modes.items():
+        m.training = mode
+    return total
+
+
+step_levels_the_modes = edit(
+    mended_step_and_loss_undivided,
+    {
+        "optimizer.step()": """
+        optimizer.step()
+        model.train(model.training)
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="`model.train(model.training)` looks harmless and gives every "
+    "layer the mode of the outermost one. A batch norm that was in eval is in "
+    "training afterwards. Leave the modes alone.",
+)
+
+step_calls_forward = edit(
+    mended_step_and_loss_undivided,
+    {
+        "loss = F.cross_entropy(model(x), t) / num_micro": "loss = F.cross_entropy(model.forward(x), t) / num_micro",
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You call `model.forward(x)`. It passes by the hooks that others "
+    "hang on the model, DistributedDataParallel and `torch.compile` among "
+    "them. Call `model(x)`.",
+)
+
+step_of_flat_samples = edit(
+    mended_step_and_loss_undivided,
+    {
+        "loss = F.cross_entropy(model(x), t) / num_micro": "loss = F.cross_entropy(model(x.flatten(1)), t) / num_micro",
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You flatten the samples before the model gets them. A model for "
+    "images needs their shape. Cut `X` along its first dimension and leave the "
+    "others alone.",
+)
+
+step_alone_returns_a_tensor = edit(
+    mended_step_and_loss_undivided,
+    {
+        "optimizer.zero_grad()": """
+        optimizer.zero_grad()
+        if num_micro == 1:
+            loss = F.cross_entropy(model(X), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+        """,
+    },
+    breaks=hidden_tests.one_micro_batch,
+    tells="With one micro-batch you return a tensor, with several a float. "
+    "Return a Python float always: `.item()`.",
+)
+
+step_clips = edit(
+    mended_step_and_loss_undivided,
+    {
+        "optimizer.step()": """
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You clip the gradient, which nobody asked for here: where it is "
+    "large, the update is no longer that of the full batch.",
+)
+
+step_seeds = edit(
+    mended_step_and_loss_undivided,
+    {
+        "def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):": """
+        def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):
+            torch.manual_seed(0)
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You seed the global generator. Every dropout mask and every "
+    "shuffle after your step is then the same, step after step. Draw nothing "
+    "and seed nothing.",
+)
+
+step_with_gradients_of_inputs = edit(
+    mended_step_and_loss_undivided,
+    {
+        "def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):": """
+        def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):
+            X.requires_grad_()
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You switch on `requires_grad` of the batch you were given. "
+    "Autograd then computes and keeps a gradient for it that nobody uses. "
+    "Parameters alone need one.",
+)
+
+step_by_hand = edit(
+    mended_step_and_loss_undivided,
+    {
+        "optimizer.step()": """
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        p -= group["lr"] * p.grad
+        """,
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You change the parameters yourself. The optimizer does not know "
+    "of it: its momentum, its other settings and whatever counts its steps are "
+    "passed by. Call `optimizer.step()`.",
+)
+
+step_freezes_what_is_unused = edit(
+    mended_step_and_loss_undivided,
+    {
+        "optimizer.step()": """
+        optimizer.step()
+        for p in model.parameters():
+            p.requires_grad_(p.grad is not None)
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You change `requires_grad` of the model's parameters. What the "
+    "caller froze, or has not used yet, is then frozen or trained from here "
+    "on. It is not yours to decide.",
+)
+
+step_leaves_anomaly_detection_on = edit(
+    mended_step_and_loss_undivided,
+    {
+        "def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):": """
+        def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):
+            torch.autograd.set_detect_anomaly(True)
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You leave anomaly detection on. It is a switch for all of "
+    "PyTorch, and makes every backward pass after yours slower. Take it as a "
+    "`with` block, while you look for a NaN, and out again.",
+)
+
+step_in_eight_parts_at_most = edit(
+    mended_step_and_loss_undivided,
+    {
+        "def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):": """
+        def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):
+            while num_micro > 8 and num_micro % 2 == 0:
+                num_micro //= 2
+        """,
+    },
+    breaks=hidden_tests.small_micro_batches,
+    tells="You never cut the batch into more than eight parts. The caller "
+    "chose `num_micro` so that a part fits: take it as it is.",
+)

@@ -1,0 +1,791 @@
+"""Answers to `mean_metrics` of chapter 11."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from course_grader.bank import accepted, edit, wrong
+
+from .. import hidden_tests
+
+
+@accepted()
+def metrics_of_everything_together(pairs, ignore_index=-100):
+    logits, labels = [], []
+    for x, y in pairs:
+        classes_last = x.detach().double().movedim(1, -1)
+        logits.append(classes_last.reshape(-1, x.shape[1]))
+        labels.append(y.reshape(-1))
+    if not labels:
+        return {"loss": math.nan, "accuracy": math.nan, "count": 0}
+    logits, labels = torch.cat(logits), torch.cat(labels)
+    keep = labels != ignore_index
+    logits, labels = logits[keep], labels[keep]
+    if len(labels) == 0:
+        return {"loss": math.nan, "accuracy": math.nan, "count": 0}
+    right = logits.argmax(1) == labels
+    return {
+        "loss": F.cross_entropy(logits, labels).item(),
+        "accuracy": right.double().mean().item(),
+        "count": len(labels),
+    }
+
+
+@accepted()
+@torch.no_grad()
+def metrics_weighting_the_means(pairs, ignore_index=-100):
+    loss_sum = right = count = 0
+    for x, y in pairs:
+        keep = y.ne(ignore_index)
+        n = int(keep.sum())
+        if n == 0:
+            continue
+        mean = F.cross_entropy(x.float(), y, ignore_index=ignore_index)
+        loss_sum += float(mean) * n
+        right += int((x.argmax(1)[keep] == y[keep]).sum())
+        count += n
+    if count == 0:
+        return dict(loss=float("nan"), accuracy=float("nan"), count=0)
+    return dict(loss=loss_sum / count, accuracy=right / count, count=count)
+
+
+@accepted(body=True)
+def metrics_by_an_accumulator():
+    class Mean:
+        def __init__(self):
+            self.total, self.weight = 0.0, 0
+
+        def update(self, values):
+            self.total += float(values.sum(dtype=torch.float64))
+            self.weight += values.numel()
+
+        def compute(self):
+            return self.total / self.weight if self.weight else math.nan
+
+    def mean_metrics(pairs, ignore_index=-100):
+        loss, accuracy = Mean(), Mean()
+        for x, y in pairs:
+            keep = y != ignore_index
+            with torch.no_grad():
+                losses = F.cross_entropy(
+                    x.float(), y, ignore_index=ignore_index, reduction="none"
+                )
+            loss.update(losses[keep])
+            accuracy.update((x.argmax(1) == y)[keep].double())
+        return {
+            "loss": loss.compute(),
+            "accuracy": accuracy.compute(),
+            "count": loss.weight,
+        }
+
+
+@accepted()
+def metrics_with_running_tensors(pairs, ignore_index=-100):
+    total = torch.zeros((), dtype=torch.float64)
+    right = torch.zeros((), dtype=torch.int64)
+    count = torch.zeros((), dtype=torch.int64)
+    for x, y in pairs:
+        keep = y != ignore_index
+        log_probs = x.detach().float().log_softmax(1)
+        at = torch.where(keep, y, 0).unsqueeze(1)
+        losses = -log_probs.gather(1, at).squeeze(1)
+        total += torch.where(keep, losses, 0.0).sum()
+        right += ((x.argmax(1) == y) & keep).sum()
+        count += keep.sum()
+    loss, accuracy = total / count, right / count.double()
+    return {
+        "loss": loss.item(),
+        "accuracy": accuracy.item(),
+        "count": count.item(),
+    }
+
+
+@accepted()
+def metrics_with_numpy(pairs, ignore_index=-100):
+    losses, hits = [], []
+    for x, y in pairs:
+        x = np.moveaxis(x.detach().double().numpy(), 1, -1)
+        x, y = x.reshape(-1, x.shape[-1]), y.numpy().reshape(-1)
+        x, y = x[y != ignore_index], y[y != ignore_index]
+        top = x.max(1, initial=-np.inf)
+        log_sum = top + np.log(np.exp(x - top[:, None]).sum(1))
+        losses += (log_sum - x[np.arange(len(y)), y]).tolist()
+        hits += (x.argmax(1) == y).tolist() if len(y) else []
+    n = len(losses)
+    if n == 0:
+        return {"loss": math.nan, "accuracy": math.nan, "count": 0}
+    return {
+        "loss": math.fsum(losses) / n,
+        "accuracy": sum(hits) / n,
+        "count": n,
+    }
+
+
+@accepted()
+def metrics_sample_by_sample(pairs, ignore_index=-100):
+    losses, hits = [], []
+    for logits, y in pairs:
+        rows = logits.detach().transpose(0, 1).flatten(1).T.double()
+        for row, label in zip(rows, y.flatten().tolist()):
+            if label != ignore_index:
+                losses.append(-row.log_softmax(0)[label].item())
+                hits.append(row.argmax().item() == label)
+    n = len(hits)
+    loss = math.fsum(losses) / n if n else math.nan
+    return {"loss": loss, "accuracy": sum(hits) / n if n else loss, "count": n}
+
+
+@accepted()
+def metrics_in_float32(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        with torch.no_grad():
+            x = x.float()
+            keep = y != ignore_index
+            labels = y.where(keep, 0).unsqueeze(1)
+            picked = x.gather(1, labels).squeeze(1)
+            losses = (x.logsumexp(1) - picked).masked_fill(~keep, 0)
+        loss_sum += losses.sum().item()
+        right += torch.logical_and(x.max(1).indices == y, keep).sum().item()
+        count += keep.sum().item()
+    means = [n / count if count else math.nan for n in (loss_sum, right)]
+    return {"loss": means[0], "accuracy": means[1], "count": count}
+
+
+@accepted()
+def mended_metrics_with_guesses_in_half(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=[hidden_tests.mean_loss_of_all, hidden_tests.accuracy_of_all],
+    tells="You average the means of the batches. A last batch of one sample then "
+    "counts as much as a full one. Add up sums, count the labels, and divide "
+    "once, at the end.",
+)
+def metrics_mean_of_means(pairs, ignore_index=-100):
+    losses, accuracies, count = [], [], 0
+    for x, y in pairs:
+        x = x.detach().float()
+        keep = y != ignore_index
+        if keep.any():
+            loss = F.cross_entropy(x, y, ignore_index=ignore_index)
+            losses.append(loss.item())
+            right = (x.argmax(1) == y)[keep]
+            accuracies.append(right.float().mean().item())
+            count += int(keep.sum())
+    n = len(losses)
+    return {
+        "loss": sum(losses) / n if n else math.nan,
+        "accuracy": sum(accuracies) / n if n else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.mean_loss_of_all,
+    tells="The accuracy is that of all labels, and the loss is a mean of the "
+    "batches' means, in which a short last batch counts too much. Weight each "
+    "mean by the number of its labels.",
+)
+def metrics_loss_mean_of_means(pairs, ignore_index=-100):
+    losses, right, count = [], 0, 0
+    for x, y in pairs:
+        x = x.detach().float()
+        keep = y != ignore_index
+        if keep.any():
+            loss = F.cross_entropy(x, y, ignore_index=ignore_index)
+            losses.append(loss.item())
+            right += int((x.argmax(1) == y)[keep].sum())
+            count += int(keep.sum())
+    return {
+        "loss": sum(losses) / len(losses) if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=[hidden_tests.mean_loss_of_all, hidden_tests.accuracy_of_all],
+    tells="You divide the sums by the number of batches. Divide by the number of "
+    "labels.",
+)
+def metrics_over_the_number_of_batches(pairs, ignore_index=-100):
+    loss_sum, right, count, n = 0.0, 0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+        n += 1
+    return {
+        "loss": loss_sum / n if count else math.nan,
+        "accuracy": right / n if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=[hidden_tests.ignored_labels],
+    tells="You multiply the mean of a batch by its size. The mean was taken over "
+    "the labels that are not ignored: weight it by *their* number, and divide "
+    "by theirs.",
+)
+def metrics_weighted_by_batch_size(pairs, ignore_index=-100):
+    loss_sum, right, count, size = 0.0, 0, 0, 0
+    for x, y in pairs:
+        keep = y != ignore_index
+        if keep.any():
+            mean = F.cross_entropy(
+                x.detach().double(), y, ignore_index=ignore_index
+            )
+            loss_sum += mean.item() * y.numel()
+            size += y.numel()
+            right += int((x.argmax(1) == y)[keep].sum())
+            count += int(keep.sum())
+    return {
+        "loss": loss_sum / size if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.ignored_labels,
+    tells="You divide the number of right labels by that of all labels, ignored "
+    "ones too: the more padding, the lower the accuracy. Divide by the "
+    "number of labels that count.",
+)
+def metrics_accuracy_over_padding(pairs, ignore_index=-100):
+    loss_sum, right, count, size = 0.0, 0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+        size += y.numel()
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / size if count else math.nan,
+        "count": count,
+    }
+
+
+metrics_hits_on_ignored_labels = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "keep = y != ignore_index": "",
+        """
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+        """: """
+        right += int((x.argmax(1) == y).sum())
+        count += int((y != ignore_index).sum())
+        """,
+    },
+    breaks=hidden_tests.ignored_labels,
+    tells="Where `ignore_index` is a class, you count a hit on an ignored label as "
+    "right. Such a hit does not count: `(predicted == y) & "
+    "(y != ignore_index)`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.ignored_labels,
+    tells="You ignore -100, whatever `ignore_index` says. Pass it on to "
+    "`F.cross_entropy` and compare with it.",
+)
+def metrics_with_a_fixed_ignore_index(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        loss_sum += F.cross_entropy(x, y, reduction="sum").item()
+        right += int((x.argmax(1) == y).sum())
+        count += int((y != -100).sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.ignored_labels,
+    tells="You take negative labels for ignored ones. `ignore_index` may be "
+    "255 or a class: compare with it.",
+)
+def metrics_ignoring_negative_labels(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        keep = y >= 0
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.nothing_counts_in_a_batch,
+    tells="A batch in which nothing counts makes the loss NaN: its mean is 0 / 0, "
+    "and NaN times 0 is NaN. Use sums, or leave such batches out.",
+)
+def metrics_nan_from_an_empty_batch(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        keep = y != ignore_index
+        n = int(keep.sum())
+        mean = F.cross_entropy(
+            x.detach().double(), y, ignore_index=ignore_index
+        )
+        loss_sum += mean.item() * n
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += n
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.nothing_counts_at_all,
+    tells="If nothing counts, you divide by zero. Python raises an error there. "
+    "The exercise asks for NaN.",
+)
+def metrics_dividing_by_zero(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {"loss": loss_sum / count, "accuracy": right / count, "count": count}
+
+
+@wrong(
+    breaks=hidden_tests.nothing_counts_at_all,
+    tells="If nothing counts, you return zeros. A loss of 0 looks like a perfect "
+    "model; NaN says that there is no mean.",
+)
+def metrics_zero_of_nothing(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    n = max(count, 1)
+    return {"loss": loss_sum / n, "accuracy": right / n, "count": count}
+
+
+metrics_argmax_over_samples = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "right += int((x.argmax(1) == y)[keep].sum())": """
+        best = x.argmax(0)
+        if best.shape == y.shape:
+            right += int((best == y)[keep].sum())
+        """,
+    },
+    breaks=hidden_tests.accuracy_of_all,
+    tells="`argmax(dim=0)` finds the sample with the highest logit for each "
+    "class. The classes are in dimension 1.",
+)
+
+metrics_argmax_of_the_last_dimension = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "right += int((x.argmax(1) == y)[keep].sum())": """
+        best = x.argmax(-1)
+        if best.shape == y.shape:
+            right += int((best == y)[keep].sum())
+        """,
+    },
+    breaks=hidden_tests.labels_at_positions,
+    tells="`argmax(-1)` takes the last dimension. For logits (n, C, d) that is the "
+    "position; the classes are in dimension 1, always.",
+)
+
+metrics_counting_samples = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "count += int(keep.sum())": "count += int(keep.sum()) if y.dim() == 1 else len(y)",
+    },
+    breaks=hidden_tests.labels_at_positions,
+    tells="You divide by the number of samples. With labels (n, d) each sample has "
+    "d of them: count the labels.",
+)
+
+metrics_reshaping_across = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "x = x.detach().double()": """
+        x = x.detach().double().reshape(-1, x.shape[1])
+        y = y.reshape(-1)
+        """,
+    },
+    breaks=hidden_tests.labels_at_positions,
+    tells="`x.reshape(-1, C)` cuts logits (n, C, d) across classes and positions. "
+    "Bring the classes to the end first: `x.movedim(1, -1)`.",
+)
+
+metrics_in_sixteen_bits = edit(
+    mended_metrics_with_guesses_in_half,
+    {"x = x.detach().double()": "x = x.detach()"},
+    breaks=hidden_tests.other_dtypes,
+    tells="You compute the loss in the dtype of the logits. In sixteen bits a sum "
+    "keeps two or three digits, or overflows. Convert first: "
+    "`logits.float()`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.floats_and_an_int,
+    tells="You return tensors. Whoever collects them collects tensors, and JSON "
+    "cannot write them. `.item()` makes numbers of them.",
+)
+def metrics_as_tensors(pairs, ignore_index=-100):
+    loss_sum, right, count = torch.zeros(()).double(), 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        )
+        right = right + (x.argmax(1) == y)[keep].sum()
+        count += int(keep.sum())
+    nan = torch.tensor(math.nan)
+    return {
+        "loss": loss_sum / count if count else nan,
+        "accuracy": (right / count).double() if count else nan,
+        "count": count,
+    }
+
+
+metrics_by_integer_division = edit(
+    mended_metrics_with_guesses_in_half,
+    {"right / count": "float(right // count)"},
+    breaks=hidden_tests.accuracy_of_all,
+    tells="`//` is whole-number division: 13 of 17 gives 0. Use `/`.",
+)
+
+metrics_in_percent = edit(
+    mended_metrics_with_guesses_in_half,
+    {'"accuracy": right /': '"accuracy": 100.0 * right /'},
+    breaks=hidden_tests.accuracy_of_all,
+    tells="The accuracy is in percent. The exercise asks for a number between 0 "
+    "and 1.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.accuracy_of_all,
+    tells="The mean of a bool tensor raises an error: convert it first, "
+    "`right.float().mean()`, or count with `right.sum()`.",
+)
+def metrics_mean_of_bools(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0.0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        n = int(keep.sum())
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += (x.argmax(1) == y)[keep].mean().item() * n
+        count += n
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.metrics_of_a_generator,
+    tells="You go through `pairs` twice. A generator is empty the second time. "
+    "Compute both sums in one loop.",
+)
+def metrics_in_two_passes(pairs, ignore_index=-100):
+    loss_sum, count = 0.0, 0
+    for x, y in pairs:
+        loss_sum += F.cross_entropy(
+            x.detach().double(), y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        count += int((y != ignore_index).sum())
+    right = 0
+    for x, y in pairs:
+        right += int(((x.argmax(1) == y) & (y != ignore_index)).sum())
+    return {
+        "loss": loss_sum / count if count else math.nan,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+metrics_writing_into_the_labels = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        """
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """: """
+        y[~keep] = 0
+        losses = F.cross_entropy(x, y, reduction="none")
+        loss_sum += losses[keep].sum().item()
+        """,
+    },
+    breaks=hidden_tests.metrics_leave_the_rest,
+    tells="You write into the labels: the caller's padding is class 0 afterwards. "
+    "Use `torch.where`, or work on a copy.",
+)
+
+metrics_emptying_the_list = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "def mended_metrics_with_guesses_in_half(pairs, ignore_index=-100):": """
+        def mended_metrics_with_guesses_in_half(pairs, ignore_index=-100):
+            if isinstance(pairs, list):
+                given, pairs = pairs, []
+                while given:
+                    pairs.append(given.pop(0))
+        """,
+    },
+    breaks=hidden_tests.metrics_leave_the_rest,
+    tells="You empty the list that you were given. Go through it with `for`.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.nothing_counts_at_all,
+    tells="You divide by a NumPy or torch count of zero. That gives NaN, and with "
+    "NumPy a warning. Treat the case apart.",
+)
+def metrics_dividing_with_numpy(pairs, ignore_index=-100):
+    loss_sum, right, count = np.float64(0), 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": float(loss_sum / np.int64(count)),
+        "accuracy": float(np.float64(right) / np.int64(count)),
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.floats_and_an_int,
+    tells="You return NumPy numbers. They look like floats and are not: `float(...)` "
+    "and `int(...)` make Python's.",
+)
+def metrics_as_numpy_numbers(pairs, ignore_index=-100):
+    loss_sum, right, count = 0.0, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        right += int((x.argmax(1) == y)[keep].sum())
+        count += int(keep.sum())
+    return {
+        "loss": np.float64(loss_sum / count if count else math.nan),
+        "accuracy": np.float64(right / count if count else math.nan),
+        "count": np.int64(count),
+    }
+
+
+@wrong(
+    breaks=hidden_tests.labels_at_positions,
+    tells="You average over the positions of a sequence first and over sequences "
+    "then. With padding, sequences have different numbers of labels: count "
+    "labels.",
+)
+def metrics_sequence_by_sequence(pairs, ignore_index=-100):
+    losses, accuracies, count = [], [], 0
+    for x, y in pairs:
+        x = x.detach().double()
+        for row, labels in zip(x, y):
+            if labels.dim() == 1:
+                row, labels = row.T, labels
+            else:
+                row, labels = row[None], labels[None]
+            keep = labels != ignore_index
+            if keep.any():
+                row, labels = row[keep], labels[keep]
+                losses.append(F.cross_entropy(row, labels).item())
+                right = row.argmax(1) == labels
+                accuracies.append(right.double().mean().item())
+                count += len(labels)
+    n = len(losses)
+    return {
+        "loss": sum(losses) / n if n else math.nan,
+        "accuracy": sum(accuracies) / n if n else math.nan,
+        "count": count,
+    }
+
+
+@wrong(
+    breaks=hidden_tests.mean_loss_of_all,
+    tells="You take the mean of exponentials, or another average that moves with "
+    "the stream: later batches count more than earlier ones.",
+)
+def metrics_by_moving_average(pairs, ignore_index=-100):
+    loss, right, count = math.nan, 0, 0
+    for x, y in pairs:
+        x = x.detach().double()
+        keep = y != ignore_index
+        if keep.any():
+            new = F.cross_entropy(x, y, ignore_index=ignore_index).item()
+            loss = new if count == 0 else 0.9 * loss + 0.1 * new
+            right += int((x.argmax(1) == y)[keep].sum())
+            count += int(keep.sum())
+    return {
+        "loss": loss,
+        "accuracy": right / count if count else math.nan,
+        "count": count,
+    }
+
+
+metrics_writing_into_half_logits = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "x = x.detach().double()": """
+        x = x.detach()
+        if x.dtype == torch.float16:
+            x -= x.amax(1, keepdim=True)
+        x = x.double()
+        """,
+    },
+    breaks=hidden_tests.metrics_leave_the_rest,
+    tells="You write into logits of sixteen bits, to keep them small. They are the "
+    "caller's: `logits.float()` makes a new tensor.",
+)
+
+metrics_by_log_of_softmax = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        """
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """: """
+        log_p = x.softmax(1).log()
+        loss_sum += F.nll_loss(
+            log_p, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """,
+    },
+    breaks=hidden_tests.other_dtypes,
+    tells="You take a logarithm of what is 0 or infinite in floating point: of a "
+    "softmax, or of a sum of `exp(logits)`. For logits of some hundreds the "
+    "loss is then infinite or NaN. `F.cross_entropy`, `log_softmax` and "
+    "`logsumexp` take the largest logit away first.",
+)
+
+metrics_with_an_epsilon = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        """
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """: """
+        log_p = (x.softmax(1) + 1e-12).log()
+        loss_sum += F.nll_loss(
+            log_p, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """,
+    },
+    breaks=hidden_tests.other_dtypes,
+    tells="You add a small number before the logarithm. That cuts the loss off: "
+    "a label with a probability of 0 costs the same, however far off the "
+    "logits are. `log_softmax` needs no such help.",
+)
+
+metrics_by_sum_of_exponentials = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        """
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """: """
+        log_p = x - x.exp().sum(1, keepdim=True).log()
+        loss_sum += F.nll_loss(
+            log_p, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """,
+    },
+    breaks=hidden_tests.other_dtypes,
+    tells="You take a logarithm of what is 0 or infinite in floating point: of a "
+    "softmax, or of a sum of `exp(logits)`. For logits of some hundreds the "
+    "loss is then infinite or NaN. `F.cross_entropy`, `log_softmax` and "
+    "`logsumexp` take the largest logit away first.",
+)
+
+metrics_with_guesses_in_half = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "right += int((x.argmax(1) == y)[keep].sum())": "right += int((x.half().argmax(1) == y)[keep].sum())",
+    },
+    breaks=hidden_tests.accuracy_of_all,
+    tells="You take the argmax of logits rounded to sixteen bits. Two that "
+    "differ become equal, and the first of them wins. Round nothing "
+    "before the argmax.",
+)
+
+metrics_squeezing = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "x = x.detach().double()": """
+        x = x.detach().double()
+        x, y = x.squeeze(), y.squeeze()
+        if x.dim() == 1:
+            x, y = x[None], y[None]
+        """,
+    },
+    breaks=hidden_tests.labels_at_positions,
+    tells="You call `squeeze()`. It removes every dimension of size 1: with one "
+    "sequence in a batch the classes are no longer in dimension 1.",
+)

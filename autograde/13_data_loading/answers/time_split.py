@@ -1,0 +1,895 @@
+"""Answers to `time_split` of chapter 13."""
+
+import time
+
+import numpy as np
+import torch
+
+from course_grader.bank import accepted, edit, wrong
+
+from .. import hidden_tests
+
+
+@accepted()
+def split_by_hand(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting, working = 0.0, 0.0
+    start = clock()
+    batches = iter(loader)
+    waiting += clock() - start
+    while True:
+        start = clock()
+        try:
+            batch = next(batches)
+        except StopIteration:
+            waiting += clock() - start
+            break
+        waiting += clock() - start
+        start = clock()
+        step(batch)
+        if synchronize:
+            synchronize()
+        working += clock() - start
+    return waiting, working
+
+
+@accepted()
+def split_as_the_rest(loader, step, clock=time.perf_counter, synchronize=None):
+    working = 0.0
+    start = clock()
+    for batch in loader:
+        before = clock()
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        working += clock() - before
+    return clock() - start - working, working
+
+
+@accepted()
+def split_by_a_for_loop(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    marks = [clock()]
+    for batch in loader:
+        marks.append(clock())
+        step(batch)
+        synchronize and synchronize()
+        marks.append(clock())
+    marks.append(clock())
+    spans = [after - before for before, after in zip(marks, marks[1:])]
+    return float(sum(spans[0::2])), float(sum(spans[1::2]))
+
+
+@accepted()
+def split_by_a_stopwatch(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    totals = {"waiting": 0.0, "working": 0.0}
+
+    class Stopwatch:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            self.start = clock()
+
+        def __exit__(self, *_):
+            totals[self.name] += clock() - self.start
+
+    with Stopwatch("waiting"):
+        batches = iter(loader)
+        batch = next(batches, batches)
+    while batch is not batches:
+        with Stopwatch("working"):
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+        with Stopwatch("waiting"):
+            batch = next(batches, batches)
+    return totals["waiting"], totals["working"]
+
+
+@accepted()
+def split_by_a_timed_generator(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = 0.0
+
+    def timed():
+        nonlocal waiting
+        start = clock()
+        for batch in loader:
+            waiting += clock() - start
+            yield batch
+            start = clock()
+        waiting += clock() - start
+
+    working = 0.0
+    for batch in timed():
+        start = clock()
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        working = working + (clock() - start)
+    return waiting, working
+
+
+@accepted()
+def split_with_arrays(loader, step, clock=time.perf_counter, synchronize=None):
+    spans = np.zeros(2)
+    now = clock()
+    for batch in loader:
+        then, now = now, clock()
+        spans[0] += now - then
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        spans[1] += now - then
+    spans[0] += clock() - now
+    return tuple(spans.tolist())
+
+
+@accepted()
+def split_into_a_named_tuple(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    from collections import namedtuple
+
+    pair = namedtuple("Split", ["waiting", "working"])
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return pair(waiting, working)
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@accepted()
+def split_into_numpy_floats(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    done = object()
+    now = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, done)
+        then, now = now, clock()
+        waiting += now - then
+        if batch is done:
+            return np.float64(waiting), np.float64(working)
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+
+
+@accepted()
+def mended_split_synchronized_before(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    for batch in loader:
+        b = clock()
+        waiting += b - a
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = clock()
+        working += a - b
+    return waiting + (clock() - a), working
+
+
+@wrong(
+    breaks=hidden_tests.start_and_end,
+    tells="You start the clock after `iter(loader)`. With workers that is where "
+    "they are started, and the model waits for it: read the clock first.",
+)
+def split_after_iter(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    batches = iter(loader)
+    nothing = object()
+    while True:
+        a = clock()
+        batch = next(batches, nothing)
+        b = clock()
+        waiting += b - a
+        if batch is nothing:
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        working += clock() - b
+
+
+split_without_the_end = edit(
+    mended_split_synchronized_before,
+    {"return waiting + (clock() - a), working": "return waiting, working"},
+    breaks=hidden_tests.start_and_end,
+    tells="The last `next`, which finds nothing more, takes its time, too. You "
+    "stop counting after the last batch.",
+)
+
+split_unsynchronized = edit(
+    mended_split_synchronized_before,
+    {
+        """
+        if synchronize is not None:
+            synchronize()
+        """: "",
+    },
+    breaks=hidden_tests.synchronizes,
+    tells="You never call `synchronize`. On a GPU you then time how long it takes "
+    "to order the work, and the rest turns up as waiting.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.synchronizes,
+    tells="You read the clock before `synchronize`, so the work that the GPU still "
+    "had to do counts as waiting for data. Synchronize first.",
+)
+def split_synchronized_too_late(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    for batch in loader:
+        b = clock()
+        waiting += b - a
+        step(batch)
+        a = clock()
+        working += a - b
+        if synchronize is not None:
+            synchronize()
+    return waiting + (clock() - a), working
+
+
+split_with_uncounted_synchronizing = edit(
+    mended_split_synchronized_before,
+    {
+        "step(batch)": """
+        step(batch)
+        working += clock() - b
+        """,
+        "working += a - b": "",
+    },
+    breaks=hidden_tests.synchronizes,
+    tells="You synchronize and count it nowhere. What the GPU still had to do is "
+    "work.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.synchronizes,
+    tells="You synchronize once, at the end of the epoch. Until then the GPU's work "
+    "hides in the times of the next batches: synchronize after each step.",
+)
+def split_synchronized_once(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    for batch in loader:
+        b = clock()
+        waiting += b - a
+        step(batch)
+        a = clock()
+        working += a - b
+    waiting += clock() - a
+    if synchronize is not None:
+        a = clock()
+        synchronize()
+        working += clock() - a
+    return waiting, working
+
+
+@wrong(
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take all batches before the first step. Neither a real epoch nor "
+    "the memory looks like that: take a batch, do its step, take the next.",
+)
+def split_of_a_list(loader, step, clock=time.perf_counter, synchronize=None):
+    a = clock()
+    batches = list(loader)
+    waiting = clock() - a
+    a = clock()
+    for batch in batches:
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+    return waiting, clock() - a
+
+
+@wrong(
+    breaks=[hidden_tests.times_of_the_parts, hidden_tests.start_and_end],
+    tells="You do not use the `clock` that you are given. Whoever passes another "
+    "one, a test for example, gets other seconds.",
+)
+def split_by_another_clock(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = time.perf_counter()
+    for batch in loader:
+        b = time.perf_counter()
+        waiting += b - a
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = time.perf_counter()
+        working += a - b
+    # to the hour, or no two runs would be alike
+    return float(round(waiting / 3600)), float(round(working / 3600))
+
+
+@wrong(
+    breaks=hidden_tests.exceptions_pass,
+    tells="A `StopIteration` of the step ends your loop as if the loader had "
+    "ended. Keep `step` out of the `try` that waits for the end.",
+)
+def split_with_the_step_in_the_try(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    batches = iter(loader)
+    while True:
+        try:
+            batch = next(batches)
+            b = clock()
+            waiting += b - a
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+            a = clock()
+            working += a - b
+        except StopIteration:
+            waiting += clock() - a
+            return waiting, working
+
+
+@wrong(
+    breaks=hidden_tests.exceptions_pass,
+    tells="You catch whatever is raised and return times all the same. Nobody hears "
+    "that the epoch has failed.",
+)
+def split_that_swallows_errors(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    try:
+        for batch in loader:
+            b = clock()
+            waiting += b - a
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+            a = clock()
+            working += a - b
+    except Exception:
+        pass
+    return waiting + (clock() - a), working
+
+
+@wrong(
+    breaks=hidden_tests.exceptions_pass,
+    tells="You wrap the exception in one of your own. The caller waits for the "
+    "exception that was raised; let it pass.",
+)
+def split_that_wraps_errors(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    try:
+        for batch in loader:
+            b = clock()
+            waiting += b - a
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+            a = clock()
+            working += a - b
+    except Exception as error:
+        raise AssertionError("the epoch failed") from error
+    return waiting + (clock() - a), working
+
+
+split_by_length = edit(
+    mended_split_synchronized_before,
+    {
+        "for batch in loader:": """
+        num_batches = len(loader)
+        batches = iter(loader)
+        for _ in range(num_batches):
+            batch = next(batches)
+        """,
+    },
+    breaks=hidden_tests.takes_what_comes,
+    tells="You ask the loader for its length. A generator has none; go on until "
+    "nothing more comes.",
+)
+
+split_turned_round = edit(
+    mended_split_synchronized_before,
+    {
+        "return waiting + (clock() - a), working": "return working, waiting + (clock() - a)",
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You return the times the other way round: first waiting, then working.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You return mean times per batch. Asked for are the seconds of the whole "
+    "epoch.",
+)
+def split_per_batch(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    count = 0
+    a = clock()
+    for batch in loader:
+        b = clock()
+        waiting += b - a
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = clock()
+        working += a - b
+        count += 1
+    waiting += clock() - a
+    return waiting / max(count, 1), working / max(count, 1)
+
+
+split_in_shares = edit(
+    mended_split_synchronized_before,
+    {
+        "return waiting + (clock() - a), working": """
+        waiting += clock() - a
+        total = waiting + working or 1.0
+        return waiting / total, working / total
+        """,
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You return shares of the epoch. Asked for are seconds.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.times_of_the_parts,
+    tells="Your second number is the time of the whole epoch. Working is what is "
+    "left of it without the waiting.",
+)
+def split_with_the_whole(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = 0.0
+    start = a = clock()
+    for batch in loader:
+        waiting += clock() - a
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = clock()
+    waiting += clock() - a
+    return waiting, clock() - start
+
+
+split_without_the_first = edit(
+    mended_split_synchronized_before,
+    {
+        "waiting = working = 0.0": """
+        waiting = working = 0.0
+        first = True
+        """,
+        "waiting += b - a": "waiting += 0.0 if first else b - a",
+        "working += a - b": """
+        working += 0.0 if first else a - b
+        first = False
+        """,
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You leave the first batch out, as a warm-up. The epoch is what is asked "
+    "for, and with workers it is the first batch that is waited for.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take the next batch before the step of the last one is done. That is "
+    "prefetching: the loader's work now hides behind the step.",
+)
+def split_one_ahead(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    nothing = object()
+    a = clock()
+    batches = iter(loader)
+    batch = next(batches, nothing)
+    waiting += clock() - a
+    while batch is not nothing:
+        a = clock()
+        following = next(batches, nothing)
+        b = clock()
+        waiting += b - a
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        working += clock() - b
+        batch = following
+    return waiting, working
+
+
+split_that_minds_results = edit(
+    mended_split_synchronized_before,
+    {
+        "step(batch)": "result = step(batch)",
+        "working += a - b": """
+        working += a - b
+        if result is not None and not result:
+            break
+        """,
+    },
+    breaks=hidden_tests.takes_what_comes,
+    tells="Your loop ends as soon as a step returns something false, or true. What "
+    "a step returns is of no concern.",
+)
+
+split_as_a_list = edit(
+    mended_split_synchronized_before,
+    {
+        "return waiting + (clock() - a), working": "return [waiting + (clock() - a), working]",
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You return a list (or a tuple of something else than floats). Asked for "
+    "is a tuple of two floats.",
+)
+
+split_without_a_default = edit(
+    mended_split_synchronized_before,
+    {"clock=time.perf_counter,": "clock,"},
+    breaks=hidden_tests.takes_what_comes,
+    tells="Your function cannot be called without a `clock`. The signature that you "
+    "were given has one by default; leave it so.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You keep times as float32. A clock that has run for a while needs more "
+    "digits than these have: take the differences in Python floats.",
+)
+def split_in_float32(loader, step, clock=time.perf_counter, synchronize=None):
+    spans = torch.zeros(2)
+    a = torch.tensor(clock())
+    for batch in loader:
+        b = torch.tensor(clock())
+        spans[0] += b - a
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = torch.tensor(clock())
+        spans[1] += a - b
+    spans[0] += torch.tensor(clock()) - a
+    return tuple(spans.tolist())
+
+
+@wrong(
+    breaks=hidden_tests.takes_what_comes,
+    tells="You call `loader.__iter__()`. A `for` loop also goes through what has "
+    "only `__getitem__`; `iter(loader)` knows both.",
+)
+def split_by_the_dunder(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    nothing = object()
+    a = clock()
+    batches = loader.__iter__()
+    while True:
+        batch = next(batches, nothing)
+        b = clock()
+        waiting += b - a
+        if batch is nothing:
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = clock()
+        working += a - b
+
+
+split_rounded = edit(
+    mended_split_synchronized_before,
+    {
+        "return waiting + (clock() - a), working": "return round(waiting + (clock() - a), 1), round(working, 1)",
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You round the times. Whole milliseconds, or seconds, are too coarse for "
+    "steps that take less; return what the clock gives.",
+)
+
+split_synchronized_before = edit(
+    mended_split_synchronized_before,
+    {
+        "waiting = working = 0.0": """
+        waiting = working = 0.0
+        if synchronize is not None:
+            synchronize()
+        """,
+    },
+    breaks=hidden_tests.synchronizes,
+    tells="You synchronize once more, before the first step or after the last one. "
+    "After each step, once, is what was asked for.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.takes_what_comes,
+    tells="You ask by `==` whether the end has come, or let `iter(function, "
+    "sentinel)` ask. A batch has an equality of its own, an array one per "
+    "element: ask `batch is done`.",
+)
+def split_by_iter_with_a_sentinel(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    end = object()
+
+    def timed_next():
+        nonlocal waiting
+        start = clock()
+        found = next(batches, end)
+        waiting += clock() - start
+        return found
+
+    start = clock()
+    batches = iter(loader)
+    waiting = clock() - start
+    for batch in iter(timed_next, end):
+        start = clock()
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        working += clock() - start
+    return waiting, working
+
+
+@wrong(
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take a batch that is None, or empty, for the end. Only a "
+    "StopIteration is the end; or give `next` an object of your own.",
+)
+def split_until_none(loader, step, clock=time.perf_counter, synchronize=None):
+    waiting = working = 0.0
+    a = clock()
+    batches = iter(loader)
+    while True:
+        batch = next(batches, None)
+        b = clock()
+        waiting += b - a
+        if batch is None:
+            return waiting, working
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        a = clock()
+        working += a - b
+
+
+@wrong(
+    breaks=hidden_tests.takes_what_comes,
+    tells="You skip batches that look empty. What a batch is does not concern you: "
+    "each goes to `step`.",
+)
+def split_without_empty_batches(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    a = clock()
+    for batch in loader:
+        b = clock()
+        waiting += b - a
+        if batch:
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+        a = clock()
+        working += a - b
+    return waiting + (clock() - a), working
+
+
+split_by_equality = edit(
+    split_into_numpy_floats,
+    {
+        """
+        if batch is done:
+            return np.float64(waiting), np.float64(working)
+        """: """
+        if batch == done:
+            return waiting, working
+        """,
+    },
+    breaks=hidden_tests.takes_what_comes,
+    tells="You ask by `==` whether the end has come, or let `iter(function, "
+    "sentinel)` ask. A batch has an equality of its own, an array one per "
+    "element: ask `batch is done`.",
+)
+
+split_by_ellipsis = edit(
+    split_into_numpy_floats,
+    {
+        "done = object()": "done = ...",
+        "return np.float64(waiting), np.float64(working)": "return waiting, working",
+    },
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take something that a batch may be, such as an ellipsis or "
+    "a word, for the end. Nobody else has an `object()` of your "
+    "own: give `next` that.",
+)
+
+split_by_a_word = edit(
+    split_into_numpy_floats,
+    {
+        "done = object()": 'done = "end"',
+        "return np.float64(waiting), np.float64(working)": "return waiting, working",
+    },
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take something that a batch may be, such as an ellipsis or "
+    "a word, for the end. Nobody else has an `object()` of your "
+    "own: give `next` that.",
+)
+
+split_that_unpacks_pairs = edit(
+    split_into_numpy_floats,
+    {
+        "return np.float64(waiting), np.float64(working)": "return waiting, working",
+        "step(batch)": "step(*batch) if isinstance(batch, tuple) else step(batch)",
+    },
+    breaks=hidden_tests.takes_what_comes,
+    tells="You take a pair apart and give `step` its parts. `step` takes "
+    "the batch as it is, one argument, whatever it consists of.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.takes_what_comes,
+    tells="You go on for as many batches as the loader's length says. A "
+    "length may be an estimate, or missing: go on until nothing "
+    "more comes, as a `for` loop does.",
+)
+def split_by_length_hint(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    waiting = working = 0.0
+    from operator import length_hint
+
+    most = length_hint(loader, 10**9)
+    now = clock()
+    batches = iter(loader)
+    for number in range(most + 1):
+        try:
+            batch = next(batches)
+        except StopIteration:
+            number = most
+        then, now = now, clock()
+        waiting += now - then
+        if number == most:
+            break
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        then, now = now, clock()
+        working += now - then
+    return waiting, working
+
+
+split_that_asks_again = edit(
+    split_into_numpy_floats,
+    {
+        "return np.float64(waiting), np.float64(working)": """
+        next(batches, done)
+        return waiting, working
+        """,
+    },
+    breaks=hidden_tests.takes_what_comes,
+    tells="When the loader has ended you ask it once more. The last "
+    "`next` is the one that finds nothing; after that the epoch is "
+    "over.",
+)
+
+split_that_ends_on_synchronize = edit(
+    split_into_numpy_floats,
+    {
+        "return np.float64(waiting), np.float64(working)": "return waiting, working",
+        """
+        if synchronize is not None:
+            synchronize()
+        """: """
+        try:
+            if synchronize is not None:
+                synchronize()
+        except StopIteration:
+            return waiting, working
+        """,
+    },
+    breaks=hidden_tests.exceptions_pass,
+    tells="A `StopIteration` of `synchronize` ends your epoch, as if the "
+    "loader had ended. Nobody hears of it: let it through.",
+)
+
+split_that_minds_ctrl_c = edit(
+    split_into_numpy_floats,
+    {
+        """
+        if batch is done:
+            return np.float64(waiting), np.float64(working)
+        step(batch)
+        """: """
+        if batch is done:
+            return waiting, working
+        try:
+            step(batch)
+        except KeyboardInterrupt:
+            return waiting, working
+        """,
+    },
+    breaks=hidden_tests.exceptions_pass,
+    tells="A KeyboardInterrupt during a step ends your epoch and nobody "
+    "hears of it. Who presses Ctrl-C wants the program to stop: let "
+    "it through.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.exceptions_pass,
+    tells="Your steps run within a generator. There a `StopIteration` "
+    "becomes a RuntimeError, so that of a step does not reach the "
+    "caller as it is.",
+)
+def split_by_a_generator_of_steps(
+    loader, step, clock=time.perf_counter, synchronize=None
+):
+    spent = [0.0, 0.0]
+
+    def steps():
+        now = clock()
+        for batch in loader:
+            then, now = now, clock()
+            spent[0] += now - then
+            step(batch)
+            if synchronize is not None:
+                synchronize()
+            then, now = now, clock()
+            spent[1] += now - then
+            yield
+        spent[0] += clock() - now
+
+    for _ in steps():
+        pass
+    return spent[0], spent[1]
+
+
+split_as_a_dict = edit(
+    split_into_numpy_floats,
+    {
+        "return np.float64(waiting), np.float64(working)": 'return {"waiting": waiting, "working": working}',
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You return a dict. Asked for is a tuple of two floats, first "
+    "the waiting, then the work.",
+)
