@@ -1448,3 +1448,587 @@ ATTACKS: list[Attack] = [
         for name, tries, deliver in _BAD_INPUT
     ),
 ]
+
+# --- attacks on this grader alone ---------------------------------------------
+#
+# They know how its processes talk to each other, and how its judge reads, compares
+# and shows. Found by people who had read the code.
+
+_FORGE = """
+from course_grader.kernel import plain, serve
+
+def forge(root, blob=b"", sizes=(), **record):
+    layout = [["storages", list(sizes)], ["root", root]]
+    answer = {"raised": [], "not_attempted": False, "out_of_memory": False,
+              "where": None, "effects": {}, "data": None, **record}
+    serve.run_probe = lambda *_: dict(answer)
+    plain.encode = lambda _: (layout, blob)
+"""
+_FORGE_FRAMES = """
+import json, os, socket, struct, sys, time
+from course_grader.kernel import channel, serve
+
+def frame(header, blob=b""):
+    head = json.dumps(header).encode()
+    return struct.pack(">QQ", len(head), len(blob)) + head + blob
+
+def descriptors():
+    for number in range(3, 64):
+        try:
+            yield socket.socket(fileno=os.dup(number))
+        except OSError:
+            pass
+"""
+_P = 2**61 - 1
+_TENSOR = (
+    '["tensor", {"dtype": "float32", "device": "cpu", "shape": [1], "grad": '
+    'False, "storage": None}]'
+)
+# name, what it tries, the arguments of `forge`
+_ANSWERS = [
+    (
+        "hash_flood",
+        "190,000 integers that all hash to 0",
+        f'["set", [k * {_P} for k in range(190_000)]]',
+    ),
+    (
+        "small_hash_flood",
+        "12,000 of them, which end by themselves",
+        f'["set", [k * {_P} for k in range(12_000)]]',
+    ),
+    (
+        "hash_flood_of_keys",
+        "the same as the keys of a dict",
+        f'["dict", [[k * {_P}, 0] for k in range(90_000)]]',
+    ),
+    (
+        "negative_hash_flood",
+        "the same below zero",
+        f'["set", [-k * {_P} for k in range(190_000)]]',
+    ),
+    (
+        "hash_flood_of_floats",
+        "floats that differ by powers of 2**61, which hash alike",
+        '["set", [m * 2.0**(61 * j) for m in range(1, 12_000) for j in '
+        "range(15)]]",
+    ),
+    (
+        "hash_flood_of_complex",
+        "complex numbers whose parts cancel in the hash",
+        '["set", [["complex", str(-1000003 * k), str(k)] for k in '
+        "range(60_000)]]",
+    ),
+    (
+        "hash_flood_of_pairs",
+        "tuples of integers, whose hash is no secret",
+        '["set", [["tuple", [k, -k]] for k in range(60_000)]]',
+    ),
+    (
+        "hash_flood_in_many_sets",
+        "a thousand small floods in place of a large one",
+        f'["list", [["set", [k * {_P} for k in range(190)]] for _ in '
+        "range(1_000)]]",
+    ),
+    (
+        "equal_low_bits",
+        "integers of 64 bits that meet in the low ones",
+        '["set", [(k << 43) for k in range(2**20)][:190_000]]',
+    ),
+    (
+        "sets_in_sets",
+        "a frozen set in a set in a set",
+        "__import__('functools').reduce(lambda a, _: [\"set\", [a]], "
+        'range(39), ["set", []])',
+    ),
+    (
+        "integers_without_end",
+        "4,000 integers of 4,000 digits",
+        '["list", [10**4000 + k for k in range(4_000)]]',
+    ),
+    (
+        "integer_too_long_to_print",
+        "an integer of 5,000 digits, which Python does not print",
+        '["list", [["float", "1" * 5_000], ["complex", "1" * 5_000, "0"]]]',
+    ),
+    (
+        "tensor_as_a_key",
+        "a dict whose keys are tensors",
+        f'["dict", [[{_TENSOR}, 1], ["out", 2]]]',
+    ),
+    (
+        "tensor_within_a_key",
+        "a dict whose keys are tuples of tensors",
+        f'["dict", [[["tuple", [{_TENSOR}, 1]], 1]]]',
+    ),
+    (
+        "array_as_a_key",
+        "a dict whose keys are arrays",
+        f'["dict", [[["array", {_TENSOR}], 1], [["scalar", {_TENSOR}], 1]]]',
+    ),
+    (
+        "nan_as_a_key",
+        "a dict whose keys are NaN, which equals nothing",
+        '["dict", [[["float", "nan"], 1], ["out", ["float", "nan"]]]]',
+    ),
+    (
+        "list_as_a_key",
+        "a dict whose keys cannot be hashed",
+        '["dict", [[["list", [1]], 1]]]',
+    ),
+    (
+        "half_a_character",
+        "texts and keys that no file can hold",
+        '["dict", [["\\ud800", "\\udfff"], ["out", "\\ud800"]]]',
+    ),
+    (
+        "one_key_twice",
+        "a dict with one key many times",
+        '["dict", [["out", k] for k in range(90_000)]]',
+    ),
+    (
+        "keys_of_many_kinds",
+        "keys that are equal though of different types",
+        '["dict", [[0, 1], [False, 1], [["float", "-0.0"], 1], '
+        '[["complex", "0", "0"], 1]]]',
+    ),
+    (
+        "endless_shape",
+        "a tensor without memory, of 2**752 elements",
+        '["tensor", {"dtype": "float32", "device": "meta", "shape": '
+        '[2**47] * 16, "grad": True, "storage": None}]',
+    ),
+    (
+        "one_byte_seen_often",
+        "a hundred tensors of 250 MB that share one byte",
+        '["list", [["tensor", {"dtype": "uint8", "device": "cpu", "shape": '
+        '[250_000_000], "grad": False, "storage": 0, "stride": [0], "offset": '
+        '0}] for _ in range(100)]], b"x", [1]',
+    ),
+    (
+        "many_tensors",
+        "60,000 tensors",
+        '["list", [["tensor", {"dtype": "float64", "device": "cpu", "shape": '
+        '[1], "grad": True, "storage": 0, "stride": [1], "offset": 0}] for _ '
+        'in range(60_000)]], b"12345678", [8]',
+    ),
+    (
+        "many_storages",
+        "190,000 storages of one byte",
+        '["list", [1]], b"x" * 190_000, [1] * 190_000',
+    ),
+    (
+        "storages_without_end",
+        "ten million storages of no byte",
+        '["list", [1]], b"", [0] * 5_000_000',
+    ),
+    (
+        "odd_devices",
+        "devices that this machine does not have",
+        '["list", [["device", "cuda:99"], ["device", "xla:0"], ["device", '
+        '"meta"]]]',
+    ),
+    (
+        "no_devices",
+        "what is no device, no dtype and no float",
+        '["list", [["device", 10**30], ["dtype", []], ["float", {}]]]',
+    ),
+    (
+        "half_open_view",
+        "a tensor that begins where its storage ends",
+        '["tensor", {"dtype": "float64", "device": "cpu", "shape": [1], '
+        '"grad": False, "storage": 0, "stride": [2**47], "offset": 2**47}], '
+        'b"12345678", [8]',
+    ),
+    (
+        "huge_answer",
+        "an answer of 250 MiB for each question",
+        '["list", [1]], bytes(250 * 2**20), [250 * 2**20]',
+    ),
+    (
+        "lists_without_end",
+        "5 million empty lists beside the answer",
+        '["list", [1]], effects=[[]] * 5_000_000',
+    ),
+    (
+        "names_of_exceptions",
+        "exceptions with endless and unwritable names",
+        '["list", [1]], raised=["\\ud800" * 1_000_000] * 10',
+    ),
+    (
+        "effects_of_another_kind",
+        "effects that are no lists of names",
+        '["list", [1]], effects={"inputs_changed": "\\ud800", "warnings": '
+        '[[1], None, "\\ud800"], "rng_changed": {}, "state_changed": 7}',
+    ),
+    (
+        "line_of_another_kind",
+        "lines that are none",
+        '["list", [1]], raised=["ValueError"], where=["double", 10**18]',
+    ),
+    (
+        "line_before_the_first",
+        "the line minus one",
+        '["list", [1]], raised=["ValueError"], where=["double", -1]',
+    ),
+    (
+        "answers_that_are_too_good",
+        "verdicts and points beside the answer",
+        '["list", [1]], verdict="passed", points=5, max_points=5',
+    ),
+]
+# name, what it tries, a cell, whether it is slow
+_CHANNEL = [
+    (
+        "pid_that_is_infinite",
+        "an infinite process number for the probes",
+        "for one in descriptors():\n"
+        "    one.sendall(b'')\n"
+        "real = channel.Channel.send\n"
+        "def send(self, header, blob=b'', timeout_s=None):\n"
+        "    if 'pid' in header:\n        header = {'pid': float('inf')}\n"
+        "    real(self, header, blob)\n"
+        "channel.Channel.send = send",
+        False,
+    ),
+    *(
+        (
+            f"pid_that_is_{name}",
+            "a process number that is none",
+            "real = channel.Channel.send\n"
+            "def send(self, header, blob=b'', timeout_s=None):\n"
+            f"    if 'pid' in header:\n        header = {{'pid': {pid}}}\n"
+            "    real(self, header, blob)\n"
+            "channel.Channel.send = send",
+            False,
+        )
+        for name, pid in (
+            ("a_list", "[1]"),
+            ("a_long_one", "10**300"),
+            ("no_number", "float('nan')"),
+            ("negative", "-1"),
+        )
+    ),
+    (
+        "slow_reader",
+        "answers a cell at once and reads the next one 4 bytes a second",
+        "real = serve.receive_with_fd\n"
+        "def slow(sock):\n"
+        "    while True:\n        sock.recv(4)\n        time.sleep(1)\n"
+        "serve.receive_with_fd = slow\n"
+        "pad = 'x' * 190_000",
+        True,
+    ),
+    (
+        "slow_sender",
+        "sends an answer of a megabyte, a byte a second",
+        "def drip(self, header, blob=b'', timeout_s=None):\n"
+        "    for byte in frame({'outputs': [], 'ok': True}, bytes(2**20)):\n"
+        "        self.socket.sendall(bytes([byte]))\n        time.sleep(1)\n"
+        "channel.Channel.send = drip",
+        True,
+    ),
+    (
+        "promise_without_end",
+        "the head of a frame, and never the rest",
+        "def promise(self, header, blob=b'', timeout_s=None):\n"
+        "    self.socket.sendall(struct.pack('>QQ', 16 * 2**20, 2**28))\n"
+        "    time.sleep(3600)\n"
+        "channel.Channel.send = promise",
+        True,
+    ),
+    (
+        "frame_of_numbers",
+        "a frame that is a number",
+        "def send(self, header, blob=b'', timeout_s=None):\n"
+        "    self.socket.sendall(struct.pack('>QQ', 1, 0) + b'7')\n"
+        "channel.Channel.send = send",
+        False,
+    ),
+    (
+        "frame_of_infinities",
+        "a frame whose numbers are infinite",
+        "def send(self, header, blob=b'', timeout_s=None):\n"
+        '    head = b\'{"ok": Infinity, "outputs": -Infinity, "pid": NaN}\'\n'
+        "    self.socket.sendall(struct.pack('>QQ', len(head), 0) + head)\n"
+        "channel.Channel.send = send",
+        False,
+    ),
+    (
+        "frame_nested_without_end",
+        "a frame of 100,000 brackets",
+        "def send(self, header, blob=b'', timeout_s=None):\n"
+        "    head = b'[' * 100_000\n"
+        "    self.socket.sendall(struct.pack('>QQ', len(head), 0) + head)\n"
+        "channel.Channel.send = send",
+        False,
+    ),
+    (
+        "flood_of_outputs",
+        "forged outputs of 15 MB in each cell",
+        "def run(self, source):\n"
+        "    text = 'x' * 3_900_000\n"
+        "    return [{'output_type': 'display_data', 'metadata': {}, 'data': "
+        "{f'text/{n}': text for n in range(4)}}], True\n"
+        "type(get_ipython()).run = run",
+        False,
+    ),
+    (
+        "flood_of_kinds",
+        "an output in 200,000 kinds",
+        "def run(self, source):\n"
+        "    return [{'output_type': 'display_data', 'metadata': {}, 'data': "
+        "{f'text/{n}': 'x' for n in range(200_000)}}], True\n"
+        "type(get_ipython()).run = run",
+        False,
+    ),
+    (
+        "flood_of_frames",
+        "an error with 400,000 lines of traceback",
+        "def run(self, source):\n"
+        "    return [{'output_type': 'error', 'ename': 'E' * 10**6, 'evalue': "
+        "'\\ud800' * 10**6, 'traceback': ['x'] * 400_000}] * 5, False\n"
+        "type(get_ipython()).run = run",
+        False,
+    ),
+    (
+        "outputs_of_another_kind",
+        "outputs that are none",
+        "def run(self, source):\n"
+        "    return [7, None, {'output_type': 7}, {'output_type': 'stream', "
+        "'name': [], 'text': {}}, {'output_type': 'error', 'ename': 1, "
+        "'evalue': 2, 'traceback': 3}, {'output_type': 'display_data', "
+        "'data': {'\\ud800': '\\ud800', 'image/png': '!'}}], 'yes'\n"
+        "type(get_ipython()).run = run",
+        False,
+    ),
+]
+# name, what it tries, a cell at the top
+_ROOM = [
+    (
+        "shared_memory_that_nobody_has",
+        "memory that stays in the kernel after MADV_DONTNEED",
+        "import mmap\nkept = []\n"
+        "for _ in range(40):\n"
+        "    one = mmap.mmap(-1, 100_000_000)\n"
+        "    one.write(bytes(100_000_000))\n"
+        "    one.madvise(mmap.MADV_DONTNEED)\n"
+        "    kept.append(one)\n"
+        "print('LOOT: 4 GB')",
+    ),
+    (
+        "shared_zeros",
+        "the same, by mapping /dev/zero",
+        "import mmap, os\n"
+        "one = mmap.mmap(os.open('/dev/zero', os.O_RDWR), 100_000_000)\n"
+        "one.write(bytes(100_000_000))\n"
+        "print('LOOT: 100 MB')",
+    ),
+    (
+        "page_tables",
+        "a page in every 2 MiB of 400 GiB, for the page tables",
+        "import mmap\n"
+        "flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000\n"
+        "one = mmap.mmap(-1, 400 * 2**30, flags=flags, prot=mmap.PROT_READ)\n"
+        "total = sum(one[at] for at in range(0, 400 * 2**30, 2**21))\n"
+        "print('LOOT: 800 MB of page tables')",
+    ),
+    (
+        "back_from_the_oom_killer",
+        "not to be ended first when memory runs out",
+        "open('/proc/self/oom_score_adj', 'w').write('0')\n"
+        "print('LOOT:', open('/proc/self/oom_score_adj').read())",
+    ),
+    (
+        "watching_the_machine",
+        "what the machine runs, by inotify on its programs",
+        "import ctypes\n"
+        "libc = ctypes.CDLL(None)\n"
+        "if libc.inotify_init() >= 0 or libc.inotify_init1(0) >= 0:\n"
+        "    print('LOOT: inotify')",
+    ),
+    (
+        "terminals_of_others",
+        "a terminal that the room before this one has opened",
+        "import os, pty, time\n"
+        "for name in os.listdir('/dev/pts'):\n"
+        "    if name.isdigit():\n        print('LOOT:', name)\n"
+        "kept = pty.openpty()\n",
+    ),
+    (
+        "terminals_without_end",
+        "all terminals there are",
+        "import pty\nkept = []\ntry:\n"
+        "    while True:\n        kept.append(pty.openpty())\n"
+        "except OSError:\n    pass\n"
+        "if len(kept) > 70:\n    print('LOOT:', len(kept))",
+    ),
+    (
+        "listener_of_calls",
+        "a seccomp filter of its own that asks it about each call",
+        "import ctypes\n"
+        "if ctypes.CDLL(None).syscall(317, 1, 8, None) >= 0:\n"
+        "    print('LOOT: listener')\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "libc.syscall(317, 1, 8, None)\n"
+        "if ctypes.get_errno() not in (1, 38):\n    print('LOOT: seccomp')",
+    ),
+    (
+        "writes_in_proc",
+        "settings of its own processes in /proc",
+        "for name in ('coredump_filter', 'clear_refs', 'timerslack_ns',\n"
+        "             'autogroup', 'uid_map', 'oom_adj'):\n"
+        "    try:\n        open('/proc/self/' + name, 'w').write('1')\n"
+        "        print('LOOT:', name)\n"
+        "    except OSError:\n        pass",
+    ),
+]
+
+
+def _slow_lines(text: str, count: int) -> Callable[[NotebookNode], None]:
+    def edit(notebook: NotebookNode) -> None:
+        notebook.cells += [
+            nbformat.v4.new_code_cell(f"{number}\n{text}")
+            for number in range(count)
+        ]
+
+    return edit
+
+
+def _texts(text: str, count: int) -> Callable[[NotebookNode], None]:
+    def edit(notebook: NotebookNode) -> None:
+        notebook.cells += [
+            nbformat.v4.new_markdown_cell(f"{number} {text}")
+            for number in range(count)
+        ]
+
+    return edit
+
+
+def _setup_changed(to: str) -> Callable[[NotebookNode], None]:
+    def edit(notebook: NotebookNode) -> None:
+        for cell in notebook.cells:
+            if cell.source == "two = 2":
+                cell.source = to
+
+    return edit
+
+
+ON_OURS: list[Attack] = [
+    *(
+        Attack(
+            name, "exhaustion", tries, before=f"{_FORGE}\nforge({arguments})"
+        )
+        for name, tries, arguments in _ANSWERS
+    ),
+    *(
+        Attack(
+            name,
+            "exhaustion",
+            tries,
+            before=f"{_FORGE_FRAMES}\n{cell}",
+            slow=slow,
+        )
+        for name, tries, cell, slow in _CHANNEL
+    ),
+    *(
+        Attack(name, "exfiltration", tries, before=cell, twice=True)
+        for name, tries, cell in _ROOM
+    ),
+    Attack(
+        "calls_just_below_the_deadline",
+        "exhaustion",
+        "each call sleeps 8.5 of its 10 seconds",
+        double="import time\ndef double(x, times=1):\n    time.sleep(8.5)\n",
+        mean="import time\ndef mean(x):\n    time.sleep(8.5)\n",
+        slow=True,
+    ),
+    Attack(
+        "covert_line",
+        "exfiltration",
+        "the number of a line of another cell says what the case holds",
+        before="\n".join(f"#{number:x}f" for number in range(13_000)),
+        double="from course_grader.kernel import serve\n"
+        "real = serve.run_probe\n"
+        "def probe(probe, names, case, is_learners):\n"
+        "    record = real(probe, names, case, is_learners)\n"
+        "    record['raised'] = ['ValueError']\n"
+        "    record['where'] = ['<ipython-input-1-', 4_711]\n"
+        "    return record\n"
+        "serve.run_probe = probe\n" + NO_DOUBLE,
+        harm="your line `#1266f`",
+    ),
+    Attack(
+        "covert_lines_of_its_own",
+        "exfiltration",
+        "the same with its own cell, another line for each check",
+        double="\n".join(f"# {number:x}f" for number in range(9_000))
+        + "\ndef double(x, times=1):\n    1 / 0\n",
+        harm=r"your line `# \w+f`(?s:.*)your line `# \w+f`",
+    ),
+    Attack(
+        "endless_line",
+        "exhaustion",
+        "an error at a line of 180,000 characters",
+        double="def double(x, times=1): 1 / 0; '" + "<&" * 90_000 + "'",
+        harm="at your line `[^`]{300}",
+    ),
+    Attack(
+        "blanks_to_highlight",
+        "exhaustion",
+        "cells of blank lines, for the highlighter",
+        edit=_slow_lines(" \n" * 10_000, 45),
+    ),
+    Attack(
+        "quotes_to_highlight",
+        "exhaustion",
+        "cells of quotes that end nothing",
+        edit=_slow_lines("f'{\"" * 4_000, 40),
+    ),
+    Attack(
+        "mathematics_to_render",
+        "exhaustion",
+        "texts of formulas that never end",
+        edit=_texts("\\\\(" * 5_000, 60),
+    ),
+    Attack(
+        "stars_to_render",
+        "exhaustion",
+        "texts of stars",
+        edit=_texts("a*" * 7_000, 60),
+    ),
+    Attack(
+        "number_too_long_to_print",
+        "bad input",
+        "a number of 6,000 hexadecimal digits in place of one of the course's",
+        edit=_setup_changed("two = 0x" + "f" * 6_000),
+    ),
+    Attack(
+        "sum_without_end",
+        "bad input",
+        "a sum of 20,000 numbers beside a line that reaches for the grader",
+        before="import ctypes\nx = " + "+".join(["1"] * 20_000),
+    ),
+    Attack(
+        "names_of_names",
+        "bad input",
+        "20,000 names that are made of one another and of a grader's module",
+        before="import ctypes as a0\n"
+        + "\n".join(f"a{n} = a{n - 1}" for n in range(1, 20_000)),
+    ),
+    Attack(
+        "reaching_without_end",
+        "bad input",
+        "20,000 lines that reach for the grader",
+        before="import sys\n" + "sys._getframe()\n" * 20_000,
+    ),
+    Attack(
+        "half_a_character_printed",
+        "bad input",
+        "half a character in what a cell prints, shows and raises",
+        before="from IPython.display import HTML, display\n"
+        "print('caf\\udce9')\ndisplay(HTML('caf\\udce9'))\n"
+        "class E(Exception):\n    pass\n"
+        "E.__name__ = 'E\\udce9'\nraise E('caf\\udce9')",
+    ),
+]
+"""Attacks that stock nbgrader has nothing to be tried with for."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from attacks import ATTACKS, HONEST, Attack, hand_in
+from attacks import ATTACKS, HONEST, ON_OURS, Attack, hand_in
 from conftest import write_mini
 from nbformat import NotebookNode
 
@@ -87,7 +87,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     folder = tmp_path_factory.mktemp("attacked")
     course = write_mini(folder / "mini")
     text = course.root / "pyproject.toml"
-    text.write_text(text.read_text() + "submission_s = 15\n")
+    text.write_text(text.read_text() + "submission_s = 15\ngrader_cpu_s = 20\n")
     course = Course(course.root)
     secret = folder / "secret.txt"
     secret.write_text("the instructor's own")
@@ -159,7 +159,7 @@ def seen_by_anybody(text: str, report_json: str, html: str) -> str:
             id=attack.name,
             marks=[pytest.mark.slow] if attack.slow else [],
         )
-        for attack in ATTACKS
+        for attack in (*ATTACKS, *ON_OURS)
     ],
 )
 def test_an_attack_costs_its_author_alone(
@@ -211,6 +211,9 @@ def test_the_services_do_answer_whoever_reaches_them(grader: Grader) -> None:
 
 
 def test_there_are_attacks_of_every_kind() -> None:
+    names = [attack.name for attack in (*ATTACKS, *ON_OURS)]
+    assert len(names) == len(set(names))
+    assert len(ON_OURS) >= 60
     kinds = [attack.kind for attack in ATTACKS]
     assert len(kinds) >= 80
     for kind in ("forging", "exfiltration", "exhaustion", "bad input"):

@@ -16,7 +16,6 @@ from course_grader.classroom import nbgrader_api
 from course_grader.classroom.demo import copy_course, synthetic_class
 from course_grader.classroom.folder import details_of, write_page
 from course_grader.course import Course
-from course_grader.feedback import sanitise
 from course_grader.grading.pool import Job, Outcome
 from course_grader.grading.process import GradingProcess
 from course_grader.judge import sandbox
@@ -91,14 +90,16 @@ def test_no_word_of_a_hidden_check_is_in_what_learners_get(
     gets = tmp_path / "gets"
     with GradingProcess(copy, sandbox.missing() is None) as process:
         for student, notebook in synthetic_class(copy, chapter).items():
+            submitted = nbformat.writes(notebook).encode()
             report, text = process.grade(
-                chapter, 5, nbformat.writes(notebook).encode()
+                chapter, 5, submitted, page_for=student
             )
             outcome = Outcome(Job(student, b""), report, text)
-            write_page(gets / "feedback" / student, student, outcome)
+            write_page(gets / "feedback" / student, outcome)
             # the sanitised notebook goes back through nbgrader's feedback
-            graded = sanitise(nbformat.reads(text, as_version=4))
-            nbformat.write(graded, gets / "feedback" / student / "graded.ipynb")
+            report, text = process.grade(chapter, 5, submitted)
+            graded = gets / "feedback" / student / "graded.ipynb"
+            graded.write_text(text, encoding="utf-8")
             (gets / "feedback" / student / "details.json").write_text(
                 json.dumps(details_of(report))
             )

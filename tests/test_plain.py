@@ -24,7 +24,7 @@ def there_and_back(value: Any) -> Any:
 scalars = (
     st.none()
     | st.booleans()
-    | st.integers()
+    | st.integers(-(2**64) + 1, 2**64 - 1)
     | st.floats(allow_nan=False)
     | st.text()
     | st.complex_numbers(allow_nan=False)
@@ -192,7 +192,7 @@ def test_deep_hostile_trees_are_refused() -> None:
 @given(
     st.recursive(
         st.none()
-        | st.integers()
+        | st.integers(-(2**64) + 1, 2**64 - 1)
         | st.text(max_size=8)
         | st.sampled_from(["tensor", "dict", "array", "float", "dtype", "set"]),
         lambda inner: (

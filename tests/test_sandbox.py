@@ -417,6 +417,9 @@ def test_its_own_loopback_and_names_work(warm: WarmProcess) -> None:
         ("libc.sethostname(b'x', 1)", "EPERM"),
         ("libc.syscall(319, b'x', 0)", "ENOSYS"),
         ("libc.shmget(0, 4096, 0o1600)", "ENOSYS"),
+        ("libc.inotify_init()", "EPERM"),
+        ("libc.inotify_init1(0)", "EPERM"),
+        ("libc.syscall(317, 1, 8, None)", "EPERM"),
     ],
 )
 @pytest.mark.skipif(
@@ -521,6 +524,33 @@ EXHAUSTION = {
         "except MemoryError:\n    print('no')",
         "no",
     ),
+    "memory that no process has": (
+        "import mmap\n"
+        "try:\n    mmap.mmap(-1, 4096)\n"
+        "except PermissionError as e:\n    print(e.errno)",
+        "1",
+    ),
+    "the same by a device": (
+        "import mmap, os\n"
+        "try:\n    mmap.mmap(os.open('/dev/zero', os.O_RDWR), 4096)\n"
+        "except OSError as e:\n    print(e.errno, open('/dev/zero', 'rb').read(2))",
+        "19 b'\\x00\\x00'",
+    ),
+    "page tables": (
+        "import mmap\n"
+        "flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000\n"
+        "try:\n"
+        "    mmap.mmap(-1, 400 * 2**30, flags=flags, prot=mmap.PROT_READ)\n"
+        "except OSError as e:\n    print(e.errno)",
+        "12",
+    ),
+    "terminals": (
+        "import os\n"
+        "try:\n"
+        "    kept = [os.open('/dev/ptmx', os.O_RDWR) for _ in range(100)]\n"
+        "except OSError as e:\n    print(e.errno)",
+        "28",
+    ),
     "recursion": (
         "def f():\n    f()\n"
         "try:\n    f()\nexcept RecursionError:\n    print('no')",
@@ -544,11 +574,12 @@ def test_what_is_too_much_is_refused(
     ("attack", "verdict"),
     [
         (
-            "import mmap, os\n"
-            "kept = []\n"
-            "while True:\n"
-            "    kept.append(mmap.mmap(-1, 2**26))\n"
-            "    kept[-1].write(bytes(2**26))\n",
+            "import os, time\n"
+            "for _ in range(12):\n"
+            "    if os.fork() == 0:\n"
+            "        kept = b'x' * 300_000_000\n"
+            "        time.sleep(1000)\n"
+            "time.sleep(1000)\n",
             Verdict.OUT_OF_MEMORY,
         ),
         (
@@ -569,7 +600,7 @@ def test_what_is_too_much_is_refused(
             Verdict.EXITED,
         ),
     ],
-    ids=["memory that is shared", "sockets", "a child keeps the channel"],
+    ids=["memory of many processes", "sockets", "a child keeps the channel"],
 )
 def test_what_cannot_be_refused_is_ended(
     warm: WarmProcess, attack: str, verdict: Verdict, honest_after: None
@@ -579,6 +610,55 @@ def test_what_cannot_be_refused_is_ended(
 
     assert died is not None
     assert died.verdict is verdict
+
+
+@needs_sandbox
+def test_many_busy_processes_get_what_others_leave(
+    warm: WarmProcess, honest_after: None
+) -> None:
+    """Else one submission would slow its neighbours to a time-out. How soon is
+    the watcher's affair: the cell waits for it."""
+    told = inside(
+        warm,
+        "import os, signal\n"
+        "kept = []\n"
+        "for _ in range(min(60, 2 * os.cpu_count() + 10)):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        while True:\n            pass\n"
+        "    kept.append(pid)\n"
+        "while os.sched_getscheduler(kept[-1]) != os.SCHED_IDLE:\n"
+        "    pass\n"
+        "try:\n"
+        "    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\n"
+        "except PermissionError:\n    print('for good')\n"
+        "for pid in kept:\n    os.kill(pid, signal.SIGKILL)\n",
+    )
+
+    assert told == "for good"
+
+
+@needs_sandbox
+def test_rooms_have_terminals_of_their_own(warm: WarmProcess) -> None:
+    with warm.kernel() as one, warm.kernel() as other:
+        one.run_cell("import os\nkept = os.openpty()", "c")
+        run = other.run_cell("import os\nprint(os.listdir('/dev/pts'))", "c")
+
+    assert shown(run) == "['ptmx']"
+
+
+@needs_sandbox
+def test_who_is_ended_first_is_not_for_the_learner_to_say(
+    warm: WarmProcess,
+) -> None:
+    told = inside(
+        warm,
+        "try:\n    open('/proc/self/oom_score_adj', 'w').write('0')\n"
+        "except OSError as e:\n    print(e.errno)\n"
+        "print(open('/proc/self/oom_score_adj').read())",
+    )
+
+    assert told.split() == ["30", "1000"]
 
 
 @needs_sandbox

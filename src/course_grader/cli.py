@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import os
 import secrets
 import subprocess
@@ -368,7 +369,7 @@ def _grade_class(
 
         def save(outcome: Outcome) -> None:
             job = outcome.job
-            book.save(name, found[job.student], job.submitted, outcome.notebook)
+            book.save(name, found[job.student], job.submitted, outcome.text)
 
         outcomes = (
             grade_on_cluster(
@@ -435,12 +436,23 @@ def _wanted(
 def _grade_folder(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
-    from course_grader.classroom.folder import jobs_in, write_results
+    from course_grader.classroom.folder import Run, jobs_in
+    from course_grader.grading.cluster import packed_course
     from course_grader.grading.pool import grade_many, worker_count
 
     jobs, refused = jobs_in(args.source)
     for student, why in refused.items():
         console.print(f"{student}: {why}", markup=False)
+    checks = hashlib.sha256(packed_course(course, name)).hexdigest()
+    if args.seed is not None:
+        checks = f"{checks}-{seed}"
+    run = Run(args.to, name, checks, seed, jobs)
+    jobs, seed = run.todo, run.seed
+    if run.done:
+        console.print(
+            f"{len(run.done)} were graded by a run that was stopped; this one "
+            "goes on."
+        )
     sandboxed = _sandboxed(course, args, len(jobs))
     outcomes = grade_many(
         course,
@@ -450,11 +462,12 @@ def _grade_folder(
         worker_count(args.workers, len(jobs)),
         args.all_cells,
         sandboxed,
+        pages=True,
     )
     failed = 0
     with progress_bar() as bar:
         task = bar.add_task("grading", total=len(jobs))
-        for outcome in write_results(args.to, outcomes, refused):
+        for outcome in run.write(outcomes, refused):
             failed += _tell(bar.console, outcome)
             bar.advance(task)
     console.print(
@@ -471,17 +484,17 @@ def _grade_file(
 
     # one's own notebook just runs; with the sandbox's limits where there is one
     sandboxed = not args.unsandboxed and sandbox.missing() is None
-    jobs = [Job(args.source.stem, args.source.read_bytes())]
+    jobs = [Job("you", args.source.read_bytes())]
     outcomes = grade_many(
-        course, name, seed, jobs, 1, args.all_cells, sandboxed
+        course, name, seed, jobs, 1, args.all_cells, sandboxed, pages=True
     )
-    # beside the grading: it takes a third of a second to import
+    # beside the grading
     from course_grader.classroom.folder import write_page
 
     for outcome in outcomes:
         failed = _tell(console, outcome)
         if outcome.report is not None:
-            path = write_page(args.to, "you", outcome)
+            path = write_page(args.to, outcome)
             console.print(f"Your report is in {path}.")
     return 1 if failed else 0
 
@@ -496,6 +509,10 @@ def _tell(where: Console, outcome: Outcome) -> int:
     else:
         said = f"{report.points:g} of {report.max_points:g} points"
     where.print(f"{outcome.job.student}: {said}", markup=False)
+    if report is not None and not report.refused:
+        for why in report.needs_human:
+            said = f"{outcome.job.student}: look at this. {why}"
+            where.print(said, markup=False)
     return int(report is None)
 
 

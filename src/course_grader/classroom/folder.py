@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-
-import nbformat
+from typing import Any
 
 from course_grader.classroom.collect_names import is_notebook
 from course_grader.classroom.collect_tree import (
@@ -15,8 +16,8 @@ from course_grader.classroom.collect_tree import (
     printable,
     safe_files,
 )
+from course_grader.classroom.private import private_folder, write_private
 from course_grader.course import CourseError
-from course_grader.feedback import page
 from course_grader.grading.notebook_file import MAX_FILE_BYTES
 from course_grader.grading.pool import Job, Outcome
 from course_grader.judge.report import SubmissionReport
@@ -117,7 +118,7 @@ def results_folder(to: Path, source: Path) -> Path:
             f"{to} lies among the submissions: name another folder with --to."
         )
     try:
-        to.mkdir(parents=True, exist_ok=True)
+        private_folder(to)
     except OSError as error:
         raise CourseError(
             f"The folder {to} cannot be made: {error.strerror}."
@@ -125,51 +126,119 @@ def results_folder(to: Path, source: Path) -> Path:
     return to
 
 
-def write_results(
-    to: Path, outcomes: Iterator[Outcome], refused: dict[str, str]
-) -> Iterator[Outcome]:
-    """Writes `scores.json`, `details.json` and `feedback/STUDENT/*.html` into
-    a folder that exists.
+class Run:
+    """A run that writes its results into a folder as they come, and goes on where
+    one before it was stopped.
 
-    Yields each outcome after its page is written; the two files are complete
-    when the last one has come.
+    What has been graded stands in `unfinished.jsonl` until all of it is. A run that
+    finds that file, of the same chapter with the same checks, grades only what
+    it lacks, on the same seed.
     """
-    scores: dict[str, float] = dict.fromkeys(refused, 0.0)
-    details: dict[str, object] = {
-        student: {"refused": why} for student, why in refused.items()
-    }
-    for outcome in outcomes:
-        student = outcome.job.student
-        if outcome.report is None:
-            details[student] = {"failed": outcome.failed}
-            yield outcome
-            continue
-        scores[student] = outcome.report.points
-        details[student] = details_of(outcome.report)
-        write_page(to / "feedback" / student, student, outcome)
-        yield outcome
-    for name, tree in (("scores", scores), ("details", details)):
-        path = to / f"{name}.json"
-        path.write_text(
-            json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False)
-            + "\n",
-            encoding="utf-8",
-        )
+
+    def __init__(
+        self, to: Path, chapter: str, checks: str, seed: int, jobs: list[Job]
+    ) -> None:
+        """Opens it.
+
+        Args:
+            to: a folder that exists.
+            chapter: the chapter's name.
+            checks: what tells this state of the chapter from others.
+            seed: of the cases, for a new run.
+            jobs: all submissions; `todo` holds those that are not graded yet.
+        """
+        self.to = to
+        self.path = to / "unfinished.jsonl"
+        self.seed = seed
+        self.done: dict[str, dict[str, Any]] = {}
+        self.failed: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
+        head, *lines = _lines(self.path) or [{}]
+        if (head.get("chapter"), head.get("checks")) == (chapter, checks):
+            self.seed = head["seed"]
+            graded = {(one["student"], one["submitted"]): one for one in lines}
+            for job in jobs:
+                if (job.student, _digest(job)) in graded:
+                    self.done[job.student] = graded[job.student, _digest(job)]
+        else:
+            head = {"chapter": chapter, "checks": checks, "seed": seed}
+        # written anew: the last line of a run that was killed may be half of one
+        entries = [head, *self.done.values()]
+        write_private(self.path, "".join(map(_line, entries)))
+        self.todo = [job for job in jobs if job.student not in self.done]
+
+    def write(
+        self, outcomes: Iterator[Outcome], refused: dict[str, str]
+    ) -> Iterator[Outcome]:
+        """Writes `feedback/STUDENT/*.html` and `scores.json` with each outcome, and
+        yields it; `details.json` at the end, however the run ends."""
+        self.refused = refused
+        try:
+            with self.path.open("a", encoding="utf-8") as unfinished:
+                self._write_scores()
+                for outcome in outcomes:
+                    student = outcome.job.student
+                    if outcome.report is None:
+                        self.failed[student] = outcome.failed
+                    else:
+                        write_page(self.to / "feedback" / student, outcome)
+                        self.done[student] = {
+                            "student": student,
+                            "submitted": _digest(outcome.job),
+                            "points": outcome.report.points,
+                            "details": details_of(outcome.report),
+                        }
+                        unfinished.write(_line(self.done[student]))
+                        unfinished.flush()
+                        self._write_scores()
+                    yield outcome
+            if not self.failed:
+                self.path.unlink()
+        finally:
+            self._write_scores()
+            self._write_details()
+
+    def _write_scores(self) -> None:
+        scores: dict[str, float] = dict.fromkeys(self.refused, 0.0)
+        scores |= {who: one["points"] for who, one in self.done.items()}
+        _write_tree(self.to / "scores.json", scores)
+
+    def _write_details(self) -> None:
+        details: dict[str, object] = {
+            student: {"refused": why} for student, why in self.refused.items()
+        }
+        details |= {who: {"failed": why} for who, why in self.failed.items()}
+        details |= {who: one["details"] for who, one in self.done.items()}
+        _write_tree(self.to / "details.json", details)
 
 
-def write_page(folder: Path, student: str, outcome: Outcome) -> Path:
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file; none if there is no such file."""
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(OSError, ValueError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            found.append(json.loads(line))
+    return found
+
+
+def _line(entry: dict[str, Any]) -> str:
+    return json.dumps(entry) + "\n"
+
+
+def _digest(job: Job) -> str:
+    return hashlib.sha256(job.submitted).hexdigest()
+
+
+def _write_tree(path: Path, tree: object) -> None:
+    text = json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False)
+    write_private(path, text + "\n")
+
+
+def write_page(folder: Path, outcome: Outcome) -> Path:
     """Writes one learner's page; its path."""
     assert outcome.report is not None
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{outcome.report.chapter}.html"
-    path.write_text(
-        page(
-            outcome.report,
-            nbformat.reads(outcome.notebook, as_version=4),
-            student=student,
-        ),
-        encoding="utf-8",
-    )
+    path = private_folder(folder) / f"{outcome.report.chapter}.html"
+    write_private(path, outcome.text)
     return path
 
 

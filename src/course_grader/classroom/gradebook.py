@@ -20,8 +20,8 @@ from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 from sqlalchemy.exc import SAWarning
 
 from course_grader.classroom.nbgrader_api import Classroom
+from course_grader.classroom.private import private_folder, write_private
 from course_grader.course import CourseError
-from course_grader.feedback import sanitise
 from course_grader.judge.report import SubmissionReport
 
 DIGEST = "course.sha256"
@@ -103,12 +103,12 @@ class OpenGradebook:
             chapter: the chapter.
             submission: whose it is.
             submitted: the file's bytes, as they were graded.
-            graded_notebook: the text of the graded notebook.
+            graded_notebook: the text of the graded notebook, safe to open.
 
         Raises:
             CourseError: the chapter was never released.
         """
-        notebook = sanitise(nbformat.reads(graded_notebook, as_version=4))
+        notebook = nbformat.reads(graded_notebook, as_version=4)
         student = submission.student
         try:
             late = self._store_marks(chapter, submission, notebook)
@@ -120,11 +120,10 @@ class OpenGradebook:
             step = AssignLatePenalties(parent=self.classroom.api)
             step.preprocess(notebook, resources)
         folder = self.classroom.folder("autograded", student, chapter)
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         # replaced, not written over: `nbgrader autograde` leaves it read-only
-        made = folder / f"{chapter}.ipynb.part"
-        made.write_text(nbformat.writes(notebook, version=4), encoding="utf-8")
-        made.replace(folder / f"{chapter}.ipynb")
+        text = nbformat.writes(notebook, version=4)
+        write_private(folder / f"{chapter}.ipynb", text)
         # nbgrader needs both to release feedback to the learner alone
         for name in ("timestamp.txt", "submission_secret.txt"):
             file = submission.path.parent / name

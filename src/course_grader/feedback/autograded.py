@@ -34,6 +34,9 @@ LONGEST_MARKDOWN = 15_000
 MOST_MARKUP = 300_000
 """Characters of Markdown and HTML in one notebook; what comes after is not looked
 at and not shown. Honest chapters have a tenth."""
+MOST_MARKS = 2_000
+"""Characters of one Markdown text that may start something. What renderers do with
+those that start nothing grows with the square of their number."""
 MOST_OUTPUTS = 200
 """Outputs of one cell that are kept."""
 
@@ -337,6 +340,8 @@ def harmless_markdown(source: str, pictures: frozenset[str]) -> str:
     )
     for pattern in (_TAG, _LINK, _MACRO):
         text = pattern.sub(_join, text)
+    if sum(map(text.count, "*_\\$`[]<&|~")) > MOST_MARKS:
+        return UNSHOWN
     return text if _renders_harmless(text, pictures) else UNSHOWN
 
 

@@ -19,6 +19,8 @@ from typing import Any, Literal
 import nh3
 from PIL import Image
 
+from course_grader.judge.report import whole
+
 LONGEST_TEXT = 20_000
 """Characters of one text that are shown."""
 LONGEST_HTML = 100_000
@@ -46,7 +48,6 @@ _TERMINAL = re.compile(
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,6 @@ class Output:
     kind: Literal["text", "stderr", "error", "html", "picture"]
     text: str = ""
     picture: Picture | None = None
-
-
-def whole(text: str) -> str:
-    """The text with every lone surrogate, which no file can hold, replaced."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def text_of(value: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from course_grader.feedback.content import whole
+from course_grader.judge.report import whole
 
 _ROOM = Path(__file__).parent
 _CODE = re.compile(r"`([^`\n]+)`")

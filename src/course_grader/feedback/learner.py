@@ -357,9 +357,24 @@ def _visible_check(notebook: NotebookNode | None, exercise: str) -> str:
     return ""
 
 
+class _LinearLexer(PythonLexer):  # type: ignore[misc]
+    """Pygments' lexer, but a docstring is looked for behind the blanks of its own
+    line: behind all blank lines, the time grows with the square of their number."""
+
+    tokens = {  # noqa: RUF012  (Pygments' own way of saying it)
+        **PythonLexer.tokens,
+        "root": [
+            (rule[0].replace(r"^(\s*)", r"^([^\S\n]*)"), *rule[1:])
+            if type(rule) is tuple and isinstance(rule[0], str)
+            else rule
+            for rule in PythonLexer.tokens["root"]
+        ],
+    }
+
+
 @cache
 def _lexer_and_formatter() -> tuple[PythonLexer, HtmlFormatter[str]]:
-    return PythonLexer(), HtmlFormatter(nowrap=True, classprefix="py-")
+    return _LinearLexer(), HtmlFormatter(nowrap=True, classprefix="py-")
 
 
 def _highlighted(cell: Mapping[str, Any]) -> tuple[Markup, ...]:

@@ -81,7 +81,7 @@ def grade_on_cluster(
         threads = sum(client.nthreads().values())
         if not threads:
             raise CourseError(f"The scheduler at {scheduler} has no workers.")
-        packed = _packed(course, chapter)
+        packed = packed_course(course, chapter)
         digest = hashlib.sha256(packed).hexdigest()
         files = client.scatter(packed, hash=False, broadcast=True)
         sent: dict[Any, Job] = {}
@@ -115,14 +115,14 @@ def grade_on_cluster(
         for future in running:
             job = sent.pop(future)
             try:
-                report, notebook = future.result()
-                yield Outcome(job, SubmissionReport.from_json(report), notebook)
+                report, text = future.result()
+                yield Outcome(job, SubmissionReport.from_json(report), text)
             except (GradingFailed, KilledWorker) as error:
                 yield Outcome(job, None, failed=str(error))
             send()
 
 
-def _packed(course: Course, chapter: str) -> bytes:
+def packed_course(course: Course, chapter: str) -> bytes:
     """What grading a chapter reads, as a tar archive that is the same for the same
     files."""
     paths = [course.root / "pyproject.toml"]
@@ -203,9 +203,9 @@ def grade_on_worker(
         require_sandbox("`--unsandboxed`")
     process = _worker.borrow(digest, packed, sandboxed)
     try:
-        report, notebook = process.grade(chapter, seed, submitted, all_cells)
+        report, text = process.grade(chapter, seed, submitted, all_cells)
     except GradingFailed:
         process.close()
         raise
     _worker.give_back(digest, sandboxed, process)
-    return report.to_json(), notebook
+    return report.to_json(), text

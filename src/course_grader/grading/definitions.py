@@ -91,10 +91,16 @@ def read_code(source: str) -> Code:
         magic = source.lstrip()[2:].split(None, 1)[:1]
         if magic and magic[0] not in _PYTHON_CELL_MAGICS:
             return Code(source, True, (Chunk(source, frozenset()),))
-    tree = _parsed(source) or _parsed(_without_magics(source))
+    tree = parsed_cell(source)
     if tree is None:
         return Code(source, False, tuple(_chunks_by_line(source)))
     return Code(source, True, tuple(_chunks(source, tree)))
+
+
+def parsed_cell(source: str) -> ast.Module | None:
+    """A cell as Python reads it, IPython's own lines left out; None if it is no
+    Python."""
+    return _parsed(source) or _parsed(_without_magics(source))
 
 
 def same_code(one: str, other: str) -> bool:
@@ -266,5 +272,7 @@ def _shape(tree: ast.Module) -> Iterator[tuple[object, ...]]:
                 yield name, len(value), repr(leaves)
             elif isinstance(value, ast.AST):
                 yield name, "node"
+            elif isinstance(value, int):
+                yield name, type(value), hex(value)  # of any length
             else:
                 yield name, repr(value)

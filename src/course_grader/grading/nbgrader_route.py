@@ -25,7 +25,6 @@ from traitlets import Bool, Integer
 
 from course_grader.chapter.build import build_chapter
 from course_grader.course import find_course
-from course_grader.feedback import sanitise
 from course_grader.grading.process import GradingProcess
 from course_grader.grading.repair import repair
 from course_grader.judge.sandbox import require_sandbox
@@ -119,4 +118,4 @@ class ExecuteOutOfProcess(NbGraderPreprocessor):  # type: ignore[misc]
         if report.refused:
             student = resources["nbgrader"]["student"]
             self.log.warning("%s: %s", student, report.refused)
-        return sanitise(nbformat.reads(text, as_version=4)), resources
+        return nbformat.reads(text, as_version=4), resources

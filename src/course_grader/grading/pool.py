@@ -40,13 +40,14 @@ class Outcome:
     Attributes:
         job: what was graded.
         report: the report; None if the machinery failed every time.
-        notebook: the graded notebook's text; empty likewise.
+        text: of the file that was wanted, the learner's page or the graded
+            notebook, safe to open; empty likewise.
         failed: why it failed; empty if it did not.
     """
 
     job: Job
     report: SubmissionReport | None
-    notebook: str = ""
+    text: str = ""
     failed: str = ""
 
 
@@ -71,6 +72,7 @@ def grade_many(
     workers: int | None = None,
     all_cells: bool = False,
     sandboxed: bool = True,
+    pages: bool = False,
 ) -> Iterator[Outcome]:
     """Grades submissions, giving each outcome as it comes. It has begun when this
     returns; who called has to take all outcomes.
@@ -83,6 +85,7 @@ def grade_many(
         workers: grading processes; one per processor if None.
         all_cells: run untouched reading cells too.
         sandboxed: in the sandbox; outside it only for code that is trusted.
+        pages: learners' pages are wanted, not graded notebooks.
 
     Raises:
         CourseError: the chapter cannot be graded.
@@ -112,18 +115,26 @@ def grade_many(
                 job, tries = taken
                 try:
                     worker = worker or nursery.worker()
-                    report, notebook = worker.grade(
-                        chapter, seed, job.submitted, all_cells
+                    report, text = worker.grade(
+                        chapter,
+                        seed,
+                        job.submitted,
+                        all_cells,
+                        job.student if pages else None,
                     )
-                    done.put(Outcome(job, report, notebook))
-                except GradingFailed as error:
+                    done.put(Outcome(job, report, text))
+                except CourseError:
+                    raise
+                except Exception as error:
+                    # whatever it is, it is about this submission alone
                     if worker is not None:
                         worker.close()
                         worker = None
                     if tries < TRIES:
                         again.append((job, tries + 1))
                     else:
-                        done.put(Outcome(job, None, failed=str(error)))
+                        why = str(error) or type(error).__name__
+                        done.put(Outcome(job, None, failed=why))
         except BaseException as error:
             done.put(error)
         finally:

@@ -9,6 +9,7 @@ side: imports and reference are paid for once.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -26,6 +27,7 @@ from course_grader.startup import skip_slow_imports
 if TYPE_CHECKING:
     # imported late, so that the warm process starts beside these imports
     from course_grader.grading.submission import Prepared
+    from course_grader.grading.watched import Watch
     from course_grader.judge.warming import WarmProcess
 
 PREPARED_KEPT = 4
@@ -43,12 +45,25 @@ class GradingClient:
         self.channel = Channel(sock)
 
     def grade(
-        self, chapter: str, seed: int, submitted: bytes, all_cells: bool = False
+        self,
+        chapter: str,
+        seed: int,
+        submitted: bytes,
+        all_cells: bool = False,
+        page_for: str | None = None,
     ) -> tuple[SubmissionReport, str]:
         """Grades one submission.
 
+        Args:
+            chapter: the chapter's name.
+            seed: the cases are drawn from it.
+            submitted: the notebook file as it was handed in.
+            all_cells: run untouched reading cells too.
+            page_for: whose page is wanted; None for the graded notebook.
+
         Returns:
-            (report, notebook): the notebook as the text of its file.
+            (report, text): the text of the page's file, or of the notebook's,
+            which is safe to open.
 
         Raises:
             CourseError: the chapter cannot be graded.
@@ -60,6 +75,7 @@ class GradingClient:
                 "chapter": chapter,
                 "seed": seed,
                 "all_cells": all_cells,
+                "page_for": page_for,
             },
             submitted,
         )
@@ -181,7 +197,7 @@ def main() -> None:
         import torch
 
         # forks have it: no submission waits for imports
-        import course_grader.grading.submission  # noqa: F401
+        import course_grader.grading.watched  # noqa: F401
 
         # a fork has none of the threads that its parent's torch has started
         torch.set_num_threads(1)
@@ -202,7 +218,10 @@ def _serve(
         warm: where learner processes are forked from.
         ready: what has been made ready, by chapter and seed; grows.
     """
+    from course_grader.grading.watched import Watch
+
     channel = Channel(sock)
+    watch = Watch(sock, warm, ready)
     forks: list[int] = []
     answer: dict[str, Any]
     while True:
@@ -216,12 +235,19 @@ def _serve(
                 forks.append(_fork(sock, course, warm, ready))
                 answer, text = {}, b""
             else:
-                answer, text = _answer(request, blob, course, warm, ready)
+                answer, text = _answer(
+                    request, blob, course, warm, ready, watch
+                )
+        except ChannelClosed:
+            return
         except CourseError as error:
             answer, text = {"course_error": str(error)}, b""
         except Exception as error:
             answer, text = {"failed": f"{type(error).__name__}: {error}"}, b""
-        channel.send(answer, text)
+        try:
+            channel.send(answer, text)
+        except ChannelClosed:
+            return
 
 
 def _fork(
@@ -256,24 +282,30 @@ def _answer(
     course: Course,
     warm: WarmProcess,
     ready: OrderedDict[tuple[str, int], Prepared],
+    watch: Watch,
 ) -> tuple[dict[str, Any], bytes]:
-    import nbformat
-
-    from course_grader.grading.submission import grade_submission, prepare
+    from course_grader.grading.submission import prepare
+    from course_grader.grading.watched import rehearse
 
     key = request["chapter"], request["seed"]
     if (ready or request["op"] == "prepare") and not warm.complete:
         warm.import_rest()  # this is not the only submission
     if key not in ready:
         ready[key] = prepare(course, warm, *key)
+        watch.close()  # it does not know this chapter
         while len(ready) > PREPARED_KEPT:
             ready.popitem(last=False)[1].close()
     if request["op"] == "prepare":
         ready[key].work_out()
+        rehearse(ready[key])
+        # collecting in a fork would copy every page that these objects stand on
+        gc.freeze()
+        watch.close()  # what it lacks is known here now
         return {}, b""
-    graded = grade_submission(warm, ready[key], blob, request["all_cells"])
-    text: str = nbformat.writes(graded.notebook, version=4)
-    return {"report": graded.report.to_json()}, text.encode()
+    report, text = watch.grade(
+        key, blob, request["all_cells"], request["page_for"]
+    )
+    return {"report": report.to_json()}, text.encode()
 
 
 if __name__ == "__main__":

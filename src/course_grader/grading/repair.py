@@ -64,12 +64,14 @@ class Repaired:
             if it can.
         changed: ids of the code cells that the learner added or changed, in
             order: to be run besides set-up and exercise cells.
+        needs_human: why somebody should look at it; empty if nobody needs to.
     """
 
     notebook: NotebookNode | None
     notes: tuple[str, ...] = ()
     refused: str = ""
     changed: tuple[str, ...] = ()
+    needs_human: tuple[str, ...] = ()
 
 
 def repair(submitted: bytes, released: NotebookNode) -> Repaired:
@@ -82,9 +84,48 @@ def repair(submitted: bytes, released: NotebookNode) -> Repaired:
     Returns:
         A notebook, or a refusal if the file is no notebook or one of another
         chapter. An exercise whose cell is not found counts as not attempted.
-        The same bytes always give the same result. Never raises, whatever was
-        submitted.
+        The same bytes always give the same result. Where it breaks on a
+        notebook itself, the exercise cells that carry their marks are taken,
+        nothing else, and somebody is told.
+
+    Raises:
+        MemoryError: there is not enough for a notebook of this size.
     """
+    try:
+        return _repaired(submitted, released)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return _by_marks(submitted, released, type(error).__name__)
+
+
+def _by_marks(submitted: bytes, released: NotebookNode, broke: str) -> Repaired:
+    """The exercise cells as their marks tell them."""
+    told = (
+        f"The notebook could not be put in order: the grader broke ({broke}).",
+    )
+    try:
+        cells = read_submitted(submitted).cells
+    except Exception:
+        return Repaired(
+            None,
+            refused="The grader could not read the file. Somebody looks at it.",
+            needs_human=told,
+        )
+    sources = {one.grade_id: one.source for one in cells}
+    notebook = copy.deepcopy(released)
+    for cell in notebook["cells"]:
+        nbgrader = cell["metadata"].get("nbgrader", {})
+        if nbgrader.get("solution") and nbgrader["grade_id"] in sources:
+            cell["source"] = sources[nbgrader["grade_id"]]
+    note = (
+        "The grader could not put your notebook in order. It took the exercise "
+        "cells as they are, and nothing else. Somebody looks at it."
+    )
+    return Repaired(notebook, (note,), needs_human=told)
+
+
+def _repaired(submitted: bytes, released: NotebookNode) -> Repaired:
     read = read_submitted(submitted)
     if read.refused:
         return Repaired(None, refused=read.refused)

@@ -5,8 +5,10 @@ report out. No gradebook, no files: what comes out depends on nothing else.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +18,13 @@ from nbformat import NotebookNode
 from course_grader.chapter.build import build_chapter
 from course_grader.chapter.grading import Grading
 from course_grader.chapter.notebook import grade_cell_id
-from course_grader.course import Course
+from course_grader.checks import Case
+from course_grader.course import Course, CourseError
+from course_grader.grading.reaching import (
+    MOST_SHOWN,
+    reaches,
+    without_reaching,
+)
 from course_grader.grading.repair import Repaired, repair
 from course_grader.judge.judging import (
     Expectations,
@@ -24,7 +32,7 @@ from course_grader.judge.judging import (
     draw_cases,
     judge_exercise,
 )
-from course_grader.judge.kernels import Died, Kernel
+from course_grader.judge.kernels import Died, Kernel, ProbeRun, out_of_time
 from course_grader.judge.misconceptions import Misconceptions
 from course_grader.judge.reference import (
     PreparedKernels,
@@ -38,7 +46,10 @@ from course_grader.judge.report import (
     Verdict,
 )
 from course_grader.judge.signatures import read_signatures, signatures_file
-from course_grader.judge.warming import WarmProcess
+from course_grader.judge.warming import GraderBroken, WarmProcess
+
+JUDGE_TRIES = 2
+"""How often an exercise is judged before the judge's own failure counts."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +143,7 @@ def grade_submission(
     prepared: Prepared,
     submitted: bytes,
     all_cells: bool = False,
+    tell: Callable[[ExerciseReport], None] = lambda _: None,
 ) -> Graded:
     """Grades one submission.
 
@@ -140,6 +152,7 @@ def grade_submission(
         prepared: the chapter.
         submitted: the notebook file as it was handed in.
         all_cells: run untouched reading cells and visible checks too.
+        tell: is told of each exercise as it has been judged.
 
     Raises:
         CourseError: the reference does not run or breaks its own checks.
@@ -148,16 +161,23 @@ def grade_submission(
     repaired = repair(submitted, prepared.released)
     if repaired.notebook is None:
         return _refused(prepared, repaired)
+    for cell in repaired.notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
     prepared.reference.begin(_handed_in(repaired.notebook, prepared.released))
     run = _Run(warm, repaired, all_cells)
     try:
         run.cells()
-        report = run.judge(prepared)
+        report = run.judge(prepared, tell)
     finally:
         run.close()
         prepared.reference.rest()
+    reaching = _reaching(run.all_cells)
+    if reaching and report.points > 0:
+        reaching += _without_reaching(prepared, run, report)
+    report = replace(report, needs_human=(*report.needs_human, *reaching))
     notebook = repaired.notebook
-    _write_scores(notebook, report)
+    write_scores(notebook, report)
     return Graded(report, notebook)
 
 
@@ -171,6 +191,44 @@ def _handed_in(notebook: NotebookNode, released: NotebookNode) -> list[str]:
     ]
 
 
+def _reaching(cells: Sequence[NotebookNode]) -> list[str]:
+    """What of a submission reaches for the grader, as sentences for a human."""
+    found = [
+        f"The cell {cell.id} reaches for the grader, in line {one.number}: "
+        f"`{one.line}`"
+        for cell in cells
+        for one in reaches(cell.source)
+    ]
+    more = len(found) - MOST_SHOWN
+    return found[:MOST_SHOWN] + (
+        [f"So do {more} more lines."] if more > 0 else []
+    )
+
+
+def _without_reaching(
+    prepared: Prepared, first: _Run, report: SubmissionReport
+) -> list[str]:
+    """What the same work gets in a fresh process in which those lines do not run."""
+    run = _Run(first.warm, replace(first.repaired, notes=()), first.every_cell)
+    run.deadline = first.deadline
+    cells = [copy.copy(cell) for cell in run.cells_to_run]
+    for cell in cells:
+        cell.source = without_reaching(cell.source)
+    run.cells_to_run = run.all_cells = cells
+    try:
+        run.cells()
+        points = run.judge(prepared, lambda _: None).points
+    finally:
+        run.close()
+        prepared.reference.rest()
+    if points == report.points:
+        return ["Its points are the same without those lines."]
+    return [
+        f"Without those lines it gets {points:g} points in place of "
+        f"{report.points:g}. Nothing was taken off."
+    ]
+
+
 class _Run:
     """One learner's process, replaced when it dies."""
 
@@ -178,7 +236,7 @@ class _Run:
         self, warm: WarmProcess, repaired: Repaired, all_cells: bool
     ) -> None:
         assert repaired.notebook is not None
-        self.warm = warm
+        self.warm, self.repaired, self.every_cell = warm, repaired, all_cells
         self.cells_to_run = [
             cell
             for cell in repaired.notebook.cells
@@ -186,13 +244,12 @@ class _Run:
         ]
         self.all_cells = list(self.cells_to_run)
         self.notes = list(repaired.notes)
+        self.needs_human = list(repaired.needs_human)
         self.dead: dict[str, Died] = {}
         self.stopped: dict[str, str] = {}
         self.kernel: Kernel | None = None
         self.deadline = time.monotonic() + warm.limits.submission_s
-        for cell in repaired.notebook.cells:
-            if cell.cell_type == "code":
-                cell.outputs, cell.execution_count = [], None
+        self.chars_left = warm.limits.notebook_chars
 
     def cells(self) -> None:
         """Runs the cells in order. A cell that ends its process is left out
@@ -210,7 +267,9 @@ class _Run:
                     )
                 continue
             done.append(cell)
-            cell.outputs = [nbformat.from_dict(one) for one in outputs]
+            cell.outputs = [
+                nbformat.from_dict(one) for one in self._affordable(outputs)
+            ]
             if not ok:
                 self.stopped[cell.id] = _error_words(outputs)
         self.cells_to_run = done
@@ -218,61 +277,58 @@ class _Run:
     def _run(
         self, cell: NotebookNode, before: list[NotebookNode]
     ) -> tuple[Died | None, list[dict[str, Any]], bool]:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            return _out_of_time(self.warm.limits.submission_s), [], False
+        if self._late():
+            return self._out_of_time(), [], False
         self._ensure(before)
         assert self.kernel is not None
-        run = self.kernel.run_cell(cell.source, cell.id, left)
+        run = self.kernel.run_cell(cell.source, cell.id)
         return run.died, run.outputs, run.ok
+
+    def _late(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def _out_of_time(self) -> Died:
+        return Died(Verdict.TIMED_OUT, out_of_time(self.warm.limits))
+
+    def _affordable(
+        self, outputs: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Those outputs that the notebook still has room for."""
+        kept = []
+        for one in outputs:
+            self.chars_left -= _chars(one)
+            if self.chars_left >= 0:
+                kept.append(one)
+        if len(kept) < len(outputs):
+            kept.append(_text_output(_OUTPUTS_LEFT_OUT))
+        return kept
 
     def _ensure(self, before: list[NotebookNode]) -> None:
         """A living process that has run the cells before."""
         if self.kernel is not None and self.kernel.died is None:
             return
-        self.kernel = Kernel(self.warm)
+        self.kernel = Kernel(self.warm, self.deadline)
         for cell in before:
-            left = max(self.deadline - time.monotonic(), 1.0)
-            again = self.kernel.run_cell(cell.source, cell.id, left)
+            if self._late():
+                return
+            again = self.kernel.run_cell(cell.source, cell.id)
             if again.died is not None:
                 # it ran once and dies now: what it defines stays undefined
-                self.kernel = Kernel(self.warm)
+                self.kernel = Kernel(self.warm, self.deadline)
 
-    def judge(self, prepared: Prepared) -> SubmissionReport:
+    def judge(
+        self, prepared: Prepared, tell: Callable[[ExerciseReport], None]
+    ) -> SubmissionReport:
         grading = prepared.grading
         by_exercise = {_exercise_id(cell): cell for cell in self.all_cells}
         sources = {cell.id: cell.source for cell in self.cells_to_run}
         exercises = []
         for exercise in grading.chapter.exercises:
             cell = by_exercise.get(exercise.id)
-            died = self.dead.get(cell.id) if cell is not None else None
-            with contextlib.ExitStack() as stack:
-
-                def prober(stack: contextlib.ExitStack = stack) -> Prober:
-                    self._ensure(self.cells_to_run)
-                    assert self.kernel is not None
-                    probing = stack.enter_context(
-                        self.kernel.probing(grading.probes_source)
-                    )
-                    if self.kernel.died is None:
-                        return probing
-                    # it had ended with the probe before, sandbox and all
-                    self._ensure(self.cells_to_run)
-                    return stack.enter_context(
-                        self.kernel.probing(grading.probes_source)
-                    )
-
-                report = judge_exercise(
-                    grading,
-                    exercise.id,
-                    prepared.expected,
-                    prober,
-                    prepared.misconceptions.recognise,
-                    lambda cell_id, line: _line(sources, cell_id, line),
-                    died,
-                )
+            report = self._judged(prepared, exercise.id, cell, sources)
             if cell is not None and cell.id in self.stopped:
                 report = _with_cell_error(report, self.stopped[cell.id])
+            tell(report)
             exercises.append(report)
         return SubmissionReport(
             chapter=grading.chapter.name,
@@ -280,11 +336,112 @@ class _Run:
             seed=prepared.expected.seed,
             exercises=tuple(exercises),
             notes=tuple(self.notes),
+            needs_human=tuple(self.needs_human),
         )
+
+    def _judged(
+        self,
+        prepared: Prepared,
+        exercise_id: str,
+        cell: NotebookNode | None,
+        sources: dict[str, str],
+    ) -> ExerciseReport:
+        """Judges one exercise. Where the judge itself breaks on what came back,
+        it tries once more, then says so, and the others are judged."""
+        cell_id = "" if cell is None else cell.id
+        for _ in range(JUDGE_TRIES):
+            with contextlib.ExitStack() as stack:
+                try:
+                    return judge_exercise(
+                        prepared.grading,
+                        exercise_id,
+                        prepared.expected,
+                        functools.partial(self._prober, prepared, stack),
+                        prepared.misconceptions.recognise,
+                        lambda cell, line: (
+                            _line(sources, cell, line)
+                            if cell == cell_id
+                            else ""
+                        ),
+                        self.dead.get(cell_id),
+                    )
+                except (CourseError, GraderBroken):
+                    raise
+                except MemoryError:
+                    verdict = Verdict.OUT_OF_MEMORY
+                    why = "What your code gave back took too much memory to judge."
+                except Exception as error:
+                    verdict = Verdict.ERROR
+                    why = (
+                        "The grader itself broke on what your code gave back. "
+                        "Somebody looks at it."
+                    )
+                    raised = type(error).__name__
+        if verdict is Verdict.ERROR:
+            self.needs_human.append(
+                f"Exercise {exercise_id} was not judged: the grader broke on it "
+                f"({raised})."
+            )
+        return unjudged(prepared.grading, exercise_id, verdict, why)
+
+    def _prober(
+        self, prepared: Prepared, stack: contextlib.ExitStack
+    ) -> Prober:
+        probing: Prober = _TooLate(self._out_of_time())
+        for _ in range(2):
+            if self._late():
+                break
+            self._ensure(self.cells_to_run)
+            assert self.kernel is not None
+            probing = stack.enter_context(
+                self.kernel.probing(prepared.grading.probes_source)
+            )
+            if self.kernel.died is None:
+                break
+            # it had ended with the probe before, sandbox and all
+        return probing
 
     def close(self) -> None:
         if self.kernel is not None:
             self.kernel.close()
+
+
+@dataclass(frozen=True)
+class _TooLate:
+    """Answers probes for a notebook that has used up its time."""
+
+    died: Died
+
+    def probe_all(
+        self, probe: str, cases: Sequence[Case], timeout_s: float
+    ) -> Iterator[ProbeRun]:
+        yield ProbeRun(None, died=self.died)
+
+
+def unjudged(
+    grading: Grading, exercise_id: str, verdict: Verdict, why: str
+) -> ExerciseReport:
+    """The report on an exercise that was not judged: no points, and why.
+
+    Args:
+        grading: the chapter's grading.
+        exercise_id: the exercise.
+        verdict: of each of its checks.
+        why: one sentence for the learner.
+    """
+    exercise = grading.chapter.exercise(exercise_id)
+    return ExerciseReport(
+        exercise=exercise.id,
+        title=exercise.title,
+        points=0.0,
+        max_points=exercise.points,
+        checks=tuple(
+            CheckReport(
+                one.name, one.says, verdict, 0.0, grading.points_of(one), why
+            )
+            for one in grading.checks_of(exercise.id)
+        ),
+    )
 
 
 def _runs(cell: NotebookNode, changed: Any, all_cells: bool) -> bool:
@@ -303,17 +460,23 @@ def _exercise_id(cell: NotebookNode) -> str:
     return str(nbgrader["grade_id"]) if nbgrader.get("solution") else ""
 
 
-def _out_of_time(submission_s: float) -> Died:
-    return Died(
-        Verdict.TIMED_OUT,
-        f"The notebook used up its {submission_s:g} seconds before this cell.",
-    )
+_OUTPUTS_LEFT_OUT = "[outputs left out here: the notebook shows too much]"
+
+
+def _chars(output: dict[str, Any]) -> int:
+    """Characters of an output, wherever it keeps them."""
+    texts = [output.get("text", ""), output.get("evalue", "")]
+    texts += output.get("traceback", [])
+    texts += output.get("data", {}).values()
+    return sum(map(len, texts))
+
+
+def _text_output(text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": "stderr", "text": text + "\n"}
 
 
 def _stopped_output(died: Died) -> NotebookNode:
-    return nbformat.from_dict(
-        {"output_type": "stream", "name": "stderr", "text": died.why + "\n"}
-    )
+    return nbformat.from_dict(_text_output(died.why))
 
 
 def _error_words(outputs: list[dict[str, Any]]) -> str:
@@ -347,40 +510,25 @@ def _line(sources: dict[str, str], cell_id: str, line: int) -> str:
 
 
 def _refused(prepared: Prepared, repaired: Repaired) -> Graded:
-    chapter = prepared.grading.chapter
+    grading = prepared.grading
     report = SubmissionReport(
-        chapter=chapter.name,
-        title=chapter.title,
+        chapter=grading.chapter.name,
+        title=grading.chapter.title,
         seed=prepared.expected.seed,
         exercises=tuple(
-            ExerciseReport(
-                exercise=one.id,
-                title=one.title,
-                points=0.0,
-                max_points=one.points,
-                checks=tuple(
-                    CheckReport(
-                        check.name,
-                        check.says,
-                        Verdict.NOT_ATTEMPTED,
-                        0.0,
-                        prepared.grading.points_of(check),
-                    )
-                    for check in prepared.grading.checks_of(one.id)
-                ),
-            )
-            for one in chapter.exercises
+            unjudged(grading, one.id, Verdict.NOT_ATTEMPTED, "")
+            for one in grading.chapter.exercises
         ),
         notes=tuple(repaired.notes),
         refused=repaired.refused,
         needs_human=("The file could not be graded.",),
     )
     notebook = nbformat.from_dict(prepared.released)
-    _write_scores(notebook, report)
+    write_scores(notebook, report)
     return Graded(report, notebook)
 
 
-def _write_scores(notebook: NotebookNode, report: SubmissionReport) -> None:
+def write_scores(notebook: NotebookNode, report: SubmissionReport) -> None:
     """Grade cells end in their points; the report travels in the metadata."""
     by_cell = {grade_cell_id(one.exercise): one for one in report.exercises}
     for cell in notebook.cells:

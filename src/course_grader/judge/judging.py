@@ -7,6 +7,7 @@ differs is only who calls the probe, the `Prober`.
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import (
     Callable,
@@ -24,11 +25,20 @@ from course_grader.checks import Case, Check, Draw, Result, Rule
 from course_grader.course import CourseError
 from course_grader.judge.compare import Tolerance, difference
 from course_grader.judge.kernels import Died, Kernel, ProbeRun
-from course_grader.judge.report import CheckReport, ExerciseReport, Verdict
+from course_grader.judge.report import (
+    CheckReport,
+    ExerciseReport,
+    Verdict,
+    whole,
+)
 
 TRIES = 2
 """How often a check is begun before it counts that its process ended: threads of
 native code crash now and then, and a learner must not lose points by that."""
+LONGEST_LINE = 200
+"""Characters of a learner's line that a message quotes."""
+LONGEST_MESSAGE = 2_000
+"""Characters of a message."""
 Behaviour = dict[tuple[str, int], Result]
 """What an implementation gave, by check name and number of the case."""
 Recognise = Callable[[str, Behaviour, str], str]
@@ -212,6 +222,7 @@ def judge_exercise(
     seen: Behaviour = {}
     reports = []
     current: Prober | None = None
+    learner_line = _one_line_of(learner_line)
     for check in grading.checks_of(exercise_id):
         died = failed_before
         message, verdict = "", Verdict.PASSED
@@ -242,7 +253,7 @@ def judge_exercise(
                 verdict=verdict,
                 points=points if verdict is Verdict.PASSED else 0.0,
                 max_points=points,
-                message=message,
+                message=whole(message)[:LONGEST_MESSAGE],
             )
         )
     all_passed = all(one.verdict is Verdict.PASSED for one in reports)
@@ -291,6 +302,24 @@ def losses(reports: Sequence[CheckReport]) -> str:
     return "".join(letters.get(one.verdict, "f") for one in reports)
 
 
+def _one_line_of(
+    learner_line: Callable[[str, int], str],
+) -> Callable[[str, int], str]:
+    """Quotes a single line per exercise, and not much of it: which line it is
+    comes from the learner's process, and may say something about a case."""
+    quoted: dict[tuple[str, int], str] = {}
+
+    def line(cell: str, number: int) -> str:
+        if not quoted:
+            text = learner_line(cell, number).strip()
+            if len(text) > LONGEST_LINE:
+                text = f"{text[:LONGEST_LINE]}…"
+            quoted[cell, number] = text
+        return quoted.get((cell, number), "")
+
+    return line
+
+
 def _answers(
     prober: Prober, check: Check, cases: list[Case]
 ) -> tuple[list[ProbeRun], Died | None]:
@@ -336,7 +365,7 @@ def _verdict(
     if seen.raised and not expected.raised:
         where = ""
         if run.where is not None:
-            line = learner_line(*run.where).strip()
+            line = learner_line(*run.where)
             where = f" at your line `{line}`" if line else ""
         return Verdict.ERROR, f"Your code raised {_builtin(seen)}{where}."
     return Verdict.FAILED, complaint
@@ -360,10 +389,8 @@ def _complaint(
         if complaint:
             return complaint
     else:
-        complaint = difference(
-            _selected(seen.data, check.on),
-            _selected(expected.data, check.on),
-            Tolerance(check.rtol, check.atol),
+        complaint = _asked(
+            functools.partial(_compared, check), case, seen, expected
         )
         if complaint:
             return complaint
@@ -374,6 +401,16 @@ def _complaint(
     return None
 
 
+def _compared(
+    check: Check, case: Case, seen: Result, expected: Result
+) -> str | None:
+    return difference(
+        _selected(seen.data, check.on),
+        _selected(expected.data, check.on),
+        Tolerance(check.rtol, check.atol),
+    )
+
+
 def _asked(
     rule: Rule, case: Case, seen: Result, expected: Result
 ) -> str | None:
@@ -381,6 +418,8 @@ def _asked(
     may send anything in its place."""
     try:
         return rule(case, seen, expected)
+    except MemoryError:
+        raise
     except Exception:
         return "What came back is not of the form that the check reads."
 
@@ -393,13 +432,18 @@ def _selected(data: object, keys: tuple[str, ...] | None) -> object:
 
 def alike(check: Check, one: Result, other: Result) -> bool:
     """Whether two implementations did the same on a case of a check."""
-    return (
+    if one.effects != other.effects or (
         (_builtin(one) if one.raised else "")
-        == (_builtin(other) if other.raised else "")
-        and one.effects == other.effects
-        and difference(one.data, other.data, Tolerance(check.rtol, check.atol))
-        is None
-    )
+        != (_builtin(other) if other.raised else "")
+    ):
+        return False
+    tolerance = Tolerance(check.rtol, check.atol)
+    try:
+        return difference(one.data, other.data, tolerance) is None
+    except MemoryError:
+        raise
+    except Exception:
+        return False  # data that no answer of the bank gives
 
 
 def _builtin(seen: Result) -> str:

@@ -10,17 +10,18 @@ import collections
 import contextlib
 import functools
 import marshal
+import math
+import socket
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from course_grader.checks import Case, Effects, Result
-from course_grader.judge.report import Verdict
+from course_grader.judge.report import Verdict, whole
 from course_grader.judge.warming import (
     ANSWER_TIMEOUT_S,
     WarmProcess,
-    connection,
-    send,
     send_with_fd,
 )
 from course_grader.kernel import plain
@@ -103,10 +104,17 @@ class Kernel:
     """One learner process, started on construction: runs cells; then its forks
     answer probes."""
 
-    def __init__(self, warm: WarmProcess) -> None:
+    def __init__(self, warm: WarmProcess, deadline: float = math.inf) -> None:
+        """Starts it.
+
+        Args:
+            warm: where it is forked from.
+            deadline: by `time.monotonic`, for all that is asked of it.
+        """
         self.warm = warm
         sock, self.pid = warm.start()
         self.channel = Channel(sock)
+        self.deadline = deadline
         self.died: Died | None = None
 
     def run_cell(
@@ -119,14 +127,17 @@ class Kernel:
             cell_id: names it in tracebacks.
             timeout_s: at most the limit for a cell, which is the default.
         """
-        limit = self.warm.limits.cell_s
+        limit = _left(self.warm.limits.cell_s, self.deadline)
         timeout_s = limit if timeout_s is None else min(timeout_s, limit)
+        started = time.monotonic()
         try:
-            send(
-                self.channel.socket,
+            self.channel.send(
                 {"op": "cell", "source": source, "id": cell_id},
+                timeout_s=timeout_s,
             )
-            answer, _ = self.channel.receive(timeout_s)
+            answer, _ = self.channel.receive(
+                _left(timeout_s, started + timeout_s)
+            )
             outputs = _outputs(answer.get("outputs"), self.warm.limits)
             return CellRun(outputs, bool(answer["ok"]))
         except DeadlinePassed:
@@ -143,18 +154,23 @@ class Kernel:
     @contextlib.contextmanager
     def probing(self, probes_source: str) -> Iterator[Probing]:
         """A fork of this process as it stands, for the probes of one exercise."""
-        mine, theirs = connection()
+        mine, theirs = socket.socketpair()
         channel = Channel(mine)
         pid = None
+        timeout_s = _left(ANSWER_TIMEOUT_S, self.deadline)
         try:
             with theirs:
                 send_with_fd(
-                    self.channel.socket, {"op": "fork"}, theirs.fileno()
+                    self.channel.socket,
+                    {"op": "fork"},
+                    theirs.fileno(),
+                    timeout_s,
                 )
-            answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+            answer, _ = self.channel.receive(timeout_s)
             pid = int(answer["pid"])
-            channel.send({"op": "probes"}, _compiled(probes_source))
+            channel.send({"op": "probes"}, _compiled(probes_source), timeout_s)
         except (
+            ArithmeticError,  # int(Infinity)
             ChannelClosed,
             DeadlinePassed,
             KeyError,
@@ -167,13 +183,15 @@ class Kernel:
                 Died(Verdict.EXITED, "Your cells left the process unusable.")
             )
         try:
-            yield Probing(channel, self.warm.limits.cell_s)
+            yield Probing(channel, self.warm.limits, self.deadline)
         finally:
             channel.close()
             if pid is not None and self.died is None:
                 try:
-                    send(self.channel.socket, {"op": "reap", "pid": pid})
-                except ChannelClosed:
+                    self.channel.send(
+                        {"op": "reap", "pid": pid}, timeout_s=timeout_s
+                    )
+                except (ChannelClosed, DeadlinePassed):
                     self._end(
                         Died(
                             Verdict.EXITED,
@@ -205,9 +223,13 @@ class Kernel:
 class Probing:
     """The judge's end of a process that answers probes."""
 
-    def __init__(self, channel: Channel, cell_s: float) -> None:
+    def __init__(
+        self, channel: Channel, limits: Limits, deadline: float
+    ) -> None:
         self.channel = channel
-        self.cell_s = cell_s
+        self.limits = limits
+        self.cell_s = limits.cell_s
+        self.deadline = deadline
         self.died: Died | None = None
 
     def run_cell(self, source: str, cell_id: str) -> CellRun:
@@ -264,14 +286,17 @@ class Probing:
         """Sends requests and takes the answer to the oldest open one."""
         if self.died is not None:
             return ProbeRun(None, died=self.died)
+        ends = min(time.monotonic() + timeout_s, self.deadline)
         try:
-            self.channel.send_frames(batch)
-            answer, blob = self.channel.receive(timeout_s)
+            self.channel.send_frames(batch, _left(timeout_s, ends))
+            answer, blob = self.channel.receive(_left(timeout_s, ends))
             return read_record(answer, plain.decode(answer["data"], blob))
         except DeadlinePassed:
             self.died = Died(
                 Verdict.TIMED_OUT,
-                f"Your code did not answer within {timeout_s:g} seconds.",
+                f"Your code did not answer within {timeout_s:g} seconds."
+                if ends < self.deadline
+                else out_of_time(self.limits),
             )
         except (ChannelClosed, KeyError):
             self.died = Died(
@@ -288,6 +313,19 @@ class Probing:
 def _compiled(probes_source: str) -> bytes:
     """Compiling takes longer than many an exercise's probes."""
     return marshal.dumps(compile(probes_source, "probes.py", "exec"))
+
+
+def _left(timeout_s: float, deadline: float) -> float:
+    """Seconds that something may take: never none, so that what is ready is
+    taken still."""
+    return min(timeout_s, max(deadline - time.monotonic(), 1e-3))
+
+
+def out_of_time(limits: Limits) -> str:
+    """What a learner is told of what was not reached."""
+    return (
+        f"The notebook used up its {limits.submission_s:g} seconds before this."
+    )
 
 
 def _request(probe: str, case: Case) -> bytes:
@@ -345,7 +383,7 @@ def _outputs(value: Any, limits: Limits) -> list[dict[str, Any]]:
                     {
                         "output_type": "stream",
                         "name": name,
-                        "text": text[:chars],
+                        "text": whole(text[:chars]),
                     }
                 )
             case {
@@ -357,10 +395,11 @@ def _outputs(value: Any, limits: Limits) -> list[dict[str, Any]]:
                 kept.append(
                     {
                         "output_type": "error",
-                        "ename": ename[:chars],
-                        "evalue": evalue[:chars],
+                        "ename": whole(ename[:chars]),
+                        "evalue": whole(evalue[:chars]),
                         "traceback": [
-                            str(line)[:chars] for line in lines[:MAX_FRAMES]
+                            whole(str(line)[:chars])
+                            for line in lines[:MAX_FRAMES]
                         ],
                     }
                 )
@@ -371,7 +410,7 @@ def _outputs(value: Any, limits: Limits) -> list[dict[str, Any]]:
                 output = {
                     "output_type": kind,
                     "data": {
-                        str(k): v
+                        whole(str(k)): whole(v)
                         for k, v in data.items()
                         if isinstance(v, str) and len(v) <= limits.figure_chars
                     },

@@ -6,9 +6,17 @@ expected value or a line of test code.
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def whole(text: str) -> str:
+    """The text with every lone surrogate, which no file can hold, replaced."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 class Verdict(StrEnum):
@@ -65,6 +73,18 @@ class ExerciseReport:
     checks: tuple[CheckReport, ...]
     misconception: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON tree from which `from_json` makes an equal report."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, tree: dict[str, Any]) -> ExerciseReport:
+        checks = (
+            CheckReport(**{**one, "verdict": Verdict(one["verdict"])})
+            for one in tree["checks"]
+        )
+        return cls(**{**tree, "checks": tuple(checks)})
+
 
 @dataclass(frozen=True)
 class SubmissionReport:
@@ -106,20 +126,7 @@ class SubmissionReport:
         return cls(
             chapter=tree["chapter"],
             seed=tree["seed"],
-            exercises=tuple(
-                ExerciseReport(
-                    exercise=one["exercise"],
-                    title=one["title"],
-                    points=one["points"],
-                    max_points=one["max_points"],
-                    checks=tuple(
-                        CheckReport(**{**c, "verdict": Verdict(c["verdict"])})
-                        for c in one["checks"]
-                    ),
-                    misconception=one["misconception"],
-                )
-                for one in tree["exercises"]
-            ),
+            exercises=tuple(map(ExerciseReport.from_json, tree["exercises"])),
             notes=tuple(tree["notes"]),
             refused=tree["refused"],
             needs_human=tuple(tree["needs_human"]),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import array
 import json
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,8 @@ START_TIMEOUT_S = 180.0
 """The first start on a slow disk imports torch cold."""
 ANSWER_TIMEOUT_S = 20.0
 """For requests that run no learner code but wait behind it."""
+WARM_TIMEOUT_S = 120.0
+"""For the warm process, which is slow only where the whole machine is."""
 
 _WARM_PROCESS_ENDED = (
     "The process that starts learner processes ended. If the machine ran out "
@@ -39,35 +40,24 @@ class GraderBroken(RuntimeError):
     """The grading machinery itself failed: nobody's work is to blame."""
 
 
-def connection() -> tuple[socket.socket, socket.socket]:
-    """The judge's end and a learner's. Who does not read is taken for gone: a
-    stopped process must not keep the judge waiting to be heard."""
-    mine, theirs = socket.socketpair()
-    if sys.platform == "linux":
-        timeout = struct.pack("ll", int(ANSWER_TIMEOUT_S), 0)
-        mine.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
-    return mine, theirs
+def send_with_fd(
+    sock: socket.socket,
+    request: dict[str, Any],
+    fd: int,
+    timeout_s: float | None = None,
+) -> None:
+    """Sends a request with an open file, as `kernel.serve` reads it.
 
-
-def send_with_fd(sock: socket.socket, request: dict[str, Any], fd: int) -> None:
+    Raises:
+        OSError: the other side is gone, or did not read within `timeout_s`.
+    """
     body = json.dumps(request).encode()
     head = len(body).to_bytes(8, "big") + bytes(8)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+    sock.settimeout(timeout_s)
     sent = sock.sendmsg([head], rights)
     sock.sendall(head[sent:] + body)
-
-
-def send(sock: socket.socket, request: dict[str, Any]) -> None:
-    """Sends a request, as `kernel.serve` reads it.
-
-    Raises:
-        ChannelClosed: the other side is gone.
-    """
-    body = json.dumps(request).encode()
-    try:
-        sock.sendall(len(body).to_bytes(8, "big") + bytes(8) + body)
-    except OSError as error:
-        raise ChannelClosed("the other side is gone") from error
+    sock.settimeout(None)
 
 
 class WarmProcess:
@@ -125,14 +115,14 @@ class WarmProcess:
 
     def start(self) -> tuple[socket.socket, int]:
         """Starts a learner process; the connection to it, and its number."""
-        mine, theirs = connection()
+        mine, theirs = socket.socketpair()
         try:
             with theirs, self.asking:
                 self._wait_until_ready()
                 send_with_fd(
                     self.channel.socket, {"op": "start"}, theirs.fileno()
                 )
-                answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+                answer, _ = self.channel.receive(WARM_TIMEOUT_S)
         except (ChannelClosed, DeadlinePassed, OSError) as error:
             raise GraderBroken(_WARM_PROCESS_ENDED) from error
         if "error" in answer:
@@ -147,7 +137,7 @@ class WarmProcess:
         try:
             with self.asking:
                 self._wait_until_ready()
-                send(self.channel.socket, {"op": "rest"})
+                self.channel.send({"op": "rest"})
                 self.channel.receive(START_TIMEOUT_S)
         except (ChannelClosed, DeadlinePassed) as error:
             raise GraderBroken(_WARM_PROCESS_ENDED) from error
@@ -163,7 +153,7 @@ class WarmProcess:
                 send_with_fd(
                     self.channel.socket, {"op": "share"}, theirs.fileno()
                 )
-                self.channel.receive(ANSWER_TIMEOUT_S)
+                self.channel.receive(WARM_TIMEOUT_S)
         except (ChannelClosed, DeadlinePassed, OSError) as error:
             raise GraderBroken(_WARM_PROCESS_ENDED) from error
         return Channel(mine)
@@ -177,8 +167,8 @@ class WarmProcess:
         """
         try:
             with self.asking:
-                send(self.channel.socket, {"op": "stop", "pid": pid})
-                answer, _ = self.channel.receive(ANSWER_TIMEOUT_S)
+                self.channel.send({"op": "stop", "pid": pid})
+                answer, _ = self.channel.receive(WARM_TIMEOUT_S)
         except (ChannelClosed, DeadlinePassed) as error:
             raise GraderBroken(_WARM_PROCESS_ENDED) from error
         return str(answer["why"])

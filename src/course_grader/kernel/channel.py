@@ -39,22 +39,37 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
 
-    def send(self, header: dict[str, Any], blob: bytes = b"") -> None:
+    def send(
+        self,
+        header: dict[str, Any],
+        blob: bytes = b"",
+        timeout_s: float | None = None,
+    ) -> None:
         """Sends one frame.
 
         Raises:
-            ChannelClosed: the other side is gone or does not read.
+            DeadlinePassed: not all of it was taken within `timeout_s`.
+            ChannelClosed: the other side is gone.
         """
-        self.send_frames(frame(header, blob))
+        self.send_frames(frame(header, blob), timeout_s)
 
-    def send_frames(self, frames: bytes) -> None:
+    def send_frames(
+        self, frames: bytes, timeout_s: float | None = None
+    ) -> None:
         """Sends whole frames, as `frame` makes them.
 
         Raises:
-            ChannelClosed: the other side is gone or does not read.
+            DeadlinePassed: not all of it was taken within `timeout_s`, however
+                busily the other side reads.
+            ChannelClosed: the other side is gone.
         """
         try:
+            # for all of the bytes together, not for each piece
+            self.socket.settimeout(timeout_s and max(timeout_s, 1e-3))
             self.socket.sendall(frames)
+            self.socket.settimeout(None)
+        except TimeoutError as error:
+            raise DeadlinePassed("not read in time") from error
         except OSError as error:
             raise ChannelClosed("the other side is gone") from error
 

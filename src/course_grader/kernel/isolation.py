@@ -41,6 +41,14 @@ LEARNER_ID = 1000
 """The user that the learner is, to itself."""
 LOOK_S = 0.1
 """How often a watcher counts what its room uses."""
+MOST_BUSY = 8
+"""Processes and threads of a room that may be busy at once before all of them get
+what others leave of the processors."""
+MOST_TERMINALS = 64
+"""Pseudo-terminals of a room."""
+ADDRESSES = 2
+"""Addresses that a process may use beyond those that it has, as a multiple of its
+memory: what page tables take is a small share of them."""
 
 _CLONE = {
     "user": 0x10000000,
@@ -50,7 +58,7 @@ _CLONE = {
     "uts": 0x04000000,
 }
 _CLONE_NEWPID = 0x20000000
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
 _MNT_DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
@@ -149,6 +157,10 @@ class Room:
         return pid
 
     def _enter(self, limits: Limits) -> None:
+        with contextlib.suppress(OSError):
+            # where memory runs out, the machine ends learners first; the room's
+            # own /proc is read-only, so that this stays
+            Path("/proc/self/oom_score_adj").write_text("1000")
         for name, flag in _CLONE.items():
             descriptor = self.namespaces[name]
             call(f"joining a {name} namespace", "setns", descriptor, flag)
@@ -158,9 +170,6 @@ class Room:
         limit_resources(limits)
         if _namespace_counts_processes():
             _limit(resource.RLIMIT_NPROC, limits.processes)
-        with contextlib.suppress(OSError):
-            # where memory runs out, the machine ends learners first
-            Path("/proc/self/oom_score_adj").write_text("1000")
         _leave_keyring()
         drop_capabilities()
         seccomp.install()
@@ -270,6 +279,8 @@ def _watch(link: socket.socket, limits: Limits) -> None:
     while not why and not poll.poll(wait_s * 1000):
         started = time.monotonic()
         why = "lifetime_s" if started > deadline else _over(limits)
+        if _is_crowded():
+            os.kill(init, signal.SIGUSR1)
         if _is_orphaned():
             break
         # never busy with counting for more than a tenth of the time
@@ -305,6 +316,7 @@ def _be_first(told: int, limits: Limits) -> None:
         for number in (signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR1, lambda *_: _yield_processors())
         _mount_everything(limits)
         _raise_loopback()
         if _version() >= (6, 14):
@@ -313,6 +325,9 @@ def _be_first(told: int, limits: Limits) -> None:
                 Path("/proc/sys/kernel/pid_max").write_text(
                     str(_RESERVED_PIDS + limits.processes)
                 )
+        quiet = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+        flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | quiet
+        call("closing /proc", "mount", None, "/proc", None, flags, None)
         os.chdir("/")
         drop_capabilities()
         call("prctl", "prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -338,6 +353,15 @@ def _mount_everything(limits: Limits) -> None:
     for name in ("/proc/keys", "/proc/key-users"):
         if os.path.exists(name):
             bind("/dev/null", name)
+    # the terminals of other rooms are in the one that came with the sandbox
+    mount(
+        "devpts",
+        "/dev/pts",
+        f"newinstance,ptmxmode=0666,mode=0620,max={MOST_TERMINALS}",
+        _MS_NOSUID | _MS_NOEXEC,
+    )
+    # as good to read from, but nobody gets shared memory by mapping it
+    bind("/dev/full", "/dev/zero")
     # a Python environment that lies in /tmp must stay in sight
     kept = {
         path: os.open(path, os.O_PATH | os.O_DIRECTORY)
@@ -388,25 +412,77 @@ def _is_orphaned() -> bool:
 def _over(limits: Limits) -> str:
     """Which limit a room has passed, by its name; empty if none. Reads the
     room's own /proc, where there is nobody else."""
-    tasks, resident = 0, {}
+    tasks, held = 0, {}
     for pid in os.listdir("/proc"):
         if pid.isdigit():
-            with contextlib.suppress(OSError):
-                stat = Path("/proc", pid, "stat").read_text()
-                fields = stat.rpartition(")")[2].split()
-                tasks += int(fields[17])
-                resident[pid] = int(fields[21]) * resource.getpagesize()
+            with contextlib.suppress(OSError, LookupError, ValueError):
+                threads, held[pid] = _looked_at(pid)
+                tasks += threads
     if tasks > limits.processes:
         return "processes"
-    if sum(resident.values()) > limits.memory_bytes:
+    if sum(map(sum, held.values())) > limits.memory_bytes:
         # pages that several share count once; slow, so asked only now
-        used = sum(_share(pid, most) for pid, most in resident.items())
+        used = sum(
+            _share(pid, shared) + own for pid, (shared, own) in held.items()
+        )
         if used > limits.memory_bytes:
             return "memory_bytes"
     with contextlib.suppress(OSError, ValueError):
         text = Path("/proc/1/net/sockstat").read_text()
         if int(text.split()[2]) > limits.sockets:
             return "sockets"
+    return ""
+
+
+def _looked_at(pid: str) -> tuple[int, tuple[int, int]]:
+    """(threads, (resident bytes, those swapped out and in page tables))."""
+    fields = {}
+    for line in Path("/proc", pid, "status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        fields[name] = value
+    kib = {
+        name: int(fields.get(name, "0").split()[0])
+        for name in ("Threads", "VmRSS", "VmSwap", "VmPTE")
+    }
+    own = kib["VmSwap"] + kib["VmPTE"]
+    return kib["Threads"], (kib["VmRSS"] * 1024, own * 1024)
+
+
+def _is_crowded() -> bool:
+    """Whether more of the room's processes and threads want a processor than one
+    submission may have at once."""
+    tasks = [
+        f"/proc/{pid}/task/{task}"
+        for pid in _listed("/proc")
+        if pid.isdigit()
+        for task in _listed(f"/proc/{pid}/task")
+    ]
+    most = max(MOST_BUSY, os.cpu_count() or 1)
+    return len(tasks) > most and sum(_state(one) == "R" for one in tasks) > most
+
+
+def _yield_processors() -> None:
+    """All that runs in the room gets, from now on, what others leave of the
+    processors: the machine shares its time out by process, and other people's work
+    is waiting. To be called in the room; nobody without privileges takes it back."""
+    for pid in _listed("/proc"):
+        for task in _listed(f"/proc/{pid}/task") if pid.isdigit() else ():
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(
+                    int(task), os.SCHED_IDLE, os.sched_param(0)
+                )
+
+
+def _listed(folder: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return os.listdir(folder)
+    return []
+
+
+def _state(folder: str) -> str:
+    with contextlib.suppress(OSError, IndexError):
+        stat = Path(folder, "stat").read_text()
+        return stat.rpartition(")")[2].split()[0]
     return ""
 
 
@@ -435,6 +511,11 @@ def limit_resources(limits: Limits) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         _limit(kind, value)
+    if sys.platform == "linux" and not limits.gpu:
+        # CUDA alone takes more than any machine has
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        more = ADDRESSES * limits.memory_bytes
+        _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + more)
     # a file over its limit is an OSError for the learner, not a silent death
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 

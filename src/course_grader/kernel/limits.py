@@ -19,8 +19,11 @@ class Limits:
 
     Attributes:
         cell_s: wall time of one cell, in seconds.
-        submission_s: wall time of all cells of a notebook, repeats after a dead
-            process included; probes have deadlines of their own.
+        submission_s: wall time of all that a notebook's code does: cells, probes,
+            repeats after a dead process.
+        grader_cpu_s: processor time that the grader itself spends on one
+            submission: reading, comparing, repairing, writing its page.
+        grader_bytes: memory that it takes for that, on top of what it has.
         lifetime_s: * wall time of one of its learner processes, probes and
             waiting included: the last resort.
         memory_bytes: private memory of each of its processes; * also of all of
@@ -36,11 +39,14 @@ class Limits:
         outputs: outputs of one cell.
         output_chars: text of one cell's streams, and of one other output.
         figure_chars: a figure or a page of HTML, as notebooks hold it.
+        notebook_chars: all outputs of a notebook.
         gpu: * lets NVIDIA devices through.
     """
 
     cell_s: float = 60.0
     submission_s: float = 300.0
+    grader_cpu_s: int = 60
+    grader_bytes: int = 2 * GIB
     lifetime_s: float = 3600.0
     memory_bytes: int = 6 * GIB
     cpu_s: int = 600
@@ -54,6 +60,7 @@ class Limits:
     outputs: int = 100
     output_chars: int = 200_000
     figure_chars: int = 4_000_000
+    notebook_chars: int = 20_000_000
     gpu: bool = False
 
     def to_json(self) -> dict[str, float]:
@@ -75,6 +82,6 @@ def worst_case(limits: Limits, workers: int) -> str:
         f"{limits.shm_bytes / GIB:g} GiB of shared memory, which are held in "
         f"memory too, and {limits.processes} processes: "
         f"{workers * each / GIB:g} GiB and {workers * limits.processes} "
-        "processes in all. Its cells may run for "
+        "processes in all. Its code may run for "
         f"{limits.submission_s:g} seconds."
     )

@@ -26,6 +26,11 @@ MAX_TENSOR_BYTES = 256 * 2**20
 """Bytes a tensor may take once it is read (a view may be larger than its storage)."""
 MAX_NODES = 200_000
 """Values allowed in one tree: reading stays within seconds whatever is sent."""
+MAX_ODD_KEYS = 1_000
+"""Members of sets and keys of dicts that are no texts, in one tree. Python's hashes
+of numbers and tuples can be made to collide; those of texts are keyed by process."""
+MAX_INTEGER_BITS = 64
+"""Of an integer. Longer ones all hash alike if one wants it so."""
 MAX_DIMENSIONS = 16
 """Dimensions of a tensor."""
 
@@ -97,7 +102,11 @@ class _Writer:
         if depth >= MAX_DEPTH or self.nodes >= MAX_NODES:
             return ["unknown", "nested too deep or too large"]
         kind = type(value)
-        if value is None or kind in (bool, str, int):
+        if value is None or kind in (bool, str):
+            return value
+        if kind is int:
+            if value.bit_length() > MAX_INTEGER_BITS:
+                return ["unknown", "int of more than 64 bits"]
             return value
         if kind is float:
             return value if math.isfinite(value) else ["float", repr(value)]
@@ -194,14 +203,18 @@ class _Reader:
             raise NotPlain("more bytes were sent than the storages hold")
         self.nodes = 0
         self.bytes = 0
+        self.odd_keys = 0
+        self.tensors = 0
 
     def node(self, tree: Any, depth: int) -> Any:
         self.nodes += 1
         if depth > MAX_DEPTH or self.nodes > MAX_NODES:
             raise NotPlain("nested too deep or too large")
-        if tree is None or type(tree) in (bool, int, str):
+        if tree is None or type(tree) in (bool, str, float):
             return tree
-        if type(tree) is float:
+        if type(tree) is int:
+            if tree.bit_length() > MAX_INTEGER_BITS:
+                raise NotPlain("an integer of more than 64 bits")
             return tree
         if type(tree) is not list or not tree or type(tree[0]) is not str:
             raise NotPlain("a value without a tag")
@@ -221,11 +234,11 @@ class _Reader:
                 return tuple(self.node(one, depth + 1) for one in body)
             case "dict":
                 return {
-                    self.node(key, depth + 1): self.node(value, depth + 1)
+                    self._key(key, depth): self.node(value, depth + 1)
                     for key, value in body
                 }
             case "set":
-                return {self.node(one, depth + 1) for one in body}
+                return {self._key(one, depth) for one in body}
             case "dtype":
                 return DTYPES[body]
             case "device":
@@ -240,7 +253,21 @@ class _Reader:
                 return Unknown(str(body)[:80])
         raise NotPlain("an unknown tag")
 
+    def _key(self, tree: Any, depth: int) -> Any:
+        """A member of a set or a key of a dict. Tensors are none: whether two are
+        equal has no answer."""
+        if type(tree) is not str:
+            self.odd_keys += 1
+            if self.odd_keys > MAX_ODD_KEYS:
+                raise NotPlain("too many keys that are no texts")
+        tensors = self.tensors
+        key = self.node(tree, depth + 1)
+        if self.tensors > tensors:
+            raise NotPlain("a tensor in a key")
+        return key
+
     def _tensor(self, facts: Any) -> torch.Tensor:
+        self.tensors += 1
         dtype = DTYPES[facts["dtype"]]
         shape = self._sizes(facts["shape"])
         if facts["storage"] is None:

@@ -60,12 +60,16 @@ _NOT_PERMITTED = {
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
     "fanotify_mark": (301, 263),
+    # what others do with files that all rooms and the machine share
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
     # keys, which cross namespaces
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
     # doors into the kernel
     "bpf": (321, 280),
+    "seccomp": (317, 277),
     "userfaultfd": (323, 282),
     "perf_event_open": (298, 241),
     "kexec_load": (246, 104),
@@ -114,6 +118,8 @@ _NOT_THERE = {
     "semget": (64, 190),
 }
 _CLONE = (56, 220)
+_MMAP = (9, 222)
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 _SOCKET = (41, 198)
 _SOCKETPAIR = (53, 199)
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
@@ -168,6 +174,14 @@ def _program() -> bytes:
         _line(_JEQ, _CLONE[column], 0, 4),
         _line(_LOAD, _ARGUMENTS),
         _line(_JSET, _NEW_NAMESPACES, 0, 1),
+        _line(_RETURN, _ERRNO | errno.EPERM),
+        _line(_RETURN, _ALLOW),
+        # shared memory without a file: pages that no process has any more stay
+        # in the kernel, and no limit counts them
+        _line(_JEQ, _MMAP[column], 0, 5),
+        _line(_LOAD, _ARGUMENTS + 3 * 8),
+        _line(_JSET, _MAP_ANONYMOUS, 0, 2),
+        _line(_JSET, _MAP_SHARED, 0, 1),
         _line(_RETURN, _ERRNO | errno.EPERM),
         _line(_RETURN, _ALLOW),
         # families such as vsock leave a network namespace
