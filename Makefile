@@ -3,7 +3,7 @@
 # `make lab PYTHON=python3.12` makes .venv with that Python, where there is none.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo test test-all bench release-check
+.PHONY: help lab demo check test test-all bench release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -15,6 +15,10 @@ lab: ## install into .venv, fill work/ with the chapters, open JupyterLab
 demo: ## an instructor's day on a synthetic class
 	@sh tools/setup.sh instructor
 	@.venv/bin/course demo
+
+check: ## what belongs to the files changed since the last commit
+	@sh tools/setup.sh instructor,dev
+	@.venv/bin/python tools/run_checks.py --changed
 
 test: ## everything that CI runs
 	@sh tools/setup.sh instructor,dev

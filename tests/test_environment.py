@@ -347,3 +347,90 @@ def test_make_test_fails_where_only_the_notebooks_are_stale(tmp_path):
     run = run_checks(tmp_path, course=3)
     assert run.returncode == 3
     assert "== 2 passed in 3.50s ==" in run.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A committed copy of what `make check` reads, programs beside it."""
+    root = tmp_path / "copy"
+    for name in (
+        "tools/run_checks.py",
+        "src/course_grader/judge/compare.py",
+        "src/course_grader/feedback/content.py",
+        "autograde/03_one_hot_and_losses/probes.py",
+        "tests/test_judging.py",
+        "tests/test_kernels.py",
+        "tests/test_misconceptions.py",
+        "tests/test_plain.py",
+        "README.md",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, root / name)
+    author = ["-c", "user.name=a", "-c", "user.email=a@localhost"]
+    for command in (
+        ["init", "-q"],
+        ["add", "-A"],
+        [*author, "commit", "-qm", "all"],
+    ):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    return root
+
+
+def check(root: Path, folder: Path) -> list[list[str]]:
+    """What `make check` runs there."""
+    (folder / "python").symlink_to(sys.executable)
+    for name in ("ruff", "mypy", "course", "pytest"):
+        program(folder, name, "exit 0")
+    run = subprocess.run(
+        [folder / "python", root / "tools/run_checks.py", "--changed"],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return [
+        line[2:].split()
+        for line in run.stdout.splitlines()
+        if line.startswith("$ ")
+    ]
+
+
+def test_make_check_runs_what_belongs_to_a_changed_module(repository, tmp_path):
+    changed = "src/course_grader/judge/compare.py"
+    (repository / changed).write_text("# changed\n")
+
+    ruff, formatted, mypy, pytest_run = check(repository, tmp_path)
+
+    assert ruff == ["ruff", "check", changed]
+    assert formatted == ["ruff", "format", "--check", changed]
+    assert mypy == ["mypy"]
+    assert [one for one in pytest_run if one.startswith("tests/")] == [
+        "tests/test_judging.py",
+        "tests/test_kernels.py",
+        "tests/test_misconceptions.py",
+    ]
+
+
+def test_make_check_runs_a_changed_chapter(repository, tmp_path):
+    chapter = "03_one_hot_and_losses"
+    (repository / "autograde" / chapter / "probes.py").write_text("# changed\n")
+
+    commands = check(repository, tmp_path)
+
+    assert ["course", "build", "--check", chapter] in commands
+    assert commands[-1][0] == "pytest"
+    assert commands[-1][-4:] == [
+        "tests/test_answer_bank.py",
+        "tests/test_learner.py",
+        "-k",
+        chapter,
+    ]
+
+
+def test_make_check_runs_a_new_test_and_nothing_for_prose(repository, tmp_path):
+    (repository / "README.md").write_text("Other words.\n")
+    assert check(repository, tmp_path) == []
+
+    new = "tests/test_new.py"
+    (repository / new).write_text("def test_nothing():\n    pass\n")
+    (tmp_path / "again").mkdir()
+    assert check(repository, tmp_path / "again")[-1][-1] == new

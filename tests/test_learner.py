@@ -1,9 +1,14 @@
-"""What a learner meets: every chapter's notebook in a real Jupyter kernel."""
+"""What a learner meets: every chapter's notebook in a real Jupyter kernel.
+
+Every `make test` runs each notebook once, untouched, and then the solutions and
+their checks in the same kernel. Whole runs of solved notebooks, a second time,
+and under *Validate* belong to `make test-all`, but for one chapter.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -18,6 +23,10 @@ from course_grader.course import Course
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = Course(ROOT).chapters()
+WHOLE = [
+    one if one.startswith("03") else pytest.param(one, marks=pytest.mark.slow)
+    for one in CHAPTERS
+]
 
 
 @pytest.fixture
@@ -52,9 +61,15 @@ def cell_of(notebook: NotebookNode, grade_id: str) -> NotebookNode:
     return cell
 
 
-def run_all(notebook: NotebookNode, folder: Path, times: int = 1) -> None:
+def run_all(
+    notebook: NotebookNode,
+    folder: Path,
+    times: int = 1,
+    again: Callable[[NotebookClient], None] | None = None,
+) -> None:
     """*Run All*, as often as told, in one kernel; the outputs are the last
-    ones, and what is wrong with any of them fails the test."""
+    ones, and what is wrong with any of them fails the test. What comes `again`
+    uses the kernel after that."""
     client = NotebookClient(
         notebook,
         kernel_name="python3",
@@ -68,6 +83,8 @@ def run_all(notebook: NotebookNode, folder: Path, times: int = 1) -> None:
             for index, cell in enumerate(notebook.cells):
                 client.execute_cell(cell, index)
             assert not list(complaints(notebook))
+        if again is not None:
+            again(client)
 
 
 def complaints(notebook: NotebookNode) -> Iterator[str]:
@@ -97,21 +114,31 @@ def said(notebook: NotebookNode, exercise: str) -> str:
 
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_an_untouched_notebook_runs_to_its_end(
+def test_an_untouched_notebook_runs_to_its_end_and_takes_solutions(
     course: Course, chapter: str, tmp_path: Path
 ) -> None:
     notebook = untouched(course, chapter)
+    asked = exercises(course, chapter)
 
-    run_all(notebook, tmp_path)
+    def solve(client: NotebookClient) -> None:
+        for one in asked:
+            assert said(notebook, one.id) == f"{one.id}: not attempted\n"
+            cell_of(notebook, one.id).source = one.source
+            for grade_id in (one.id, visible_check_id(one.id)):
+                cell = cell_of(notebook, grade_id)
+                client.execute_cell(cell, notebook.cells.index(cell))
 
-    for exercise in exercises(course, chapter):
-        assert said(notebook, exercise.id) == f"{exercise.id}: not attempted\n"
+    run_all(notebook, tmp_path, again=solve)
+
+    assert not list(complaints(notebook))
+    for one in asked:
+        assert said(notebook, one.id) == f"{one.id}: looks right\n"
     (install,) = (one for one in notebook.cells if one.id == INSTALL_CELL_ID)
     assert install.outputs == []
 
 
 @pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", WHOLE)
 def test_a_solved_notebook_runs_clean_twice(
     course: Course, chapter: str, tmp_path: Path
 ) -> None:
@@ -124,7 +151,7 @@ def test_a_solved_notebook_runs_clean_twice(
 
 
 @pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", WHOLE)
 def test_validate_agrees_with_the_visible_checks(
     course: Course, chapter: str, tmp_path: Path
 ) -> None:

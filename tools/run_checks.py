@@ -3,10 +3,14 @@
 `make test` and `make test-all` call this with the Python of `.venv`. Every
 part runs, whatever the others found; the exit code is pytest's where pytest
 found something, else that of the first part that failed.
+
+`make check` is the short form for a day's work: of all that, what belongs to the
+files that differ from the last commit.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,6 +29,31 @@ CHECKS = (
     ("mypy", ["mypy"]),
     ("course build", ["course", "build", "--check"]),
 )
+
+# What a change is most likely to break, of the quick tests: `make check` runs
+# those beside the first entry that fits. A chapter's files have tests by its name.
+BELONGS = (
+    ("src/course_utils/", ["course_utils_*"]),
+    ("src/course_grader/bank.py", ["build", "misconceptions"]),
+    ("src/course_grader/checks.py", ["judging"]),
+    ("src/course_grader/cli.py", ["course_command"]),
+    ("src/course_grader/chapter/kit.py", ["kit"]),
+    ("src/course_grader/chapter/claims.py", ["claims"]),
+    ("src/course_grader/chapter/", ["build"]),
+    ("src/course_grader/judge/", ["judging", "kernels", "misconceptions"]),
+    ("src/course_grader/kernel/", ["kernels", "plain"]),
+    ("src/course_grader/grading/repair.py", ["repair"]),
+    ("src/course_grader/grading/", ["folder"]),
+    ("src/course_grader/classroom/collect_zip.py", ["collect_zip"]),
+    ("src/course_grader/classroom/collect", ["collect_names", "collect_tree"]),
+    ("src/course_grader/classroom/", ["gradebook", "folder"]),
+    ("src/course_grader/feedback/", ["feedback_pages", "feedback_sanitise"]),
+    ("docs/claims.json", ["claims"]),
+    ("pyproject.toml", ["environment"]),
+    ("constraints.txt", ["environment"]),
+    ("tools/", ["environment"]),
+)
+CHAPTER_FILE = re.compile(r"(?:solutions|autograde|notebooks)/(\d\d_\w+)/")
 
 
 def run(command: list[str]) -> tuple[int, float]:
@@ -64,17 +93,77 @@ def seconds_per_file(junit: Path) -> dict[str, float]:
     return seconds
 
 
+def changed_files() -> list[str]:
+    """Files that differ from the last commit, new ones included."""
+    status = subprocess.run(
+        ["git", "status", "--porcelain", "-z", "--untracked-files=all"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    entries = (one for one in status.split("\0") if one)
+    return [one[3:] for one in entries if (ROOT / one[3:]).is_file()]
+
+
+def checks_of(changed: list[str], junit: Path) -> list[tuple[str, list[str]]]:
+    """What is to be run for changed files; empty if there is nothing."""
+    python = [one for one in changed if one.endswith(".py")]
+    chapters = sorted(
+        {found[1] for one in changed if (found := CHAPTER_FILE.match(one))}
+    )
+    names: set[str] = set()
+    for one in changed:
+        fitting = (tests for start, tests in BELONGS if one.startswith(start))
+        names.update(next(fitting, []))
+    tests = {one for one in changed if Path(one).match("tests/test_*.py")}
+    for name in names:
+        tests |= {
+            path.relative_to(ROOT).as_posix()
+            for path in ROOT.glob(f"tests/test_{name}.py")
+        }
+    parts: list[tuple[str, list[str]]] = []
+    if python:
+        parts.append(("ruff check", ["ruff", "check", *python]))
+        parts.append(("ruff format", ["ruff", "format", "--check", *python]))
+    if any(one.startswith("src/") for one in python):
+        parts.append(("mypy", ["mypy"]))
+    if chapters:
+        build = ["course", "build", "--check", *chapters]
+        parts.append(("course build", build))
+    pytest = pytest_command(False, junit)
+    if tests:
+        parts.append(("pytest", [*pytest, *sorted(tests)]))
+    if chapters:
+        files = ["tests/test_answer_bank.py", "tests/test_learner.py"]
+        which = " or ".join(chapters)
+        parts.append(("the chapters", [*pytest, *files, "-k", which]))
+    return parts
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slow", action="store_true", help="slow tests too")
-    slow = parser.parse_args().slow
+    parser.add_argument(
+        "--changed",
+        action="store_true",
+        help="what belongs to the files changed since the last commit",
+    )
+    arguments = parser.parse_args()
 
     rows: list[tuple[str, int, float]] = []
-    for part, command in CHECKS:
-        rows.append((part, *run(command)))
     with tempfile.TemporaryDirectory() as folder:
         junit = Path(folder) / "junit.xml"
-        rows.append(("pytest", *run(pytest_command(slow, junit))))
+        if arguments.changed:
+            parts = checks_of(changed_files(), junit)
+            if not parts:
+                print("Nothing that is tested differs from the last commit.")
+                return 0
+        else:
+            pytest = pytest_command(arguments.slow, junit)
+            parts = [*CHECKS, ("pytest", pytest)]
+        for part, command in parts:
+            rows.append((part, *run(command)))
         per_file = seconds_per_file(junit)
 
     print("\nWhich part took how long")
