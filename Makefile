@@ -3,7 +3,7 @@
 # `make lab PYTHON=python3.12` makes .venv with that Python, where there is none.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo check test test-all bench release-check
+.PHONY: help lab demo check test test-all site record bench release release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -28,9 +28,20 @@ test-all: ## the same, and the slow tests too
 	@sh tools/setup.sh instructor,dev
 	@.venv/bin/python tools/run_checks.py --slow
 
+site: ## the chapters as a static site in build/site/html, with figures
+	@sh tools/setup.sh instructor,dev
+	@.venv/bin/python tools/site/build.py
+
+record: ## run every chapter here and record its figures
+	@sh tools/setup.sh instructor,dev
+	@.venv/bin/python tools/record.py
+
 bench: ## grading measured against stock nbgrader
 	@sh tools/setup.sh instructor,dev
 	@.venv/bin/python tools/bench.py
+
+release: ## make release VERSION=0.2.0: version, changes, commit, tag
+	@.venv/bin/python tools/release.py $(VERSION)
 
 release-check: ## once per release: every Python, both ends of torch's range
 	@sh tools/setup.sh instructor,dev

@@ -71,8 +71,9 @@ def server(
 
 @pytest.fixture
 def lab(mini: Course) -> Iterator[str]:
-    """What a learner starts."""
+    """What a learner starts, in a course that was released."""
     course_says(mini.root, "build")
+    course_says(mini.root, "release")
     with server(mini, "course") as address:
         yield address
 

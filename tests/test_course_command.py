@@ -171,6 +171,7 @@ def wait_for(port: int, server: subprocess.Popen[str]) -> None:
 
 def test_lab_serves_the_chapters_and_nbgraders_extensions(mini: Course) -> None:
     course_says(mini.root, "build")
+    course_says(mini.root, "release")  # by who teaches; never by `course lab`
     port = free_port(18888)
     settings = environment(activated=False)
     settings["JUPYTER_TOKEN"] = "letmein"
@@ -194,7 +195,6 @@ def test_lab_serves_the_chapters_and_nbgraders_extensions(mini: Course) -> None:
             log = "".join(seen)
             assert f":{port}/" in "".join([log, running.stdout.readline()])
             assert "work/03_mini is new." in log
-            assert "03_mini can be handed in from Assignment List." in log
 
             wait_for(port, running)
 

@@ -12,6 +12,7 @@ import torch
 from course_utils import (
     beside_reference,
     describe_machine,
+    devices,
     digit_mlp,
     gaussian_clusters,
     measure_time,
@@ -202,9 +203,8 @@ class TestRecordedResults:
         return tmp_path
 
     def test_what_was_recorded_comes_back_with_its_source(self, shipped):
-        path = shipped / "10_mixed_precision.json"
-        record("10/step_s", 0.25, path)
-        written = record("10/losses", [1.0, 0.5], path)
+        record("10/step_s", 0.25, shipped)
+        written = record("10/losses", [1.0, 0.5], shipped)
         assert recorded("10/losses") == written
         found = recorded("10/step_s")
         assert found.value == 0.25
@@ -213,9 +213,20 @@ class TestRecordedResults:
         assert found.device in found.source
 
     def test_a_later_result_replaces_the_earlier(self, shipped):
-        record("10/step_s", 0.25, shipped / "10.json")
-        record("10/step_s", 0.5, shipped / "10.json")
+        record("10/step_s", 0.25, shipped)
+        record("10/step_s", 0.5, shipped)
         assert recorded("10/step_s").value == 0.5
+
+    def test_a_gpus_result_comes_before_a_cpus(self, shipped, monkeypatch):
+        record("10/step_s", 0.5, shipped)
+        kinds = [path.name for path in shipped.iterdir()]
+        monkeypatch.setattr(
+            devices, "pick_device", lambda: torch.device("cuda")
+        )
+        monkeypatch.setattr(store, "_device_name", lambda: "a GPU")
+        record("10/step_s", 0.01, shipped)
+        assert recorded("10/step_s").device == "a GPU"
+        assert {path.name for path in shipped.iterdir()} == {*kinds, "cuda"}
 
     def test_nothing_recorded(self, shipped):
         assert recorded("10/step_s") is None
@@ -224,25 +235,31 @@ class TestRecordedResults:
     def test_a_value_that_json_cannot_hold_changes_nothing(
         self, shipped, value
     ):
-        path = shipped / "10.json"
-        record("10/step_s", 0.25, path)
+        record("10/step_s", 0.25, shipped)
         with pytest.raises(ValueError, match="10/bad cannot be recorded"):
-            record("10/bad", value, path)
-        assert list(json.loads(path.read_text())) == ["10/step_s"]
+            record("10/bad", value, shipped)
+        assert recorded("10/bad") is None
+        assert recorded("10/step_s").value == 0.25
 
     def test_beside_the_reference(self, shipped, capsys):
         beside_reference("10/step_s", 0.5, unit="s")
         said = capsys.readouterr().out
         assert said.startswith("step s: yours 0.5 s (")
-        assert said.endswith(", reference not recorded yet\n")
-        found = record("10/step_s", 0.25, shipped / "10.json")
+        assert "reference" not in said
+        found = record("10/step_s", 0.25, shipped)
         beside_reference("10/step_s", 0.5, unit="s")
         said = capsys.readouterr().out
         assert said.endswith(f", reference 0.25 s ({found.source})\n")
 
+    def test_make_record_records_what_is_shown(self, shipped, monkeypatch):
+        monkeypatch.setenv("COURSE_UTILS_RECORD", str(shipped))
+        beside_reference("10/step_s", 0.5, unit="s")
+        assert recorded("10/step_s").value == 0.5
+
     def test_everything_shipped_says_where_it_comes_from(self):
-        for path in store._SHIPPED.glob("*.json"):
+        for path in store._SHIPPED.glob("*/*.json"):
             for name in json.loads(path.read_text(encoding="utf-8")):
+                assert name.startswith(f"{path.stem}/")
                 found = recorded(name)
                 assert found.device
                 assert found.date

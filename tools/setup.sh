@@ -103,12 +103,26 @@ print("%d.%d" % sys.version_info[:2])')
 fi
 
 echo "Installing the course and its [$extras] packages into .venv"
-if [ -t 1 ]; then progress=on; else progress=off; fi
-if ! .venv/bin/python -m pip install --no-input --progress-bar "$progress" \
+log=.venv/install.log
+.venv/bin/python -m pip install --no-input --progress-bar off \
     --disable-pip-version-check --constraint constraints.txt \
-    --editable ".[$extras]"; then
-    fail "The installation did not finish; pip's message above says why.\
- Run the same command again: it goes on from there."
+    --editable ".[$extras]" >"$log" 2>&1 &
+pip=$!
+trap 'kill "$pip" 2>/dev/null; exit 130' INT TERM
+# pip's hundreds of lines stay in the log; a terminal sees the latest, in one.
+if [ -t 1 ]; then
+    while kill -0 "$pip" 2>/dev/null; do
+        step=$(sed -n 's/^ *\(Collecting\|Downloading\|Building\|Installing\)\( [^ ]*\).*/\1\2/p' \
+            "$log" | tail -n 1 | cut -c 1-60)
+        printf '\r\033[K  %s s  %s' "$(($(date +%s) - started))" "$step"
+        sleep 1
+    done
+    printf '\r\033[K'
+fi
+if ! wait "$pip"; then
+    tail -n 15 "$log" >&2
+    fail "The installation did not finish; pip's words above say why, and all\
+ of them are in $log. Run the same command again: it goes on from there."
 fi
 echo "$fingerprint" >".venv/.installed-$extras"
-echo "Installed in $(($(date +%s) - started)) s"
+echo "Installed in $(($(date +%s) - started)) s (pip's words: $log)"

@@ -229,7 +229,6 @@ def publish(course: Course, args: argparse.Namespace) -> int:
 def lab(course: Course, args: argparse.Namespace) -> int:
     """Opens JupyterLab on work/, filled with the chapters."""
     from course_grader.classroom.lab import (
-        fill_exchange,
         fill_work,
         lab_command,
         lab_environment,
@@ -241,13 +240,6 @@ def lab(course: Course, args: argparse.Namespace) -> int:
         raise CourseError(taken)
     for name in fill_work(course):
         console.print(f"work/{name} is new.")
-    if sys.platform != "win32":
-        console.print(
-            "The exchange in autograde/exchange is for this machine and this "
-            "user only: it keeps nobody's work from anybody."
-        )
-        for name in fill_exchange(course):
-            console.print(f"{name} can be handed in from Assignment List.")
     for program in ("dot",):
         sentence = need_program(program)
         if sentence:

@@ -1,12 +1,15 @@
-"""Results of a reference GPU, shown beside the learner's own.
+"""Results of a reference machine, shown beside the learner's own.
 
-They lie in `data/` of this package as JSON and are written by `record` on the
-machine that measured them, never by hand.
+They lie in `data/` of this package as JSON, a GPU's apart from a CPU's, and are
+written by `record` on the machine that measured them, never by hand: `make
+record` runs every chapter with COURSE_UTILS_RECORD set to that folder.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -39,23 +42,30 @@ class Recorded:
 
 
 def recorded(name: str) -> Recorded | None:
-    """The recorded result of this name; None where none is recorded yet."""
-    for path in sorted(_SHIPPED.glob("*.json")):
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        if name in entries:
-            return Recorded(**entries[name])
+    """The recorded result of this name, a GPU's before a CPU's; None where none
+    is recorded yet."""
+    for kind in ("cuda", "cpu"):
+        path = _file(_SHIPPED, kind, name)
+        if path.exists():
+            entries = json.loads(path.read_text(encoding="utf-8"))
+            if name in entries:
+                return Recorded(**entries[name])
     return None
 
 
-def record(name: str, value: Any, path: str | Path) -> Recorded:
-    """Writes a result of this machine into a JSON file, where it replaces an
-    earlier one of the same name.
+def _file(folder: Path, kind: str, name: str) -> Path:
+    chapter = name.partition("/")[0]
+    return folder / kind / f"{chapter}.json"
+
+
+def record(name: str, value: Any, folder: str | Path) -> Recorded:
+    """Writes a result of this machine, where it replaces an earlier one of the
+    same name and kind of device.
 
     Args:
-        name: unique in the course: "10_mixed_precision/step_s".
+        name: of the chapter and the result: "10_mixed_precision/step_s".
         value: a finite number, a text, or lists and dicts of these.
-        path: the file, one per chapter in `src/course_utils/data`; made if it is
-            not there.
+        folder: the files lie there as `cuda/10_mixed_precision.json`.
 
     Returns:
         What was written.
@@ -63,9 +73,10 @@ def record(name: str, value: Any, path: str | Path) -> Recorded:
     Raises:
         ValueError: the value cannot be written as JSON; nothing was written.
     """
-    from .devices import describe_machine
+    from .devices import describe_machine, pick_device
 
     machine = describe_machine()
+    path = _file(Path(folder), pick_device().type, name)
     result = Recorded(
         value=value,
         device=_device_name(),
@@ -76,7 +87,6 @@ def record(name: str, value: Any, path: str | Path) -> Recorded:
             if machine[key] is not None
         },
     )
-    path = Path(path)
     entries = {}
     if path.exists():
         entries = json.loads(path.read_text(encoding="utf-8"))
@@ -106,16 +116,16 @@ def beside_reference(name: str, mine: float, *, unit: str = "") -> None:
         mine: the learner's number.
         unit: of both.
     """
-    reference = recorded(name)
     what = name.rpartition("/")[2].replace("_", " ")
-    print(
-        f"{what}: yours {_with_unit(mine, unit)} ({_device_name()}),", end=" "
-    )
-    if reference is None:
-        print("reference not recorded yet")
-    else:
+    here = os.environ.get("COURSE_UTILS_RECORD")
+    if here:
+        record(name, mine, here)
+    reference = recorded(name)
+    said = f"{what}: yours {_with_unit(mine, unit)} ({_device_name()})"
+    if reference is not None:
         number = _with_unit(reference.value, unit)
-        print(f"reference {number} ({reference.source})")
+        said += f", reference {number} ({reference.source})"
+    print(said)
 
 
 def _with_unit(number: float, unit: str) -> str:
@@ -125,5 +135,18 @@ def _with_unit(number: float, unit: str) -> str:
 def _device_name() -> str:
     from .devices import describe_machine, pick_device
 
-    on_cpu = pick_device().type == "cpu"
-    return "CPU" if on_cpu else str(describe_machine()["devices"][0])
+    machine = describe_machine()
+    if pick_device().type == "cpu":
+        return f"{_processor()}, {machine['threads']} threads"
+    return str(machine["devices"][0])
+
+
+def _processor() -> str:
+    """The processor by its maker's name, as far as the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

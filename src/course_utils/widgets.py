@@ -8,6 +8,9 @@ above it and replace the picture in place.
 from __future__ import annotations
 
 import inspect
+import itertools
+import math
+import os
 import sys
 import uuid
 from collections.abc import Callable
@@ -20,6 +23,11 @@ from course_utils.plots import as_output, drawn
 
 _WITHOUT_A_KERNEL = "Controls of this figure: run the cell to use them."
 _WIDGET = "application/vnd.jupyter.widget-view+json"
+
+FRAMES = "application/vnd.course-utils.frames+json"
+"""Type of the output that carries a figure's frames: what the course's site shows
+where no kernel is. Made only where COURSE_UTILS_FRAMES is set."""
+MOST_FRAMES = 25
 
 
 def explore(figure_function: Callable[..., Figure], **controls: Any) -> None:
@@ -52,6 +60,11 @@ def explore(figure_function: Callable[..., Figure], **controls: Any) -> None:
     picture, title = _draw(figure_function, starts)
     if not _in_kernel():
         print(f"Figure: {title}")
+        return
+    if os.environ.get("COURSE_UTILS_FRAMES"):
+        frames = _frames(figure_function, controls, starts)
+        data, metadata = as_output(picture, title)
+        _display({FRAMES: frames, **data}, metadata)
         return
     try:
         import ipywidgets
@@ -109,6 +122,72 @@ def _start(
             f"{allowed!r} cannot take."
         )
     return start
+
+
+def _frames(
+    figure_function: Callable[..., Figure],
+    controls: dict[str, Any],
+    starts: dict[str, Any],
+) -> dict[str, Any]:
+    """The figure at every combination of a few positions of its controls.
+
+    Returns:
+        `controls`: name, positions as text, and which of them is the start;
+        `frames`: PNG in base64 and titles, the last control varying fastest.
+    """
+    most = int(MOST_FRAMES ** (1 / len(controls)) + 1e-9)
+    positions = {
+        name: _positions(allowed, starts[name], most)
+        for name, allowed in controls.items()
+    }
+    frames = []
+    for values in itertools.product(*positions.values()):
+        png, title = _draw(
+            figure_function, dict(zip(positions, values, strict=True))
+        )
+        data, metadata = as_output(png, title)
+        alternative = metadata["image/png"]["alt"]
+        frames.append({"png": data["image/png"], "alt": alternative})
+    return {
+        "controls": [
+            {
+                "name": name.replace("_", " "),
+                "positions": [
+                    f"{one:.4g}" if isinstance(one, float) else str(one)
+                    for one in some
+                ],
+                "start": some.index(starts[name]),
+            }
+            for name, some in positions.items()
+        ],
+        "frames": frames,
+    }
+
+
+def _positions(allowed: Any, start: Any, most: int) -> list[Any]:
+    """At most so many of the values that a control can take, in its order, the
+    start among them."""
+    if isinstance(allowed, bool):
+        every = [False, True]
+    elif isinstance(allowed, tuple):
+        low, high = allowed[:2]
+        whole = all(isinstance(one, int) for one in (*allowed, start))
+        step = allowed[2] if len(allowed) == 3 else None
+        step = step or (1 if whole else (high - low) / 20)
+        number = math.floor((high - low) / step + 1e-9) + 1
+        every = [low + step * place for place in range(number)]
+        # the start may lie between two steps, or differ by rounding
+        apart = [one for one in every if not math.isclose(one, start)]
+        every = sorted([*apart, start])
+    else:
+        every = list(allowed)
+    if len(every) <= most:
+        return every
+    last, begin = len(every) - 1, every.index(start)
+    places = [round(i * last / (most - 1)) for i in range(most)]
+    nearest = min(range(most), key=lambda i: abs(places[i] - begin))
+    places[nearest] = begin
+    return [every[place] for place in places]
 
 
 def _control(ipywidgets: Any, name: str, allowed: Any, start: Any) -> Any:

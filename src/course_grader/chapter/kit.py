@@ -36,7 +36,7 @@ dependencies = [
 packages = ["course_utils"]
 
 [tool.setuptools.package-data]
-course_utils = ["py.typed", "data/*"]
+course_utils = ["py.typed", "data/*/*.json"]
 """
 
 _BUILD = """\

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import nbformat
 
 from course_grader.chapter.notebook import with_solution_folds, write
 from course_grader.chapter.source import read_chapter
-from course_grader.classroom.nbgrader_api import open_classroom, release
 from course_grader.course import Course, CourseError
 
 
@@ -45,23 +43,6 @@ def fill_work(course: Course) -> list[str]:
         target.write_text(write(with_folds), encoding="utf-8")
         added.append(chapter)
     return added
-
-
-def fill_exchange(course: Course) -> list[str]:
-    """Releases chapters that this machine's exchange does not have, so that
-    Assignment List can hand in; their names."""
-    classroom = open_classroom(course)
-    outbound = (
-        Path(classroom.config.Exchange.root)
-        / classroom.coursedir.course_id
-        / "outbound"
-    )
-    missing = [
-        one for one in course.chapters() if not (outbound / one).exists()
-    ]
-    for chapter in missing:
-        release(classroom, chapter)
-    return missing
 
 
 def lab_command(course: Course, port: int, browser: bool) -> list[str]:
