@@ -22,6 +22,7 @@ from course_grader.needs import free_port
 
 COMMANDS = (
     "build",
+    "new",
     "try",
     "publish",
     "lab",
@@ -115,6 +116,46 @@ def test_a_stale_notebook_is_shown(mini: Course) -> None:
     assert "median" in removed
     assert "mean" in added
     assert "median" in path.read_text()  # --check writes nothing
+
+
+def test_a_new_chapter_builds_tries_and_grades(
+    mini: Course, tmp_path: Path
+) -> None:
+    said = course_says(mini.root, "new", "16_weight_averages")
+    assert "solutions/16_weight_averages/16_weight_averages.py" in said
+
+    assert "16_weight_averages.ipynb: written" in course_says(
+        mini.root, "build", "16"
+    )
+    said = course_says(mini.root, "try", "16", "--both", "--seeds", "2")
+    assert "4 trials of center: 4 as they must be, 0 not" in said
+    notebook = mini.notebook_of("16_weight_averages")
+    text = notebook.read_text()
+    assert "# 16 · Weight averages" in text
+    answered = text.replace(
+        "raise NotImplementedError()", "return x - x.mean()"
+    )
+    assert answered != text
+    mine = tmp_path / "16_weight_averages.ipynb"
+    mine.write_text(answered)
+    said = course_says(
+        mini.root, "grade", "16", "--from", mine, "--to", tmp_path / "report"
+    )
+    assert "2 of 2 points" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("distillation", "is no chapter's name"),
+        ("16-distillation", "is no chapter's name"),
+        ("03_other", "The number 03 is taken by 03_mini"),
+    ],
+)
+def test_a_new_chapter_needs_a_name_and_a_free_number(
+    mini: Course, name: str, says: str
+) -> None:
+    assert says in course_says(mini.root, "new", name, code=2)
 
 
 def test_try_tells_right_banks_from_wrong_ones(mini: Course) -> None:

@@ -79,6 +79,19 @@ def build(course: Course, args: argparse.Namespace) -> int:
     return 1 if stale else 0
 
 
+def new(course: Course, args: argparse.Namespace) -> int:
+    """Writes the smallest whole chapter, to write over."""
+    from course_grader.chapter.new import new_chapter
+
+    for path in new_chapter(course, args.name):
+        console.print(f"{path.relative_to(course.root)}: written")
+    number = args.name[:2]
+    console.print(
+        f"Now: `course try {number}`, `course build`, and docs/authors.md."
+    )
+    return 0
+
+
 def _tell_frozen(course: Course) -> None:
     """Names the chapters whose graded cells can no longer change."""
     from course_grader.classroom import gradebook, nbgrader_api
@@ -709,6 +722,8 @@ def _parser() -> argparse.ArgumentParser:
     one = command("build", build)
     one.add_argument("chapters", nargs="*", help=_CHAPTERS)
     one.add_argument("--check", action="store_true", help="write nothing")
+    one = command("new", new)
+    one.add_argument("name", help="two digits and a name, as 16_distillation")
     one = command("try", try_exercise)
     one.add_argument("chapter", help=_CHAPTER)
     one.add_argument("exercise", nargs="?", help="id, or how it begins")
