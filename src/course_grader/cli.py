@@ -115,6 +115,8 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
 
     if args.profile:
         return _profile(course, args)
+    if args.answer is not None:
+        return _show(course, args)
     started = time.perf_counter()
     # the author's own code: under a learner's conditions where that can be
     with WarmProcess(course.limits, sandbox.missing() is None) as warm:
@@ -175,6 +177,103 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         f"not ({time.perf_counter() - started:.1f} s)"
     )
     return 1 if bad else 0
+
+
+def _show(course: Course, args: argparse.Namespace) -> int:
+    from rich.syntax import Syntax
+
+    from course_grader.judge import sandbox
+    from course_grader.judge.warming import WarmProcess
+
+    with WarmProcess(course.limits, sandbox.missing() is None) as warm:
+        from course_grader.chapter.grading import load_grading
+        from course_grader.judge.showing import show
+
+        grading = load_grading(course, course.chapter(args.chapter))
+        exercise = grading.chapter.exercise(args.exercise)
+        answers = {one.name: one for one in grading.answers_of(exercise.id)}
+        if args.answer not in answers:
+            raise CourseError(
+                f"{exercise.id} has no answer {args.answer!r}. It has: "
+                + ", ".join(answers)
+                + "."
+            )
+        answer = answers[args.answer]
+        console.print(Syntax(grading.answer_cell(answer), "python"))
+        lost = set()
+        for one in show(warm, grading, answer, 1):
+            said = one.complaint or "passes"
+            if one.complaint:
+                lost.add(one.check.name)
+            console.print(
+                f"[bold]{one.check.name}[/], case {one.number}: {said}"
+            )
+            if not one.complaint:
+                continue
+            for label, value in (
+                ("case", one.case),
+                ("answer", one.seen and (one.seen.raised or one.seen.data)),
+                ("reference", one.expected.raised or one.expected.data),
+            ):
+                console.print(f"    {label}: {value!r}", markup=False)
+    passed = set(answer.breaks) - lost
+    if answer.right and lost:
+        console.print(f"It is right and loses {', '.join(sorted(lost))}.")
+    elif passed:
+        console.print(f"It is wrong and passes {', '.join(sorted(passed))}.")
+    elif not answer.right:
+        console.print(f"Its learner hears: {answer.tells}", markup=False)
+    return int(bool(passed or (answer.right and lost)))
+
+
+def mutate(course: Course, args: argparse.Namespace) -> int:
+    """Grades mutants of right answers; writes docs/mutation.md."""
+    from course_grader.judge import sandbox
+    from course_grader.judge.warming import WarmProcess
+
+    survived = 0
+    with WarmProcess(course.limits, sandbox.missing() is None) as warm:
+        from course_grader.chapter.grading import load_grading
+        from course_grader.mutation.score import (
+            as_toml,
+            digest_of,
+            score_exercise,
+        )
+        from course_grader.mutation.table import keep_score, read_scores
+
+        warm.import_rest()
+        for name in _chapters(course, [args.chapter] if args.chapter else []):
+            grading = load_grading(course, name)
+            for exercise in grading.chapter.exercises:
+                if not exercise.id.startswith(args.exercise or ""):
+                    continue
+                known = read_scores(course).get(name, {}).get(exercise.id)
+                if (
+                    known is None
+                    or args.again
+                    or known.digest != digest_of(course, grading, exercise.id)
+                ):
+                    started = time.perf_counter()
+                    known = score_exercise(warm, grading, course, exercise.id)
+                    keep_score(course, name, known)
+                    took = f", {time.perf_counter() - started:.0f} s"
+                else:
+                    took = ", unchanged"
+                survived += len(known.survivors)
+                console.print(
+                    f"{name[:2]} {exercise.id}: {known.mutants} mutants, "
+                    f"{known.killed} killed, {known.timed_out} never ended, "
+                    f"{known.equivalent} equivalent, {len(known.survivors)} "
+                    f"survived{took}"
+                )
+                for one in known.survivors:
+                    console.print(
+                        f"\n# {one.operator}\n{as_toml(exercise.id, one)}",
+                        markup=False,
+                        highlight=False,
+                        soft_wrap=True,
+                    )
+    return 1 if survived else 0
 
 
 def _profile(course: Course, args: argparse.Namespace) -> int:
@@ -728,6 +827,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("chapter", help=_CHAPTER)
     one.add_argument("exercise", nargs="?", help="id, or how it begins")
     one.add_argument(
+        "--show",
+        dest="answer",
+        metavar="ANSWER",
+        help="one answer: its cell, and the first case of each check it loses",
+    )
+    one.add_argument(
         "--seeds", type=int, default=1, help="how many seeds; 1 if not given"
     )
     one.add_argument(
@@ -740,6 +845,12 @@ def _parser() -> argparse.ArgumentParser:
         "--profile",
         action="store_true",
         help="where the time of a right submission goes",
+    )
+    one = command("mutate", mutate)
+    one.add_argument("chapter", nargs="?", help=_CHAPTER)
+    one.add_argument("exercise", nargs="?", help="id, or how it begins")
+    one.add_argument(
+        "--again", action="store_true", help="what is scored already, too"
     )
     one = command("publish", publish)
     one.add_argument("folder", type=Path, help="empty, or earlier kits")

@@ -172,7 +172,7 @@ def _refuse_broken_reference(
 ) -> None:
     for number, case in enumerate(cases):
         result = reference[check.name, number]
-        complaint = _complaint(check, case, result, result)
+        complaint = complaint_of(check, case, result, result)
         if complaint:
             raise CourseError(
                 f"The reference solution breaks its own check {check.name}: "
@@ -359,7 +359,7 @@ def _verdict(
         return Verdict.OUT_OF_MEMORY, "Your code asked for too much memory."
     # asked for as late as can be: it may still be worked out
     expected = expectations.reference[check.name, number]
-    complaint = _complaint(check, case, seen, expected)
+    complaint = complaint_of(check, case, seen, expected)
     if complaint is None:
         return Verdict.PASSED, ""
     if seen.raised and not expected.raised:
@@ -371,9 +371,10 @@ def _verdict(
     return Verdict.FAILED, complaint
 
 
-def _complaint(
+def complaint_of(
     check: Check, case: Case, seen: Result, expected: Result
 ) -> str | None:
+    """What is wrong with a result on a case; None if nothing is."""
     if expected.raised:
         if not seen.raised:
             return "Your code accepted an input that it must refuse."
