@@ -145,20 +145,20 @@ def test_a_survivor_is_excused_by_a_reason_alone(
 
 
 def test_the_command_goes_on_where_it_was(mini: Course) -> None:
-    said = course_says(mini.root, "mutate", "03", "mean", code=1)
-    assert "03 mean:" in said
-    assert "[[mean]]" in said
+    said = course_says(mini.root, "mutate", "03", "double", code=1)
+    assert "03 double:" in said
+    assert "[[double]]" in said
 
-    again = course_says(mini.root, "mutate", "03", "mean", code=1)
+    again = course_says(mini.root, "mutate", "03", "double", code=1)
     assert "unchanged" in again
 
     # what is shown can be pasted, with a reason
-    parts = [one for one in said.split("\n\n") if "[[mean]]" in one]
+    parts = [one for one in said.split("\n\n") if "[[double]]" in one]
     assert parts
     (mini.autograde / "03_mini" / "equivalents.toml").write_text(
         "\n".join(parts).replace('because = ""', 'because = "So it is."')
     )
-    said = course_says(mini.root, "mutate", "03", "mean")
+    said = course_says(mini.root, "mutate", "03", "double")
     assert "0 survived" in said
 
 
