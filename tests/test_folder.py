@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from commands import course_says
+from commands import SCRIPTS, course_says, environment
 
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.collect_tree import Limits
@@ -313,3 +314,55 @@ def test_both_judges_agree_on_answers_of_the_bank(
             name: (one["verdict"], one["points"])
             for name, one in details[answer.name][answer.exercise].items()
         } == {one.name: (one.verdict, one.points) for one in report.checks}
+
+
+def test_a_run_that_was_stopped_goes_on(mini: Course, tmp_path: Path) -> None:
+    """Killed in the middle: what was graded is there, and is not graded again."""
+    folder, to = tmp_path / "in", tmp_path / "out"
+    students = [f"student{number:02}" for number in range(12)]
+    for number, student in enumerate(students):
+        cells = RIGHT if number % 2 else {"mean": RIGHT["mean"]}
+        hand_in(folder, student, nbformat.writes(notebook(mini, **cells)))
+    typed = ["grade", "03", "--from", folder, "--to", to, "--workers", "1"]
+
+    with subprocess.Popen(
+        [SCRIPTS / "course", *map(str, typed)],
+        cwd=mini.root,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        seen = 0
+        for line in running.stdout:
+            seen += " of 5 points" in line
+            if seen == 5:
+                running.kill()
+                break
+    scores = json.loads((to / "scores.json").read_text())
+    assert 5 <= len(scores) < 12
+    pages = {
+        student: (to / "feedback" / student / f"{CHAPTER}.html").stat()
+        for student in scores
+    }
+    with (to / "unfinished.jsonl").open("a") as unfinished:
+        unfinished.write('{"student": "half a li')
+
+    said = course_says(mini.root, *typed)
+
+    assert f"{len(scores)} were graded by a run that was stopped" in said
+    assert said.count(" of 5 points") == 12 - len(scores)
+    everybody, _ = results(to)
+    assert everybody == {
+        student: 5 if number % 2 else 2
+        for number, student in enumerate(students)
+    }
+    for student, before in pages.items():
+        page = to / "feedback" / student / f"{CHAPTER}.html"
+        assert page.stat().st_mtime_ns == before.st_mtime_ns
+    assert not (to / "unfinished.jsonl").exists()
+
+    # a run that has ended is no unfinished one: the next begins anew
+    said = course_says(mini.root, *typed)
+    assert said.count(" of 5 points") == 12

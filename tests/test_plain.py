@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_grader.judge.compare import Tolerance, difference
 from course_grader.kernel import plain
 
 
@@ -206,3 +209,176 @@ def test_deep_hostile_trees_are_refused() -> None:
 def test_rubbish_is_read_or_refused_never_more(tree: Any, blob: bytes) -> None:
     with contextlib.suppress(plain.NotPlain):
         plain.decode([["storages", [len(blob)]], ["root", tree]], blob)
+
+
+# ---------------------------------------------------------- hostile trees
+
+
+numbers = (
+    st.integers()
+    | st.integers(-(2**70), 2**70)
+    | st.integers(0, 400).map(lambda k: k * (2**61 - 1))
+    | st.floats()
+)
+tags = st.sampled_from(
+    (
+        *("float", "complex", "bytes", "list", "tuple", "dict", "set"),
+        *("dtype", "device", "tensor", "array", "scalar", "unknown", "?"),
+    )
+)
+facts = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from(("float32", "int64", "bool", "?")),
+        "device": st.sampled_from(("cpu", "meta", "cuda:0", "?")),
+        "shape": st.lists(st.integers(-1, 2**50), max_size=4) | st.none(),
+        "grad": st.booleans(),
+        "storage": st.integers(-1, 2) | st.none(),
+        "stride": st.lists(st.integers(-1, 2**50), max_size=4),
+        "offset": st.integers(-1, 2**50),
+    }
+)
+hostile = st.recursive(
+    st.none() | st.booleans() | numbers | st.text() | facts,
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.tuples(tags, inner).map(list)
+        | st.tuples(tags, st.lists(inner, max_size=6)).map(list)
+        | st.tuples(tags, inner, inner).map(list)
+        | st.tuples(
+            st.just("dict"),
+            st.lists(st.tuples(inner, inner).map(list), max_size=5),
+        ).map(list)
+    ),
+    max_leaves=40,
+)
+
+
+@settings(deadline=None, max_examples=600)
+@given(hostile, st.lists(st.integers(-1, 9), max_size=3), st.binary(max_size=9))
+def test_whatever_is_sent_is_read_or_refused(
+    tree: Any, sizes: list[int], blob: bytes
+) -> None:
+    """And what was read can be compared with anything that was read."""
+    layout = [["storages", sizes], ["root", tree]]
+    try:
+        value = plain.decode(layout, blob)
+    except plain.NotPlain:
+        return
+    for other in (
+        value,
+        [value],
+        {"out": value},
+        {value: 1} if _is_key(value) else 0,
+    ):
+        said = difference(value, other, Tolerance())
+        assert said is None or said.endswith(".")
+
+
+def _is_key(value: Any) -> bool:
+    try:
+        return hash(value) is not None and value == value
+    except (RuntimeError, TypeError):
+        return False
+
+
+def effort(work: Callable[[], object]) -> float:
+    """Processor time of something, in units of a measured one: how long this
+    machine takes now to fill a dict with 20,000 texts."""
+
+    def seconds(one: Callable[[], object]) -> float:
+        started = time.process_time()
+        one()
+        return time.process_time() - started
+
+    texts = [f"key {number}" for number in range(20_000)]
+    unit = min(seconds(lambda: dict.fromkeys(texts)) for _ in range(5))
+    return min(seconds(work) for _ in range(2)) / unit
+
+
+def read(root: Any) -> Any:
+    with contextlib.suppress(plain.NotPlain):
+        return plain.decode([["storages", []], ["root", root]], b"")
+    return None
+
+
+P = 2**61 - 1
+FLOODS: dict[str, Callable[[int], Any]] = {
+    "integers": lambda n: ["set", [k * P for k in range(n)]],
+    "small integers": lambda n: ["set", [k % 8 * P + k for k in range(n)]],
+    "equal low bits": lambda n: ["set", [k << 43 for k in range(n)]],
+    "keys": lambda n: ["dict", [[k * P, 0] for k in range(n // 2)]],
+    "floats": lambda n: [
+        "set",
+        [m * 2.0 ** (61 * j) for m in range(1, n // 15 + 1) for j in range(15)],
+    ],
+    "pairs": lambda n: ["set", [["tuple", [k, -k]] for k in range(n // 3)]],
+    "complex numbers": lambda n: [
+        "set",
+        [["complex", str(-1000003 * k), str(k)] for k in range(n)],
+    ],
+    "sets of few": lambda n: [
+        "list",
+        [["set", [k * P for k in range(8)]] for _ in range(n // 9)],
+    ],
+    "texts": lambda n: ["set", [f"{k:x}" for k in range(n)]],
+    "one key": lambda n: ["dict", [["out", 0]] * (n // 2)],
+    "lists": lambda n: ["list", [["list", []]] * (n - 1)],
+    "nothing": lambda n: ["list", [None] * n],
+    "long texts": lambda n: ["set", [f"{'x' * 50}{k}" for k in range(n)]],
+}
+"""Trees of a size that a learner's process may send."""
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_reading_takes_no_longer_than_the_size_allows(name: str) -> None:
+    """At the largest size that is read, and at each below: a tree of n values
+    costs at most what 60 texts in a dict cost, for each value."""
+    for size in (2_000, 20_000, plain.MAX_NODES - 2):
+        tree = FLOODS[name](size)
+        assert effort(lambda tree=tree: read(tree)) < 60 * size / 20_000 + 5
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_comparing_takes_no_longer_than_the_size_allows(name: str) -> None:
+    for size in (2_000, 20_000, plain.MAX_NODES - 2):
+        value, other = read(FLOODS[name](size)), read(FLOODS[name](size))
+        taken = effort(
+            lambda one=value, two=other: difference(one, two, Tolerance())
+        )
+        assert taken < 60 * size / 20_000 + 5
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ["tensor", {"dtype": "bool", "shape": [], "storage": None, "grad": 0}],
+        [
+            "tuple",
+            [
+                1,
+                [
+                    "tensor",
+                    {"dtype": "bool", "shape": [], "storage": None, "grad": 0},
+                ],
+            ],
+        ],
+        ["list", []],
+        ["set", []],
+        2**64,
+        -(2**64),
+    ],
+    ids=str,
+)
+def test_what_is_no_key_is_refused(key: Any) -> None:
+    for root in (["dict", [[key, 1]]], ["set", [key]]):
+        with pytest.raises(plain.NotPlain):
+            plain.decode([["storages", []], ["root", root]], b"")
+
+
+def test_an_integer_beyond_64_bits_is_described() -> None:
+    assert there_and_back(2**64) == plain.Unknown("int of more than 64 bits")
+    assert there_and_back(2**64 - 1) == 2**64 - 1
+    assert there_and_back({1: "one", (2, "two"): {3, 4}}) == {
+        1: "one",
+        (2, "two"): {3, 4},
+    }

@@ -3,6 +3,7 @@ the learner's work in it, or is refused with a sentence that says what to do."""
 
 from __future__ import annotations
 
+import ast
 import copy
 import io
 import json
@@ -10,6 +11,7 @@ import logging
 import os
 import random
 import sys
+import time
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -1262,3 +1264,50 @@ def test_nbgrader_sees_who_did_not_answer(gradebook: str) -> None:
         "loss_meter": None,
         "cross_entropy": None,
     }
+
+
+# ------------------------------------------------------- the effort it takes
+
+PIECES = (
+    *(" \n", "def f(:\n", "(", "def f(x):\n    return x\n", "a = 1\n", "a;"),
+    *('"""\n', "%x\n", "a?\n", "\\\n", "@a\n", "\tx\n", "x%d\n", "if a:\n "),
+    *("!ls\n", "0x" + "f" * 5_000 + "\n", "[", "lambda:", "not ", "-", ".a"),
+    *("'a' ", "f'{a}'\n", "a\u2028", "a\x0c", "# %%\n", "one_hot = 1\n"),
+)
+
+
+@settings(
+    deadline=None,
+    max_examples=12,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(PIECES), min_size=1, max_size=3).map("".join),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(500, 20_000),
+    st.integers(1, 12),
+)
+def test_repair_takes_no_longer_than_the_size_allows(
+    pieces: list[str], chars: int, copies: int
+) -> None:
+    """In units of a measured one, what Python takes now to parse 20,000 characters
+    of assignments: so much for the chapter, so much for each character."""
+    hostile = copy.deepcopy(RELEASED)
+    for _ in range(copies):
+        for piece in pieces:
+            source = (piece * (chars // len(piece) + 1))[:chars]
+            hostile.cells.append(nbformat.v4.new_code_cell(source))
+    submitted = nbformat.writes(hostile).encode()
+
+    def seconds(work: Callable[[], object]) -> float:
+        started = time.process_time()
+        work()
+        return time.process_time() - started
+
+    unit = min(seconds(lambda: ast.parse("a = 1\n" * 3_333)) for _ in range(5))
+    taken = seconds(lambda: repair(submitted, RELEASED)) / unit
+
+    assert taken < 200 + 100 * len(pieces) * copies * chars / 20_000

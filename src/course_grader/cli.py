@@ -634,6 +634,7 @@ def feedback(course: Course, args: argparse.Namespace) -> int:
 def report(course: Course, args: argparse.Namespace) -> int:
     """Writes the class at a glance: one page for the instructor."""
     from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.classroom.private import private_folder, write_private
     from course_grader.feedback import class_report
 
     classroom = nbgrader_api.open_classroom(course)
@@ -644,8 +645,8 @@ def report(course: Course, args: argparse.Namespace) -> int:
             f"Nothing of {name} is graded yet: run `course grade {name}`."
         )
     path = args.to or course.autograde / "feedback" / f"{name}.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(class_report(name, reports), encoding="utf-8")
+    private_folder(path.parent)
+    write_private(path, class_report(name, reports))
     console.print(f"The class at a glance is in {path}.")
     return 0
 
@@ -655,6 +656,7 @@ def export(course: Course, args: argparse.Namespace) -> int:
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom.collect_names import roster
     from course_grader.classroom.marks_files import FORMATS
+    from course_grader.classroom.private import write_private
 
     classroom = nbgrader_api.open_classroom(course)
     found = gradebook.marks(classroom, _chapters(course, args.chapters))
@@ -663,7 +665,7 @@ def export(course: Course, args: argparse.Namespace) -> int:
     if args.to is None:
         sys.stdout.write(text)
     else:
-        args.to.write_text(text, encoding="utf-8")
+        write_private(args.to, text)
         console.print(f"{len(found)} marks are in {args.to}.")
     return 0
 
@@ -977,6 +979,8 @@ def main() -> None:
     """Entry point of `course`."""
     skip_slow_imports()
     args = _parser().parse_args()
+    if args.run in (collect, grade, report, export, backup, restore):
+        os.umask(0o077)  # what these write is about people
     try:
         sys.exit(args.run(find_course(args.course), args))
     except CourseError as error:

@@ -16,6 +16,7 @@ from nbgrader.api import Base, Gradebook
 from sqlalchemy import Engine, create_engine, func, insert, select
 
 from course_grader.classroom.nbgrader_api import Classroom
+from course_grader.classroom.private import open_private, private_folder
 from course_grader.course import CourseError
 
 ROWS = "gradebook.db"
@@ -47,7 +48,11 @@ def backup(classroom: Classroom, to: Path) -> int:
             made.dispose()
         # under another name until it is whole
         part = to.with_name(f"{to.name}.part")
-        with tarfile.open(part, "w:gz") as archive:
+        part.unlink(missing_ok=True)
+        with (
+            open_private(part) as file,
+            tarfile.open(fileobj=file, mode="w:gz") as archive,
+        ):
             archive.add(rows, ROWS)
             for name, path in _folders(classroom).items():
                 if path.is_dir():
@@ -102,7 +107,7 @@ def restore(classroom: Classroom, source: Path) -> int:
             kept.dispose()
             number = sum(one.num_submissions for one in gradebook.assignments)
         for name, path in places.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(path)
             shutil.copytree(Path(folder) / name, path, dirs_exist_ok=True)
     return number
 

@@ -14,6 +14,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from course_grader.classroom.private import shut
 from course_grader.course import Course, CourseError
 
 
@@ -61,7 +62,22 @@ def open_classroom(course: Course) -> Classroom:
     quiet.propagate = False
     quiet.addHandler(logging.NullHandler())
     api = NbGraderAPI(config=config)
+    if api.coursedir.groupshared:
+        os.umask(0o007)  # those who teach together read and write alike
+    else:
+        _shut_people_in(course, api.coursedir)
     return Classroom(course, config, api)
+
+
+def _shut_people_in(course: Course, coursedir: CourseDirectory) -> None:
+    """Leaves people's work and marks to the owner of the course alone: nbgrader's
+    own commands make theirs readable for everybody."""
+    for step in ("submitted", "autograded", "feedback"):
+        folder = getattr(coursedir, f"{step}_directory")
+        shut(Path(coursedir.root) / folder)
+    shut(course.autograde / "versions")
+    if coursedir.db_url.startswith("sqlite:///"):
+        shut(Path(coursedir.db_url.removeprefix("sqlite:///")))
 
 
 def _put_on_path(scripts: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 
 def private_folder(path: Path) -> Path:
@@ -14,19 +16,26 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def open_private(path: Path) -> BinaryIO:
+    """A file that its owner alone may read, open for writing; a new one."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    return open(os.open(path, flags, 0o600), "wb")
+
+
 def write_private(path: Path, text: str) -> None:
     """Writes a text file that its owner alone may read, all of it or nothing."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
-    number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(number, "w", encoding="utf-8") as file:
-        file.write(text)
+    with open_private(part) as file:
+        file.write(text.encode())
     part.replace(path)
 
 
 def shut(path: Path) -> None:
-    """Takes others' rights to a file or folder away, if it is one's own."""
-    if path.exists() and path.stat().st_uid == os.getuid():
-        mode = path.stat().st_mode & 0o7777
-        if mode & 0o077:
-            path.chmod(mode & 0o7700)
+    """Takes others' rights to a file or folder away, if it exists and is one's
+    own."""
+    if os.name != "posix" or not path.exists():
+        return
+    found = path.stat()
+    if found.st_uid == os.getuid() and found.st_mode & 0o077:
+        path.chmod(stat.S_IMODE(found.st_mode) & 0o7700)
