@@ -36,7 +36,7 @@ record: ## run every chapter here and record its figures
 	@sh tools/setup.sh instructor,dev
 	@.venv/bin/python tools/record.py
 
-bench: ## grading measured against stock nbgrader
+bench: ## grading of every chapter measured against stock nbgrader (hours)
 	@sh tools/setup.sh instructor,dev
 	@.venv/bin/python tools/bench.py
 

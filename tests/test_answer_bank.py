@@ -166,6 +166,23 @@ def test_every_check_is_lost_by_somebody(chapter: str, exercise: str) -> None:
     assert lost == set(checks)
 
 
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_signatures_are_fresh(chapter: str, exercise: str) -> None:
+    grading = grading_of(chapter)
+    held = read_signatures(signatures_file(COURSE, chapter), grading, exercise)
+
+    stale = [
+        one.name
+        for one in grading.answers_of(exercise)
+        if not (one.right or one.ends_process) and one.name not in held
+    ]
+
+    assert not stale, (
+        f"`course try {chapter[:2]} {exercise}` writes what these lose: "
+        f"{', '.join(stale)}"
+    )
+
+
 @pytest.mark.parametrize(("chapter", "exercise", "seed"), WHOLE)
 def test_every_answer_gets_what_it_must(
     patient: WarmProcess, chapter: str, exercise: str, seed: int

@@ -1,9 +1,14 @@
 """Measures grading: stock `nbgrader autograde` against `course grade`.
 
-`make bench` grades the same submissions both ways, one after the other on the
-same machine, and prints ratios; absolute seconds are this machine's and this
-hour's alone. Stock means nbgrader's own defaults: its preprocessors, its
-timeouts, one kernel per submission, the hidden tests in the grade cells.
+`make bench` goes through the chapters and writes the table in docs/speed.md; a
+chapter at a time, so that a run that is stopped has written what it measured.
+The same submissions are graded both ways, one after the other on the same
+machine; ratios count, absolute seconds are this machine's and this hour's alone.
+Stock means nbgrader's own defaults: its preprocessors, its timeouts, one kernel
+per submission, the hidden tests in the grade cells. It grades a few submissions;
+how long it takes for a class follows, for its rate is constant.
+
+`tools/bench.py --ways 03` measures one chapter in every way there is.
 """
 
 import argparse
@@ -304,20 +309,157 @@ def row(name: str, measured: Measured, count: int, reference: Measured) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--chapter", default="03")
-    parser.add_argument("--submissions", type=int, default=40)
-    parser.add_argument("--to", type=Path, help="a file for the table")
-    arguments = parser.parse_args()
-    course = find_course()
-    chapter = course.chapter(arguments.chapter)
+@dataclass
+class Row:
+    """What one chapter takes; seconds unless it says otherwise."""
+
+    chapter: str
+    import_torch: float
+    cold_right: float
+    cold_wrong: float
+    warm_50: float
+    warm_95: float
+    stock_each: float
+    stock_12: float
+    ours_12: float
+    stock_40: float
+    ours_40: float
+    peak_mib: float
+    taken_away: float
+    """Share of processor time that the host gave to others meanwhile."""
+
+    def line(self) -> str:
+        right = self.cold_right / self.import_torch
+        wrong = self.cold_wrong / self.import_torch
+        cells = [
+            self.chapter[:2],
+            f"{self.cold_right:.1f} ({right:.1f})",
+            f"{self.cold_wrong:.1f} ({wrong:.1f})",
+            f"{self.warm_50:.2f}",
+            f"{self.warm_95:.2f}",
+            f"{self.stock_each:.1f}",
+            f"{self.ours_12:.1f} ({self.stock_12 / self.ours_12:.0f} times)",
+            f"{self.ours_40:.1f} ({self.stock_40 / self.ours_40:.0f} times)",
+            f"{self.peak_mib:.0f}",
+            f"{100 * self.taken_away:.0f} %",
+        ]
+        return "| " + " | ".join(cells) + " |"
+
+
+HEAD = """\
+| chapter | cold, right | cold, wrong | warm p50 | warm p95 | stock, each | \
+class of 12 | class of 40 | peak MiB | taken away |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+TABLE_BEGINS, TABLE_ENDS = "<!-- make bench -->\n", "<!-- end -->"
+FOR_STOCK = 4
+"""Submissions that stock grades of each chapter."""
+
+
+def processor_times() -> tuple[float, float]:
+    """Seconds that all processors spent so far, and those of them that the host
+    of a virtual machine gave to others (Linux; else 0)."""
+    times = psutil.cpu_times()
+    return sum(times), float(getattr(times, "steal", 0.0))
+
+
+def import_torch() -> float:
+    """Seconds to import torch, its files read before."""
+    took = []
+    for _ in range(4):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+        took.append(time.perf_counter() - started)
+    return statistics.median(took[1:])
+
+
+def cold(course: Course, chapter: str, content: bytes) -> float:
+    """Seconds of `course grade` on one file, from the start."""
+    with tempfile.TemporaryDirectory(prefix="cold-") as folder:
+        file = Path(folder) / "you.ipynb"
+        file.write_bytes(content)
+        command = ["course", "grade", chapter, f"--seed={SEED}"]
+        command += [f"--from={file}", f"--to={Path(folder) / 'report'}"]
+        return timed(course, command)
+
+
+def measured_row(course: Course, chapter: str, folder: Path) -> Row:
+    """Measures one chapter."""
     grading, _, released = build_chapter(course, chapter)
-    count = arguments.submissions
+    work = submissions(grading, released, 40)
+    few = {name: work[name] for name in sorted(work)[:12]}
+    cores = os.cpu_count() or 1
+    spent, taken = processor_times()
+    seconds = {}
+    theirs = copy_course(course, folder / "stock")
+    some = {name: work[name] for name in sorted(work)[:FOR_STOCK]}
+    by_stock = stock(theirs, chapter, some)
+    each = statistics.mean(by_stock.each[1:])
+    for count, submitted in ((12, few), (40, work)):
+        mine = copy_course(course, folder / f"class-{count}")
+        classroom(mine, chapter, submitted)
+        seconds[count] = ours(mine, chapter, count, cores).seconds
+    latency = one_by_one(course, chapter, few)
+    row = Row(
+        chapter=chapter,
+        import_torch=import_torch(),
+        cold_right=cold(course, chapter, work["student000"]),
+        cold_wrong=cold(course, chapter, work["student001"]),
+        warm_50=percentile(latency.each, 50),
+        warm_95=percentile(latency.each, 95),
+        stock_each=each,
+        stock_12=by_stock.seconds + (12 - FOR_STOCK) * each,
+        ours_12=seconds[12],
+        stock_40=by_stock.seconds + (40 - FOR_STOCK) * each,
+        ours_40=seconds[40],
+        peak_mib=latency.memory_bytes / 2**20,
+        taken_away=0.0,
+    )
+    spent_now, taken_now = processor_times()
+    row.taken_away = (taken_now - taken) / max(spent_now - spent, 1e-9)
+    return row
+
+
+def machine(count: int) -> str:
+    """One line about where and when."""
+    walls = "on" if sandbox.missing() is None else "off: no sandbox here"
+    return (
+        f"{date.today()}, {count} cores ({platform.machine()}), nbgrader "
+        f"{version('nbgrader')}, torch {version('torch')}, Python "
+        f"{platform.python_version()}, sandbox {walls}, load "
+        f"{os.getloadavg()[0]:.1f} at the start."
+    )
+
+
+def write_table(page: Path, text: str) -> None:
+    """Puts the table into its place on the page."""
+    before, begins, rest = page.read_text(encoding="utf-8").partition(
+        TABLE_BEGINS
+    )
+    _, ends, after = rest.partition(TABLE_ENDS)
+    if not (begins and ends):
+        sys.exit(f"{page} has no lines {TABLE_BEGINS.strip()} and {TABLE_ENDS}")
+    page.write_text(f"{before}{begins}{text}\n{ends}{after}", encoding="utf-8")
+
+
+def all_chapters(course: Course, chapters: Sequence[str], page: Path) -> None:
+    """Measures chapters and writes the table after each."""
+    text = f"{machine(os.cpu_count() or 1)}\n\n{HEAD}"
+    print(text, end="", flush=True)
+    for chapter in chapters:
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            line = measured_row(course, chapter, Path(folder)).line()
+        print(line, flush=True)
+        text += f"{line}\n"
+        write_table(page, text)
+
+
+def every_way(course: Course, chapter: str, count: int) -> None:
+    """Measures one chapter in every way and prints the table."""
+    grading, _, released = build_chapter(course, chapter)
     work = submissions(grading, released, count)
     cores = os.cpu_count() or 1
-    walls = "on" if sandbox.missing() is None else "off: no sandbox here"
-    before = os.getloadavg()[0]
+    began = machine(cores)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         theirs = copy_course(course, Path(folder) / "stock")
         mine = copy_course(course, Path(folder) / "ours")
@@ -333,10 +475,7 @@ def main() -> None:
         latency = one_by_one(mine, chapter, work)
         least = floor(grading, work)
     lines = [
-        f"{date.today()}, {count} submissions of {chapter}, {cores} cores "
-        f"({platform.machine()}), nbgrader {version('nbgrader')}, torch "
-        f"{version('torch')}, Python {platform.python_version()}, sandbox "
-        f"{walls}, load {before:.1f} at the start.",
+        f"{count} submissions of {chapter}; {began}",
         "",
         "| way | seconds | per minute | times stock | p50 s | p95 s | "
         "peak MiB |",
@@ -357,10 +496,25 @@ def main() -> None:
         f"core, and {by_all.per_second / by_one.per_second:.2f} times one "
         "that has all cores to itself.",
     ]
-    text = "\n".join(lines)
-    print(f"\n{text}")
-    if arguments.to is not None:
-        arguments.to.write_text(f"{text}\n", encoding="utf-8")
+    print("\n" + "\n".join(lines))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "chapters", nargs="*", help="names or numbers; all if none is given"
+    )
+    parser.add_argument("--ways", metavar="CHAPTER", help="every way for one")
+    parser.add_argument("--submissions", type=int, default=40)
+    arguments = parser.parse_args()
+    course = find_course()
+    if arguments.ways:
+        chapter = course.chapter(arguments.ways)
+        every_way(course, chapter, arguments.submissions)
+        return
+    names = [course.chapter(one) for one in arguments.chapters]
+    page = course.root / "docs" / "speed.md"
+    all_chapters(course, names or course.chapters(), page)
 
 
 if __name__ == "__main__":
