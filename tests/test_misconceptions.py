@@ -86,6 +86,20 @@ def test_where_the_seed_decides_of_a_check_the_answer_runs(ran: tuple) -> None:
     assert told == "You ignored times."
 
 
+def test_where_the_seed_decides_unforeseen_the_answer_runs_all_the_same(
+    ran: tuple,
+) -> None:
+    _, _, behaviours, lost = ran
+    bank = Bank(behaviours)
+    known = {**lost, "once": "f.f", "in_place": "fff"}
+    misconceptions = Misconceptions(ran[0], lambda _: known, bank.lend)
+
+    told = misconceptions.recognise("double", behaviours["once"], lost["once"])
+
+    assert told == "You ignored times."
+    assert list(bank.cases_run) == ["once"]
+
+
 def test_without_signatures_each_answer_runs_to_its_first_difference(
     ran: tuple,
 ) -> None:

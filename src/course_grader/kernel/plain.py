@@ -29,8 +29,9 @@ MAX_NODES = 200_000
 MAX_ODD_KEYS = 1_000
 """Members of sets and keys of dicts that are no texts, in one tree. Python's hashes
 of numbers and tuples can be made to collide; those of texts are keyed by process."""
-MAX_INTEGER_BITS = 64
-"""Of an integer. Longer ones all hash alike if one wants it so."""
+MAX_INTEGER_BITS = 128
+"""Of an integer. Longer ones all hash alike if one wants it so. (What a seed beyond
+64 bits does is asked by chapter 01.)"""
 MAX_DIMENSIONS = 16
 """Dimensions of a tensor."""
 
@@ -106,7 +107,7 @@ class _Writer:
             return value
         if kind is int:
             if value.bit_length() > MAX_INTEGER_BITS:
-                return ["unknown", "int of more than 64 bits"]
+                return ["unknown", f"int of more than {MAX_INTEGER_BITS} bits"]
             return value
         if kind is float:
             return value if math.isfinite(value) else ["float", repr(value)]
@@ -214,7 +215,9 @@ class _Reader:
             return tree
         if type(tree) is int:
             if tree.bit_length() > MAX_INTEGER_BITS:
-                raise NotPlain("an integer of more than 64 bits")
+                raise NotPlain(
+                    f"an integer of more than {MAX_INTEGER_BITS} bits"
+                )
             return tree
         if type(tree) is not list or not tree or type(tree[0]) is not str:
             raise NotPlain("a value without a tag")
