@@ -166,6 +166,7 @@ def test_every_check_is_lost_by_somebody(chapter: str, exercise: str) -> None:
     assert lost == set(checks)
 
 
+@pytest.mark.slow  # a stale one costs time when work is graded, and nothing else
 @pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
 def test_signatures_are_fresh(chapter: str, exercise: str) -> None:
     grading = grading_of(chapter)
