@@ -222,7 +222,7 @@ numbers = (
 )
 tags = st.sampled_from(
     (
-        *("float", "complex", "bytes", "list", "tuple", "dict", "set"),
+        *("int", "float", "complex", "bytes", "list", "tuple", "dict", "set"),
         *("dtype", "device", "tensor", "array", "scalar", "unknown", "?"),
     )
 )
@@ -366,6 +366,8 @@ def test_comparing_takes_no_longer_than_the_size_allows(name: str) -> None:
         ["set", []],
         2**64,
         -(2**64),
+        ["int", hex(2**64)],
+        ["tuple", [1, ["int", "-0x1"]]],
     ],
     ids=str,
 )
@@ -375,9 +377,13 @@ def test_what_is_no_key_is_refused(key: Any) -> None:
             plain.decode([["storages", []], ["root", root]], b"")
 
 
-def test_an_integer_beyond_64_bits_is_described() -> None:
-    assert there_and_back(2**64) == plain.Unknown("int of more than 64 bits")
-    assert there_and_back(2**64 - 1) == 2**64 - 1
+def test_long_integers_travel_but_are_no_keys() -> None:
+    for one in (2**64 - 1, 2**64, -(2**1000), 2**1024 - 1):
+        assert there_and_back(one) == one
+    assert there_and_back(2**1024) == plain.Unknown("a very long int")
+    for root in (2**64, ["int", "f" * 300], ["int", 2**70], ["int", "x"]):
+        with pytest.raises(plain.NotPlain):
+            plain.decode([["storages", []], ["root", root]], b"")
     assert there_and_back({1: "one", (2, "two"): {3, 4}}) == {
         1: "one",
         (2, "two"): {3, 4},

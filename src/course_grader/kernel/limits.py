@@ -83,5 +83,7 @@ def worst_case(limits: Limits, workers: int) -> str:
         f"memory too, and {limits.processes} processes: "
         f"{workers * each / GIB:g} GiB and {workers * limits.processes} "
         "processes in all. Its code may run for "
-        f"{limits.submission_s:g} seconds."
+        f"{limits.submission_s:g} seconds. The grader itself takes at most "
+        f"{limits.grader_bytes / GIB:g} GiB more for each. What the kernel keeps "
+        "for open sockets and pipes is bounded by their number alone."
     )

@@ -29,9 +29,11 @@ MAX_NODES = 200_000
 MAX_ODD_KEYS = 1_000
 """Members of sets and keys of dicts that are no texts, in one tree. Python's hashes
 of numbers and tuples can be made to collide; those of texts are keyed by process."""
-MAX_INTEGER_BITS = 128
-"""Of an integer. Longer ones all hash alike if one wants it so. (What a seed beyond
-64 bits does is asked by chapter 01.)"""
+MAX_INTEGER_BITS = 64
+"""Of an integer that stands for itself, and of one in a key: longer ones all hash
+alike if one wants it so."""
+MAX_LONG_BITS = 1_024
+"""Of any integer."""
 MAX_DIMENSIONS = 16
 """Dimensions of a tensor."""
 
@@ -106,8 +108,10 @@ class _Writer:
         if value is None or kind in (bool, str):
             return value
         if kind is int:
+            if value.bit_length() > MAX_LONG_BITS:
+                return ["unknown", "a very long int"]
             if value.bit_length() > MAX_INTEGER_BITS:
-                return ["unknown", f"int of more than {MAX_INTEGER_BITS} bits"]
+                return ["int", hex(value)]
             return value
         if kind is float:
             return value if math.isfinite(value) else ["float", repr(value)]
@@ -205,7 +209,7 @@ class _Reader:
         self.nodes = 0
         self.bytes = 0
         self.odd_keys = 0
-        self.tensors = 0
+        self.no_keys = 0
 
     def node(self, tree: Any, depth: int) -> Any:
         self.nodes += 1
@@ -215,14 +219,17 @@ class _Reader:
             return tree
         if type(tree) is int:
             if tree.bit_length() > MAX_INTEGER_BITS:
-                raise NotPlain(
-                    f"an integer of more than {MAX_INTEGER_BITS} bits"
-                )
+                raise NotPlain("an integer of more than 64 bits")
             return tree
         if type(tree) is not list or not tree or type(tree[0]) is not str:
             raise NotPlain("a value without a tag")
         tag, body = tree[0], tree[1]
         match tag:
+            case "int":
+                self.no_keys += 1
+                if type(body) is not str or len(body) > MAX_LONG_BITS // 4 + 3:
+                    raise NotPlain("an integer that is too long")
+                return int(body, 16)
             case "float":
                 return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[
                     body
@@ -263,14 +270,14 @@ class _Reader:
             self.odd_keys += 1
             if self.odd_keys > MAX_ODD_KEYS:
                 raise NotPlain("too many keys that are no texts")
-        tensors = self.tensors
+        no_keys = self.no_keys
         key = self.node(tree, depth + 1)
-        if self.tensors > tensors:
-            raise NotPlain("a tensor in a key")
+        if self.no_keys > no_keys:
+            raise NotPlain("a tensor or a long integer in a key")
         return key
 
     def _tensor(self, facts: Any) -> torch.Tensor:
-        self.tensors += 1
+        self.no_keys += 1
         dtype = DTYPES[facts["dtype"]]
         shape = self._sizes(facts["shape"])
         if facts["storage"] is None:
