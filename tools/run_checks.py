@@ -38,6 +38,7 @@ BELONGS = (
     ("src/course_grader/checks.py", ["judging"]),
     ("src/course_grader/cli.py", ["course_command"]),
     ("src/course_grader/chapter/kit.py", ["kit"]),
+    ("src/course_grader/chapter/edition.py", ["kit"]),
     ("src/course_grader/chapter/claims.py", ["claims"]),
     ("src/course_grader/chapter/", ["build"]),
     ("src/course_grader/judge/", ["judging", "kernels", "misconceptions"]),
@@ -51,6 +52,8 @@ BELONGS = (
     ("docs/claims.json", ["claims"]),
     ("pyproject.toml", ["environment"]),
     ("constraints.txt", ["environment"]),
+    ("tools/site/", ["site"]),
+    ("tools/release.py", ["release"]),
     ("tools/", ["environment"]),
 )
 CHAPTER_FILE = re.compile(r"(?:solutions|autograde|notebooks)/(\d\d_\w+)/")

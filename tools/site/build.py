@@ -14,6 +14,7 @@ import argparse
 import base64
 import hashlib
 import html
+import inspect
 import json
 import os
 import re
@@ -32,7 +33,7 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from course_grader.chapter.claims import VERDICTS, Claim, read_claims
+from course_grader.chapter.claims import Claim, read_claims
 from course_grader.chapter.links import titles_of
 from course_grader.chapter.notebook import (
     END_CELL_ID,
@@ -40,7 +41,7 @@ from course_grader.chapter.notebook import (
     grade_cell_id,
 )
 from course_grader.chapter.readme import table_of_chapters
-from course_grader.chapter.source import Chapter, read_chapter
+from course_grader.chapter.source import Chapter, Role, read_chapter
 from course_grader.course import Course, find_course
 from course_utils.widgets import FRAMES
 
@@ -113,7 +114,7 @@ def run_chapters(
 ) -> dict[str, NotebookNode]:
     """Every chapter's notebook with its outputs; only what changed is run."""
     kept.mkdir(parents=True, exist_ok=True)
-    shared = hashlib.sha256(Path(__file__).read_bytes())
+    shared = hashlib.sha256(inspect.getsource(_run).encode())
     package = course.root / "src" / "course_utils"
     for path in sorted(package.rglob("*")):
         if path.suffix in (".py", ".json"):
@@ -267,16 +268,17 @@ def chapter_page(
 ) -> NotebookNode:
     """A chapter as a page: pictures as files, names of cells as anchors, and
     without what only a notebook needs."""
-    names = {cell.id: cell.name for cell in chapter.cells if cell.name}
-    left_out = {INSTALL_CELL_ID, END_CELL_ID} | {
-        f"grade-{one.id}".replace("_", "-")[:64] for one in chapter.exercises
+    names = {
+        cell.id: cell.name
+        for cell in chapter.cells
+        if cell.name and cell.role is Role.READING
     }
     graded = {grade_cell_id(one.id) for one in chapter.exercises}
     page = nbformat.v4.new_notebook(metadata=notebook.metadata)
     page.metadata.pop("widgets", None)
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if cell.id in left_out or grade_id in graded:
+        if cell.id in (INSTALL_CELL_ID, END_CELL_ID) or grade_id in graded:
             continue
         if cell.cell_type == "markdown":
             cell.source = _between_pages(cell.source)
@@ -286,7 +288,7 @@ def chapter_page(
                 cell.source = cell.source.partition("\n")[2]
             cell.outputs = [_output(one, pictures) for one in cell.outputs]
         cell.metadata.pop("nbgrader", None)
-        if cell.id in names and cell.cell_type == "code":
+        if cell.id in names:
             anchor = f'<span id="cell-{names[cell.id]}"></span>'
             page.cells.append(nbformat.v4.new_markdown_cell(anchor))
         page.cells.append(cell)
@@ -329,18 +331,15 @@ def claims_page(claims: list[Claim], titles: dict[str, str]) -> str:
         )
         if not here:
             continue
-        lines += ["", f"## {title}", "", "| claim | verdict | what holds |"]
-        lines.append("|---|---|---|")
+        lines += ["", f"## {title}", "", "| claim | what holds |", "|---|---|"]
         for one in here:
-            assert one.verdict in VERDICTS
             cells = ", ".join(
                 f'<a href="{name}.html#cell-{cell}">{cell}</a>'
                 for cell in one.cells
             )
             shown = cells if one.runs_on_cpu else f"{cells} (not run)"
-            lines.append(
-                f"| {one.claim} | {one.verdict} | {one.note} Shown by {shown}. |"
-            )
+            verdict = f"**{one.verdict.capitalize()}.** {one.note}"
+            lines.append(f"| {one.claim} | {verdict} Shown by {shown}. |")
     return "\n".join(lines) + "\n"
 
 
