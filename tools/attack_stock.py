@@ -391,6 +391,10 @@ ours grades it, or gives zero points and one sentence. Archives, and folders tha
 upload, have tests of their own (`tests/test_collect_*.py`), and so have 500 honest but
 damaged notebooks (`tests/test_repair.py`).
 
+A second list in the same file, `ON_OURS`, holds 72 attacks that know this grader: forged answers,
+frames and outputs, what its judge, repair and pages read, and the walls of its rooms. Its
+tests are the same; stock nbgrader has nothing that they could be tried on.
+
 """
 
 if __name__ == "__main__":
