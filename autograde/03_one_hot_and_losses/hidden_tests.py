@@ -50,9 +50,13 @@ def gradient_reaches(scores: str) -> Rule:
 
 
 def labelled(
-    labels: Tensor, num_classes: int, dtype: torch.dtype = torch.float32
+    labels: Tensor,
+    num_classes: int,
+    dtype: torch.dtype | None = torch.float32,
 ) -> Case:
-    return {"labels": labels, "num_classes": num_classes, "dtype": dtype}
+    """Labels to encode; without a dtype, the call names none."""
+    case: Case = {"labels": labels, "num_classes": num_classes}
+    return case if dtype is None else {**case, "dtype": dtype}
 
 
 @check(
@@ -119,13 +123,17 @@ def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     probe=probes.encode,
     on=("out",),
     says="the result has the dtype that was asked for",
-    corners=["whole numbers and half precision among them"],
+    corners=[
+        "whole numbers and half precision among them; float32 if none was "
+        "asked for"
+    ],
 )
 def dtype_as_asked(draw: Draw) -> list[Case]:
     dtypes = (torch.float32, torch.float64, torch.float16, torch.int64)
     alone = draw.integers(0, 6, 1)[0]
     return [
         labelled(alone, 6, torch.float64),
+        labelled(draw.integers(0, 6, 5), 6, None),
         *(labelled(draw.integers(0, 6, 5), 6, dtype) for dtype in dtypes),
     ]
 
@@ -151,7 +159,7 @@ def stays_on_the_device(draw: Draw) -> list[Case]:
 )
 def bad_labels_raise(draw: Draw) -> list[Case]:
     cases = [labelled(draw.integers(0, 5, 6), 5)]
-    for bad in (-1, 5, -5, IGNORED):
+    for bad in (-1, 5, -5, IGNORED, 2**32 + 1):
         labels = draw.integers(0, 5, 6)
         labels[draw.integer(0, 6)] = bad
         cases.append(labelled(labels, 5))
@@ -188,12 +196,17 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
 @check(
     "one_hot",
     probe=probes.encode_twice,
-    says="the result is a new tensor, and the next call does not change it",
+    says="the result is a new tensor: the next call does not change it, and "
+    "who writes over it changes no later result",
 )
 def results_of_their_own(draw: Draw) -> list[Case]:
     first = draw.integers(0, 5, 6)
     other = (first + draw.integers(1, 5, 6)) % 5
-    return [{**labelled(first, 5), "other_labels": other}]
+    alone = draw.integers(0, 5, 1)[0]
+    return [
+        {**labelled(first, 5), "other_labels": other},
+        {**labelled(alone, 5), "other_labels": (alone + 1) % 5},
+    ]
 
 
 # cross_entropy
@@ -311,8 +324,10 @@ def unknown_reduction_raises(draw: Draw) -> list[Case]:
     # library takes it.
     return [
         scored(draw, 4, 3, reduction="mean"),
-        scored(draw, 4, 3, reduction="average"),
-        scored(draw, 4, 3, reduction=""),
+        *(
+            scored(draw, 4, 3, reduction=unknown)
+            for unknown in ("average", "", "Mean", "batchmean", None)
+        ),
     ]
 
 
@@ -329,7 +344,10 @@ def class_weights(draw: Draw) -> list[Case]:
         # Twice the mean weight would still hide in a mean divided by N.
         weight[draw.integer(0, 5)] = 9.0
         cases.append(scored(draw, 9, 5, weight=weight))
-    return cases
+    # A class that costs nothing.
+    weight = draw.uniform(3, low=0.5, high=4.0)
+    weight[draw.integer(0, 3)] = 0.0
+    return [*cases, scored(draw, 9, 3, weight=weight)]
 
 
 @check(
@@ -348,6 +366,7 @@ def ignored_targets(draw: Draw) -> list[Case]:
         sure,
         ignoring(draw, scored(draw, 9, 6)),
         ignoring(draw, scored(draw, 9, 6, ignore_index=-1), -1),
+        ignoring(draw, scored(draw, 9, 6, ignore_index=255), 255),
         ignoring(draw, scored(draw, 9, 6, ignore_index=as_class), as_class),
     ]
 
@@ -355,10 +374,13 @@ def ignored_targets(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
-    says="a NaN among the logits of an ignored target does not matter",
+    says="a NaN among the logits of an ignored target does not matter; of one "
+    "that counts, it makes the loss NaN",
 )
 def nan_in_ignored_logits(draw: Draw) -> list[Case]:
-    cases = []
+    counted = scored(draw, 6, 4)
+    counted["logits"][draw.integer(0, 6), draw.integer(0, 4)] = math.nan
+    cases = [counted]
     for reduction in ("mean", "none"):
         case = ignoring(draw, scored(draw, 6, 4, reduction=reduction))
         ignored = int((case["target"] == IGNORED).nonzero()[0])
@@ -377,7 +399,8 @@ def smoothed_labels(draw: Draw) -> list[Case]:
         smoothing = 0.05 + 0.05 * draw.integer(1, 5)
         return scored(draw, 8, 4, label_smoothing=smoothing)
 
-    return [case(), case()]
+    little = scored(draw, 8, 4, label_smoothing=0.01 * draw.integer(1, 5))
+    return [case(), case(), little]
 
 
 @check(
@@ -392,7 +415,12 @@ def smoothed_and_weighted(draw: Draw) -> list[Case]:
         weight[draw.integer(0, 4)] = 6.0
         case = scored(draw, 8, 4, weight=weight, reduction=reduction)
         cases.append({**case, "label_smoothing": 0.2})
-    return cases
+    # A sample of a class that weighs nothing still has its smoothing term.
+    weight = draw.uniform(4, low=0.5, high=3.0)
+    weight[draw.integer(0, 4)] = 0.0
+    unweighed = scored(draw, 9, 4, weight=weight, reduction="none")
+    unweighed["target"] = draw.permutation(9) % 4
+    return [*cases, {**unweighed, "label_smoothing": 0.2}]
 
 
 @check(
@@ -450,10 +478,14 @@ def extra_dimension_with_options(draw: Draw) -> list[Case]:
     weighted = scored(draw, 3, 4, 4, weight=weight)
     smoothed = scored(draw, 2, 4, 4, label_smoothing=0.1, reduction="sum")
     both = scored(draw, 3, 4, 4, weight=weight, label_smoothing=0.2)
+    # Where positions and classes are as many, a mean over the wrong ones of them
+    # has the right sum.
+    oblong = scored(draw, 3, 4, 6, label_smoothing=0.2, reduction="none")
     return [
         {**scored(draw, 4, 4, 4, reduction="none"), "form": 'reduction "none"'},
         {**scored(draw, 3, 5, 1, reduction="none"), "form": 'reduction "none"'},
         {**smoothed, "form": "smoothing"},
+        {**oblong, "form": "smoothing"},
         {**weighted, "form": "weights"},
         {**both, "form": "weights and smoothing"},
         {**ignored, "form": "weights and ignored targets"},
@@ -623,7 +655,18 @@ def indices_of_any_integer_dtype(draw: Draw) -> list[Case]:
     # As a mask, six uint8 labels fit the identity of six classes.
     square = draw.integers(0, 6, 6).to(torch.uint8)
     form = "class indices of uint8, N = C"
-    return [*cases, compared(draw.normal(6, 6), square, form)]
+    # Past 127 there is no int8, past 255 no uint8: their bounds are no classes.
+    large = torch.tensor([5, draw.integer(130, 250)], dtype=torch.uint8)
+    return [
+        *cases,
+        compared(draw.normal(6, 6), square, form),
+        compared(draw.normal(2, 300), large, "uint8 indices of 300 classes"),
+        compared(
+            draw.normal(3, 200),
+            draw.integers(0, 128, 3).to(torch.int8),
+            "int8 indices of 200 classes",
+        ),
+    ]
 
 
 @check(
@@ -826,8 +869,11 @@ def uneven_batches(draw: Draw) -> list[Case]:
     on=("mean",),
     rtol=1e-5,
     says="labels of -100 are not counted, also where they fill a batch",
+    corners=["a NaN among the logits matters where the label counts"],
 )
 def padded_batches(draw: Draw) -> list[Case]:
+    broken = batches_of(draw, 4, 3, 2)
+    broken["batches"][1][0][2, draw.integer(0, 6)] = math.nan
     # One sample so sure and right that its loss is 0, which counts nevertheless.
     sure = batches_of(draw, 4, 3)
     logits, labels = sure["batches"][0]
@@ -837,6 +883,8 @@ def padded_batches(draw: Draw) -> list[Case]:
         with_padding(batches_of(draw, 6, 5, 2), 0, 4, 1),
         with_padding(batches_of(draw, 4, 3, 4), 1, 3, 0),
         with_padding(sure, 1, 0),
+        with_padding(broken, 1, 0, 0),
+        with_padding(broken, 0, 3, 0),
     ]
 
 
@@ -847,9 +895,14 @@ def padded_batches(draw: Draw) -> list[Case]:
     says="no label counts at all: NaN; some do: a number",
 )
 def all_padded(draw: Draw) -> list[Case]:
+    # Every loss is exactly 0, which is a number.
+    sure = batches_of(draw, 3, 2)
+    for logits, labels in sure["batches"]:
+        logits[torch.arange(len(labels)), labels] = 2000.0
     return [
         with_padding(batches_of(draw, 3, 2), 3, 2),
         with_padding(batches_of(draw, 3, 2), 3, 1),
+        sure,
     ]
 
 

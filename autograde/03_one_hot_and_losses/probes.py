@@ -15,16 +15,21 @@ OPTIONS = ("weight", "ignore_index", "reduction", "label_smoothing")
 
 def encode(one_hot, case):
     labels = case["labels"]
-    out = one_hot(labels, case["num_classes"], case["dtype"])
+    asked = {"dtype": case["dtype"]} if "dtype" in case else {}
+    out = one_hot(labels, case["num_classes"], **asked)
     return {"out": out, "labels_after": labels.clone()}
 
 
 def encode_twice(one_hot, case):
-    """The first result, looked at after a second call has been made."""
+    """The first result, looked at after a second call has been made; and what
+    the same labels give after its owner has written over it."""
     arguments = case["num_classes"], case["dtype"]
     first = one_hot(case["labels"], *arguments)
     second = one_hot(case["other_labels"], *arguments)
-    return {"first": first, "second": second}
+    seen = first.clone()
+    first.add_(5)
+    again = one_hot(case["labels"], *arguments)
+    return {"first": seen, "second": second, "again": again}
 
 
 def encode_elsewhere(one_hot, case):
@@ -149,6 +154,8 @@ class ValuesKept(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
+        if func in INDEXING:
+            args = (args[0], _with_tensors(args[1]), *args[2:])
         if func is torch.Tensor.new_tensor and _is_there(args[0]):
             kwargs = {"dtype": args[0].dtype, "device": "meta", **kwargs}
             func, args = torch.tensor, args[1:]
@@ -156,6 +163,18 @@ class ValuesKept(TorchFunctionMode):
             device = kwargs.pop("device")
             return func(*args, **kwargs).to(device)
         return func(*args, **kwargs)
+
+
+INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+
+
+def _with_tensors(index):
+    """An index whose lists and ranges are tensors on the CPU."""
+    if isinstance(index, tuple):
+        return tuple(_with_tensors(one) for one in index)
+    if isinstance(index, list | range):
+        return torch.tensor(list(index), device="cpu")
+    return index
 
 
 FROM_NUMBERS = (torch.tensor, torch.as_tensor, torch.asarray)

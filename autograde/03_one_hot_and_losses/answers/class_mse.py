@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -62,7 +62,8 @@ def by_a_loop_over_classes(scores, target):
             raise ValueError("target")
         if target.size(0) != scores.size(0):
             raise ValueError("target")
-        columns = [(target == c) for c in range(scores.size(1))]
+        labels = target.long()
+        columns = [labels == c for c in range(scores.size(1))]
         target = torch.stack(columns, dim=1)
         if not target.any(dim=1).all():
             raise IndexError("a label is no class")
@@ -420,3 +421,29 @@ def difference_in_the_scores(scores, target):
         return F.mse_loss(scores, target.to(scores.dtype))
     scores -= target
     return scores.pow(2).mean()
+
+
+range_in_the_dtype_of_the_labels = edit(
+    SOLUTION,
+    {
+        "if integer and target.shape == scores.shape[:1]:": """
+        if integer and target.shape == scores.shape[:1]:
+            end = torch.tensor(scores.shape[1]).to(target.dtype)
+            if target.numel() and (target.min() < 0 or target.max() >= end):
+                raise ValueError("a class index is no class")
+        """,
+    },
+    breaks=hidden_tests.indices_of_any_integer_dtype,
+    tells="You compare the class indices with C in their own dtype. A uint8 has "
+    "no room for 300 and takes it for 44, so good indices are refused. Turn "
+    "them into int64 first.",
+)
+
+compared_in_the_dtype_of_the_labels = edit(
+    by_a_loop_over_classes,
+    {"labels = target.long()": "labels = target"},
+    breaks=hidden_tests.indices_of_any_integer_dtype,
+    tells="You compare each class with the indices in their own dtype. To a "
+    "uint8, 300 is 44, so a row gets two ones. Turn the indices into int64 "
+    "first.",
+)

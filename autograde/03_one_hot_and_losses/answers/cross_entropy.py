@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -890,3 +890,105 @@ def cut_off_with_positions(logits, target, **options):
 def cut_off_without_reduction(logits, target, reduction="mean", **options):
     losses = F.cross_entropy(logits, target, reduction=reduction, **options)
     return losses.detach() if reduction == "none" else losses
+
+
+range_checked_before_ignoring = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": """
+        kept = target != ignore_index
+        if target.numel() and target.max() >= logits.shape[1]:
+            raise ValueError("a target is no class")
+        """,
+    },
+    breaks=hidden_tests.ignored_targets,
+    tells="You check the range of the targets before you take out those to be "
+    "ignored. `ignore_index=255`, usual for segmentation, then raises. Check "
+    "the others alone.",
+)
+
+nan_made_zero = edit(
+    SOLUTION,
+    {
+        "losses = torch.where(kept, losses, 0.0)": "losses = torch.where(kept, losses, 0.0).nan_to_num()",
+    },
+    breaks=hidden_tests.nan_in_ignored_logits,
+    tells="You turn every NaN into 0. The NaN of a target that counts is a fault "
+    "that the loss must show. Set the losses of ignored targets to 0 and no "
+    "others.",
+)
+
+no_reduction_as_none = edit(
+    SOLUTION,
+    {
+        'if reduction not in ("none", "sum", "mean"):': """
+        if reduction is None:
+            reduction = "none"
+        if reduction not in ("none", "sum", "mean"):
+        """,
+    },
+    breaks=hidden_tests.unknown_reduction_raises,
+    tells="You take `reduction=None` for the text `none`. It is another value, "
+    "and F.cross_entropy refuses it, too.",
+)
+
+reduction_in_any_case = edit(
+    SOLUTION,
+    {
+        'if reduction not in ("none", "sum", "mean"):': """
+        reduction = reduction.lower() if reduction else str(reduction)
+        if reduction not in ("none", "sum", "mean") or reduction == "None":
+        """,
+    },
+    breaks=hidden_tests.unknown_reduction_raises,
+    tells="You take `Mean` for `mean`. Anything but the three names raises a "
+    "ValueError.",
+)
+
+mean_over_the_batch_as_well = edit(
+    SOLUTION,
+    {
+        'if reduction not in ("none", "sum", "mean"):': 'if reduction not in ("none", "sum", "mean", "batchmean"):',
+    },
+    breaks=hidden_tests.unknown_reduction_raises,
+    tells="You accept the reduction `batchmean`. The divergence "
+    "`F.kl_div` knows it, cross-entropy does not: raise a ValueError.",
+)
+
+little_smoothing_ignored = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": """
+        if label_smoothing < 0.1:
+            label_smoothing = 0.0
+        kept = target != ignore_index
+        """,
+    },
+    breaks=hidden_tests.smoothed_labels,
+    tells="A smoothing below 0.1 does nothing in your function. It counts from "
+    "the first hundredth on.",
+)
+
+nothing_weighed_is_ignored = edit(
+    SOLUTION,
+    {
+        "losses = torch.where(kept, losses, 0.0)": "losses = torch.where(kept & (target_weight != 0), losses, 0.0)",
+    },
+    breaks=hidden_tests.smoothed_and_weighted,
+    tells="You drop samples of a class whose weight is 0. With label smoothing "
+    "they still cost the share of the other classes.",
+)
+
+smoothing_over_the_positions = edit(
+    SOLUTION,
+    {
+        "spread = (log_probs.movedim(1, -1) * weight).mean(-1)": """
+        spread = (log_probs.movedim(1, -1) * weight).mean(-1)
+        if logits.dim() == 3 and spread.shape[1] != logits.shape[1]:
+            spread = spread.mean(1, keepdim=True).expand_as(spread)
+        """,
+    },
+    breaks=hidden_tests.extra_dimension_with_options,
+    tells="Your smoothing term mixes the positions: it averages over them as "
+    "well. Average over the classes alone.",
+)

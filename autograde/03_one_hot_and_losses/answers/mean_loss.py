@@ -379,3 +379,30 @@ def every_negative_left_out(batches):
         total += F.cross_entropy(logits[kept], labels[kept], reduction="sum")
         count += kept.sum()
     return float(total / count)
+
+
+nan_for_a_loss_of_zero = edit(
+    SOLUTION,
+    {
+        "return float(total / count)": 'return float(total / count) if total else float("nan")',
+    },
+    breaks=hidden_tests.all_padded,
+    tells="You take a sum of 0 for the sign that nothing counts. A model that is "
+    "sure and right has a loss of exactly 0. Ask for the count.",
+)
+
+batches_of_nan_left_out = edit(
+    SOLUTION,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        loss = F.cross_entropy(logits, labels, reduction="sum")
+        if loss.isnan():
+            continue
+        total += loss
+        """,
+    },
+    breaks=hidden_tests.padded_batches,
+    tells="You leave out batches whose loss is NaN. Padding gives none with "
+    '`reduction="sum"`: such a NaN comes from the logits, and the mean must '
+    "show it.",
+)

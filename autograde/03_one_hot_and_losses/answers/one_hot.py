@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -14,10 +14,10 @@ def by_the_library(labels, num_classes, dtype=torch.float32):
 
 
 @accepted()
-def by_scatter_with_int32(labels, num_classes, dtype=torch.float32):
-    index = labels.int()[..., None]
+def by_scatter_out_of_place(labels, num_classes, dtype=torch.float32):
+    index = labels[..., None].long()
     rows = labels.new_zeros((*labels.shape, num_classes), dtype=dtype)
-    return rows.scatter(-1, index.long(), torch.ones_like(index, dtype=dtype))
+    return rows.scatter(-1, index, torch.ones_like(index, dtype=dtype))
 
 
 @accepted()
@@ -67,6 +67,28 @@ def by_flat_positions(labels, num_classes, dtype=torch.float32):
     rows = rows.to(labels.device)
     start = torch.arange(flat.numel(), device=labels.device) * num_classes
     rows[start + flat] = 1
+    return rows.view(*labels.shape, num_classes)
+
+
+@accepted()
+def by_a_range_of_rows(labels, num_classes, dtype=torch.float32):
+    index = labels.long().reshape(-1)
+    if ((index < 0) | (index >= num_classes)).any():
+        raise ValueError("a label is no class")
+    rows = torch.zeros(
+        len(index), num_classes, dtype=dtype, device=labels.device
+    )
+    rows[range(len(index)), index] = 1
+    return rows.reshape(*labels.shape, num_classes)
+
+
+@accepted()
+def by_a_list_of_rows(labels, num_classes, dtype=torch.float32):
+    index = labels.long().flatten()
+    if not all(0 <= one < num_classes for one in index.tolist()):
+        raise IndexError("a label is no class")
+    rows = index.new_zeros((len(index), num_classes), dtype=dtype)
+    rows[list(range(len(index))), index] = 1
     return rows.view(*labels.shape, num_classes)
 
 
@@ -455,3 +477,60 @@ flat_labels_checked_only = edit(
 def dtype_forgotten_for_one_label(labels, num_classes, dtype=torch.float32):
     rows = F.one_hot(labels.long(), num_classes)
     return rows.to(dtype) if labels.dim() else rows.float()
+
+
+float64_if_nothing_is_asked = edit(
+    SOLUTION,
+    {"= torch.float32": "= torch.float64"},
+    breaks=hidden_tests.dtype_as_asked,
+    tells="Called without `dtype`, your function gives float64 rows. The "
+    "signature says `dtype=torch.float32`.",
+)
+
+wrapped_by_int32 = edit(
+    SOLUTION,
+    {"labels.long().unsqueeze(-1)": "labels.int().long().unsqueeze(-1)"},
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You bring the labels to int32 first. A label past 2**31 wraps around "
+    "and may come out as a class. `labels.long()` keeps every value.",
+)
+
+
+@wrong(
+    body=True,
+    breaks=hidden_tests.results_of_their_own,
+    tells="You keep results and hand the same tensor out again. A caller who "
+    "writes over it changes what the next one gets. Make a new tensor in "
+    "every call.",
+)
+def results_from_a_cache():
+    made = {}
+
+    def one_hot(labels, num_classes, dtype=torch.float32):
+        key = (tuple(labels.shape), *labels.flatten().tolist(), num_classes)
+        key = (*key, dtype, labels.device, labels.dtype)
+        if key not in made:
+            made[key] = F.one_hot(labels.long(), num_classes).to(dtype)
+        return made[key]
+
+
+@wrong(
+    body=True,
+    breaks=hidden_tests.results_of_their_own,
+    tells="For a single label you hand out a row of an identity matrix that you "
+    "keep. It is a view: a caller who writes over it changes the matrix. Make "
+    "a new tensor in every call.",
+)
+def a_view_of_a_kept_identity():
+    identities = {}
+
+    def one_hot(labels, num_classes, dtype=torch.float32):
+        if ((labels < 0) | (labels.long() >= num_classes)).any():
+            raise ValueError("a label is no class")
+        key = num_classes, dtype, labels.device
+        if key not in identities:
+            eye = torch.eye(num_classes, dtype=dtype)
+            identities[key] = eye.to(labels.device)
+        if labels.dim() == 0:
+            return identities[key][int(labels)]
+        return identities[key][labels.long()]
