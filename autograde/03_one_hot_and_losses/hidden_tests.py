@@ -367,6 +367,7 @@ def ignored_targets(draw: Draw) -> list[Case]:
         ignoring(draw, scored(draw, 9, 6)),
         ignoring(draw, scored(draw, 9, 6, ignore_index=-1), -1),
         ignoring(draw, scored(draw, 9, 6, ignore_index=255), 255),
+        ignoring(draw, scored(draw, 5, 1)),
         ignoring(draw, scored(draw, 9, 6, ignore_index=as_class), as_class),
     ]
 
