@@ -42,6 +42,14 @@ def large_class(folder: Path) -> Course:
     return course
 
 
+def graders(parent: psutil.Process) -> list[psutil.Process]:
+    return [
+        one
+        for one in parent.children()
+        if "course_grader.grading.process" in one.cmdline()
+    ]
+
+
 def written(course: Course) -> dict[Path, int]:
     """When each graded notebook was finished."""
     pattern = f"autograded/*/{CHAPTER}/course.sha256"
@@ -71,14 +79,10 @@ def test_each_submission_is_graded_once_whoever_is_killed(
         for line in running.stdout:
             seen += " of 5 points" in line
             if seen in (60, 120):
-                # the first was started by exec, the others are its forks
-                first, *forks = (
-                    one
-                    for one in psutil.Process(running.pid).children(
-                        recursive=True
-                    )
-                    if "course_grader.grading.process" in one.cmdline()
-                )
+                # the first was started by exec; workers are its forks, and each
+                # of them watches one of its own
+                (first,) = graders(psutil.Process(running.pid))
+                forks = graders(first)
                 assert len(forks) == 2
                 killed = forks[0] if seen == 60 else first
                 killed.send_signal(signal.SIGKILL)
