@@ -29,6 +29,7 @@ class Classifier(nn.Module):
     def __init__(self, num_features, num_classes, traps, loudness=1.0):
         super().__init__()
         self.loudness, self.num_calls, self.modes = loudness, 0, []
+        self.settings = []
         self.first = nn.Linear(num_features, WIDTH)
         self.middle = nn.Linear(WIDTH, WIDTH)
         self.last = nn.Linear(WIDTH, num_classes)
@@ -43,6 +44,7 @@ class Classifier(nn.Module):
 
     def forward(self, x):
         self.modes.append(modes_of(self))
+        self.settings.append(settings())
         x = x.mean(2) if x.dim() == 3 else x
         rows = x.detach().reshape(-1, x.shape[-1])
         self.rows.append(len(rows))
@@ -57,6 +59,7 @@ class Classifier(nn.Module):
     def _came_back(self, rows):
         def hook(gradient):
             self.backward_samples.extend(rows.sum(1).tolist())
+            self.settings.append(settings())
 
         return hook
 
@@ -91,6 +94,17 @@ def made(case, num_features):
     return model
 
 
+def settings():
+    """PyTorch's settings that a loop might change for a while."""
+    return [
+        torch.is_anomaly_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_autocast_enabled("cpu"),
+        str(torch.get_default_dtype()),
+        torch.get_num_threads(),
+    ]
+
+
 def modes_of(model):
     return [layer.training for layer in model.modules()]
 
@@ -101,11 +115,12 @@ def frozen_in(model):
 
 def use_of(model, modes, tensors):
     """How model, global generator and tensors were treated."""
-    anomalies = torch.is_anomaly_enabled()
+    afterwards = settings()
     torch.autograd.set_detect_anomaly(False)
+    found = [*model.settings, afterwards]
     return {
         "unseeded": torch.initial_seed() == SEED,
-        "settings_kept": not anomalies,
+        "settings_kept": all(one == settings() for one in found),
         "parameters_kept": frozen_in(model) == model.frozen
         and not any(p._backward_hooks for p in model.parameters()),
         "called": model.num_calls == len(model.rows),
@@ -144,6 +159,7 @@ def bytes_of_one(model, x, y):
     model.rows.clear()
     model.forward_samples.clear()
     model.modes.clear()
+    model.settings.clear()
     model.num_calls = 0
     return saved.peak_bytes
 
@@ -309,14 +325,17 @@ def some_epochs(train_epoch, case):
 
 
 class Faint(nn.Module):
-    """Its input, and a ten-millionth of its batch norm."""
+    """Its input, and a small share of its batch norm."""
 
-    def __init__(self, norm):
+    def __init__(self, norm, share):
         super().__init__()
-        self.norm = norm
+        self.norm, self.share = norm, share
 
     def forward(self, x):
-        return x + 1e-7 * self.norm(x)
+        return x + self.share * self.norm(x)
+
+
+FAINT = {"faint": 1e-7, "fainter": 1e-12}
 
 
 class Quiet(nn.Module):
@@ -346,9 +365,9 @@ def plain_network(case):
         if norm == "no statistics":
             kind = nn.BatchNorm2d if images else nn.BatchNorm1d
             return kind(width, track_running_stats=False)
-        if norm == "faint":
+        if norm in FAINT:
             kind = nn.BatchNorm2d if images else nn.BatchNorm1d
-            return Faint(kind(width, affine=False))
+            return Faint(kind(width, affine=False), FAINT[norm])
         return nn.BatchNorm2d(width) if images else nn.BatchNorm1d(width)
 
     layers = []
@@ -408,7 +427,12 @@ def measured_gap(accumulation_gap, case):
     torch.manual_seed(SEED)
     gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
     unseeded = torch.initial_seed() == SEED
-    return {"gap": gap, "state": state_of(model), "unseeded": unseeded}
+    return {
+        "gap": float(gap),
+        "is_float": isinstance(gap, float),
+        "state": state_of(model),
+        "unseeded": unseeded,
+    }
 
 
 # Repaired models.
@@ -489,6 +513,10 @@ def repaired(without_batch_norm, case):
             if case["trained"]:
                 layer.weight.copy_(case["scale"])
                 layer.bias.copy_(case["shift"])
+    for layer in places.values():
+        layer.eps = case["eps"]
+    if case["frozen_norm"]:
+        list(places.values())[-1].requires_grad_(False)
     before = state_of(model)
     new = without_batch_norm(model)
     left = [
@@ -521,7 +549,7 @@ def repaired(without_batch_norm, case):
         "others": others,
         "dtypes": {name: dtypes_of(new, name) for name in places},
         "num_parameters": sum(p.numel() for p in new.parameters()),
-        "trains": all(p.requires_grad for p in new.parameters()),
+        "num_trained": {name: num_trained(new, name) for name in places},
         "spoilt": spoilt,
         "shared": any(
             p.untyped_storage().data_ptr() in own for p in new.parameters()
@@ -568,6 +596,15 @@ def dtypes_of(model, name):
         return []
     tensors = [*layer.parameters(), *layer.buffers()]
     return sorted({str(t.dtype) for t in tensors if t.is_floating_point()})
+
+
+def num_trained(model, name):
+    """How many numbers of the layer of this name are trained."""
+    try:
+        layer = model.get_submodule(name)
+    except AttributeError:
+        return 0
+    return sum(p.numel() for p in layer.parameters() if p.requires_grad)
 
 
 def others_of(model, places):

@@ -234,7 +234,8 @@ r"""
 ## 2 · The trick, in its shortest correct form
 
 Three calls, three jobs. `backward()` adds to `.grad`. `step()` uses what is there.
-`zero_grad()` clears it. Nothing else does. So sum the losses of a part and divide by the number
+`zero_grad()` clears it. (Clipping and a scaler's `unscale_` rescale what is there: once per window,
+therefore, before the step.) So sum the losses of a part and divide by the number
 of samples of the *whole*.
 """
 
@@ -392,6 +393,7 @@ r"""
 Everything so far took for granted that the loss of a sample depends on that sample alone. Under
 batch normalization in training it depends on the mean and the variance of whatever else
 is in the *micro*-batch. No weighting repairs that: the parts compute another function.
+(`digit_mlp` is two hidden layers; the norm stands behind each linear layer but the last.)
 """
 
 
@@ -418,7 +420,7 @@ lines = {
 }
 figure = line_chart(
     lines,
-    title="Only batch statistics break the equality",
+    title="Of these, only batch statistics break the equality",
     xlabel="micro-batches per batch of 64",
     ylabel="relative error of the gradient",
     x=splits,
@@ -447,14 +449,25 @@ What can be done:
 `SyncBatchNorm` does not help: it shares statistics between processes at one moment, not between
 micro-batches one after another. *Dropout* is another matter. It treats samples alone, but draws
 random numbers: both ways are right, and equal only if the same numbers are drawn.
+
+**Losses that are not sums over samples** fail in the same way, whatever the layers are: contrastive
+losses, in which the other samples of the batch are the negatives (CLIP, SimCLR), the Dice loss of a
+whole batch, load balancing in a mixture of experts. The negatives of a micro-batch are those of the
+micro-batch. Accumulating does not make their batch larger.
 """
 
 # %% [markdown]
 r"""
 ## 4 · Measure it on this machine
 
-One step on 256 images (8192 on a GPU), cut into more and more parts. Memory falls with the part. Time stays about
-the same as long as a part still fills the device, and grows where it does not.
+One step on 256 images (8192 on a GPU), cut into more and more parts. What is kept for the backward pass falls with the
+part. Weights, gradients and the optimizer's state do not: gradients stay for the whole window. Time grows where a
+part no longer fills the device.
+
+**When not to.** Accumulation costs nothing in memory and buys no speed: it takes as many passes for fewer steps. It
+pays where the *batch size* is wanted: a recipe to be reproduced, an exchange between GPUs to be made rarer. If a
+small batch is only what fits, try it as it is, with a rate and betas tuned for it. For language models that has
+been measured to do as well (sources below).
 """
 
 # %%
@@ -487,7 +500,7 @@ for k in cuts:
 figure, (left, right) = new_figure(1, 2)
 left.plot(cuts, peak_mib, "o-", color=PALETTE[0])
 left.set(xlabel="parts", ylabel=f"peak, {memory.counted} (MiB)")
-left.set_title(f"Memory: {peak_mib[0] / peak_mib[-1]:.0f} x less")
+left.set_title(f"Kept: {peak_mib[0] / peak_mib[-1]:.0f} x less")
 right.plot(cuts, step_ms, "o-", color=PALETTE[1])
 right.set(xlabel="parts", ylabel="time of a step (ms)", ylim=(0, None))
 right.set_title(f"Time: {step_ms[-1] / step_ms[0]:.1f} x with 32 parts")
@@ -561,9 +574,10 @@ r"""
 > **"Several GPUs are another answer."**
 > *Half the story.*
 
-`DataParallel` and `DistributedDataParallel` cut the *batch*: each GPU gets its part, and each
-still holds the whole model with gradients and optimizer state. A model that does not fit on one
-GPU fits on eight no better. Sharding (FSDP, `fully_shard`) cuts the model too. Chapter 14 runs
+`DataParallel` and `DistributedDataParallel` cut the *batch*. With DDP each GPU holds the whole model
+with gradients and optimizer state. With `DataParallel` the others hold a copy of the model during a
+step, and the first holds the rest. So a model that is too large for one GPU is too large for eight.
+Sharding (FSDP, `fully_shard`) cuts the model too. Chapter 14 runs
 them.
 """
 
@@ -573,10 +587,8 @@ r"""
 > *Half the story:* added mean losses give exactly twice the gradient.
 >
 > **"So the effective batch is 32."**
-> *Only after dividing.* Undivided SGD is SGD with twice the learning rate.
-
-And not only that. Weight decay does not grow with the gradient, so its balance with the loss
-changes, and a threshold for clipping means something else.
+> *Only after dividing.* Undivided, plain SGD is SGD with twice the learning rate. Weight decay does
+> not grow with the gradient, and a threshold for clipping means something else.
 """
 
 
@@ -637,8 +649,8 @@ assert moved.norm() > 0
 
 # %% [markdown]
 r"""
-> **"The key is what `backward()` and `step()` each do ..."** (the sentence breaks off)
-> *Here is the rest:* `backward()` adds to `.grad`, `step()` uses it and leaves it,
+> **"The key is what `backward()` and `step()` each do."**
+> *Half the story:* `backward()` adds to `.grad`, `step()` uses it and leaves it,
 > `zero_grad()` clears it.
 """
 
@@ -662,8 +674,8 @@ assert model[0].weight.grad is None
 # %% [markdown]
 r"""
 > **"Go backward on every batch; step and zero on every second."**
-> *Wrong*, twice over: nothing is divided, and what is left at the end of an epoch is not stepped
-> on but leaks into the next. Section 1 ran this loop, on five batches.
+> *Wrong:* nothing is divided, and what is left at the end of an epoch leaks into the next
+> (section 1).
 """
 
 # %% cell="claim_003_19"
@@ -673,8 +685,8 @@ assert left_over > 0.1
 
 # %% [markdown]
 r"""
-> **"Accumulation is a compromise"**, and something about the last backward pass (cut off).
-> *If it means that the last part weighs more: it does not.*
+> **"Accumulation is a compromise: the last backward pass weighs more."**
+> *Wrong:* it weighs no more than the others.
 
 A sum has no last term. In reverse order the gradient is the same up to rounding.
 """
@@ -707,9 +719,42 @@ with model.no_sync() if not last_of_window else contextlib.nullcontext():
 ```
 
 It is the forward pass that prepares the exchange. Around `backward()` alone, `no_sync` still lets
-every part exchange its gradients: right numbers, all of the cost, and no sign of it. With FSDP2
-(`fully_shard`) the switch is `model.set_requires_gradient_sync(False)`. And the denominator is then
-that of the window over *all* processes. Chapter 14 counts the exchanges.
+every part exchange its gradients: right numbers, all of the cost, and no sign of it. Chapter 14
+counts the exchanges.
+
+**The denominator** is that of the window over *all* processes. DDP *averages* over them, so multiply
+by their number:
+
+```python
+part_loss = loss_sum * world_size / samples_of_all_processes
+```
+
+Without `world_size` the gradient of two processes is half of the right one. If parts are unequal
+(tokens!), the processes have to add up their counts first, with `all_reduce`.
+
+With FSDP2 (`fully_shard`) the switch is `model.set_requires_gradient_sync(False)`. It has a price:
+until the exchange each process holds the gradients of the whole model, unsharded.
+
+### With mixed precision
+
+```python
+for x, y in window:
+    with torch.autocast(device.type, torch.float16):
+        part_loss = loss_of(model(x), y) / window_size
+    scaler.scale(part_loss).backward()
+scaler.unscale_(optimizer)
+nn.utils.clip_grad_norm_(parameters, max_norm)
+scaler.step(optimizer)
+scaler.update()
+scheduler.step()
+optimizer.zero_grad()
+```
+
+Scale each part; unscale, clip, step and update once per window. The scale must not change within a
+window. Chapter 10 explains the scaler; bfloat16 needs none.
+
+Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch
+2.13 `param.grad_dtype = torch.float32` keeps the sum in float32.
 """
 
 # %% [markdown]
@@ -721,21 +766,23 @@ attempted*, *try again* or *looks right*. These visible checks are few. After yo
 others look at everything that the text asks for, so read it to the end.
 
 Exercises 1 to 4 are checked in float64 with SGD. Besides the numbers the checks look at *how* the model
-is used: how many rows each forward pass gets, and how much memory waits for a backward pass. The three
+is used: how many rows each forward pass gets, and how much memory waits for a backward pass. The
 rules of exercises 1 to 3:
 
 - **Small forwards.** The model sees one micro-batch at a time, each sample exactly once, the way you
   got it. Putting micro-batches together, or another forward pass to compute the loss, is not allowed.
 - **Freed graphs.** A micro-batch's graph is gone before the next forward pass: there is a backward pass
   for each, and it keeps nothing.
+- **The exception.** A micro-batch in which no label counts may be left out. It need not pass through the model.
 - **All else stays.** Call `model(...)`, not `model.forward(...)`. The mode (train or eval) of each layer, the
-  tensors you get, PyTorch's settings and its random seed are not yours to change, not even for a while.
+  tensors you get, PyTorch's settings (anomaly detection, say) and its random seed are not yours to change, not even for
+  a while. To draw numbers, as a `DataLoader` does, is no fault.
 """
 
 # %% [markdown] task="accumulated_step" title="Equal micro-batches" minutes=12 builds_on="section 2"
 r"""
 Write `accumulated_step(model, optimizer, X, y, num_micro)`: one optimizer step on the batch `X`, `y`,
-taken in `num_micro` micro-batches of equal size, with the same effect as one step on the mean
+taken in `num_micro` micro-batches of equal size (consecutive rows or others), with the same effect as one step on the mean
 cross-entropy of the whole batch.
 
 - `len(X)` is a multiple of `num_micro`. `num_micro` may be 1 or `len(X)`.
@@ -744,7 +791,7 @@ cross-entropy of the whole batch.
 - Some parameters may be frozen or unused. They have no gradient (`.grad` is `None`), and no step may move
   them, also with weight decay.
 - Returns the mean loss of the batch, before the step, as a Python float.
-- The three rules above hold.
+- The rules above hold.
 
 <details><summary>Hint 1: the parts</summary>
 
@@ -818,7 +865,7 @@ holds all micro-batches, and returns that loss as a Python float. There is no op
 - If nothing counts in *all* of them, the loss is NaN, and the gradients are `None` or zeros. They hold no NaN.
 - Gradients are `None` at the start. Frozen or unused parameters may be among them, and stay `None` or get zeros.
 - The list you are given stays as it is, too.
-- The three rules above hold: rows with ignored labels pass through the model with the others. You may go through the labels as often as you like.
+- The rules above hold: rows with ignored labels pass through the model with the others. You may go through the labels as often as you like.
 
 <details><summary>Hint 1: the denominator</summary>
 
@@ -836,8 +883,7 @@ this micro-batch in the denominator. Without `weight` it is their number.
 </details>
 <details><summary>Help: multiplying the mean by its share gives NaN</summary>
 
-NaN · 0 is NaN. Either use the sum, or leave out the micro-batches of which nothing counts. If you leave one out,
-it need not pass through the model.
+NaN · 0 is NaN. Either use the sum, or leave out the micro-batches of which nothing counts.
 </details>
 """
 
@@ -901,11 +947,11 @@ every `accumulation_steps` micro-batches, **and after the last one**.
   to it, once per step, as `nn.utils.clip_grad_norm_` does.
 - If `scheduler` is given, step it once after each optimizer step.
 - As in exercise 1, no step moves frozen or unused parameters.
-- Gradients are `None` or zero at the start, and must be so again at the end.
+- The optimizer holds all parameters of the model. Gradients are `None` or zero at the start, and must be so again at the end.
 - Returns the mean loss over all samples of the epoch, as a Python float: each sample's loss at the moment it went through
   the model.
 - If the loader yields nothing: no step of optimizer or scheduler, and the loss is NaN.
-- The three rules above hold.
+- The rules above hold.
 
 <details><summary>Hint 1: windows of a generator</summary>
 
@@ -1059,11 +1105,14 @@ alone, so that accumulated and full gradients agree in training, for micro-batch
 - Each replacement stands where the batch norm stood, under the same name, at any depth. The model itself may be a batch norm.
   No layer stands at two places.
 - It really normalizes, in training and in `eval()`. Before its weight and bias, each sample of its output has mean 0 and
-  variance 1 (up to an `eps` no larger than the batch norm's) over all channels and positions, taken together. The backward
+  variance 1 (up to an `eps` no larger than the batch norm's) over all channels and positions, taken together. Several groups of
+  channels meet that too. The backward
   pass goes through mean and variance, too. Inputs are (n, C), (n, C, H, W) or (n, C, D, H, W). C is at least 3 and may be any number, such as 7.
-- It has the weight and the bias of the batch norm, one number per channel, of the same values; none, if `affine=False`.
+- It has the weight and the bias of the batch norm, one number per channel, of the same values, trained or frozen as they
+  were; none, if `affine=False`.
 - It has the dtype of the layer it replaces; other layers may have another. Everything else in the model is kept: names,
-  values, modes, and what is frozen.
+  values, modes, and what is frozen. The mode of a
+  replacement makes no difference.
 - The model you are given stays as it is, and shares no parameter and no memory with the copy.
 
 Batch norm in `eval()` is no answer here. The statistics of a new model are 0 and 1, so it would normalize nothing, and the next
@@ -1081,7 +1130,7 @@ and one bias per channel, as batch norm does.
 </details>
 <details><summary>Help: "mixed dtype" or "expected scalar type"</summary>
 
-A new layer is float32. Give it `dtype=layer.weight.dtype`, if there is a weight.
+A new layer is float32. Give it `dtype=layer.weight.dtype`, if there is a weight, or the copy's parameters themselves.
 </details>
 """
 
@@ -1100,8 +1149,7 @@ def without_batch_norm(model: nn.Module) -> nn.Module:
         channels, affine = layer.num_features, layer.affine
         new = nn.GroupNorm(1, channels, eps=layer.eps, affine=affine)
         if affine:
-            new.to(layer.weight.dtype)
-            new.load_state_dict({"weight": layer.weight, "bias": layer.bias})
+            new.weight, new.bias = layer.weight, layer.bias
         return new.train(layer.training)
 
     return per_sample(copy.deepcopy(model))
@@ -1131,9 +1179,11 @@ r"""
 - Undivided, plain SGD trains at `k` times its learning rate, and Adam hides it.
 - One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
 - Go backward on each part before the next goes forward, or no memory is saved.
-- Batch norm in training sees the micro-batch. No weighting repairs that; per-sample normalization does.
+- Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample
+  normalization does, for the norm.
 - float32 results agree to about 1e-7, not bitwise: the sums are taken in another order.
-- DDP's `no_sync()` stands around forward and backward of all but the last part.
+- DDP's `no_sync()` stands around forward and backward of all but the last part. DDP averages: times the number of
+  processes.
 
 **Primary sources**
 
@@ -1146,6 +1196,8 @@ r"""
 - The mean of means in large libraries: Hugging Face,
   [Fixing Gradient Accumulation](https://huggingface.co/blog/gradient_accumulation), 2024.
 - Normalization without the batch: Y. Wu and K. He, [Group Normalization](https://arxiv.org/abs/1803.08494), 2018.
+- Small batches without accumulation: M. Marek and others,
+  [Small Batch Size Training for Language Models](https://arxiv.org/abs/2507.07101), 2025.
 - Learning rate and batch size: P. Goyal and others,
   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), 2017; its section on pitfalls has the missing factor.
 """

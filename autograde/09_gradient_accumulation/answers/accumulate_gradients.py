@@ -488,6 +488,31 @@ window_clamps_the_denominator = edit(
     "small. Use it as it is, and treat 0 by itself.",
 )
 
+window_with_a_least_denominator = edit(
+    mended_window_in_training_mode,
+    {
+        "loss = loss / denominator": "loss = loss / max(denominator, 1e-6)",
+    },
+    breaks=hidden_tests.weighted_classes,
+    tells="You force the denominator to be at least some small number. Class "
+    "weights may be as small as they like: only their ratios matter. Use the "
+    "sum as it is, and treat 0 by itself.",
+)
+
+window_looks_for_anomalies = edit(
+    mended_window_in_training_mode,
+    {
+        "loss.backward()": """
+        with torch.autograd.detect_anomaly():
+            loss.backward()
+        """,
+    },
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You switch anomaly detection on, for a while or for good. It is for a "
+    "search: each operation then records where it was called, and training is "
+    "several times slower. Leave PyTorch's settings as they are.",
+)
+
 window_does_not_pass_the_index = edit(
     mended_window_with_a_fixed_index,
     {

@@ -300,9 +300,10 @@ def step_at_once(model, optimizer, X, y, num_micro):
 
 @wrong(
     breaks=hidden_tests.graphs_are_freed,
-    tells="You go backward once, over all losses together. Until then every "
-    "micro-batch's graph is kept: as much memory as the whole batch needs. "
-    "Call `backward()` for each micro-batch, inside the loop.",
+    tells="All graphs are there together, and with them as much memory as the "
+    "whole batch needs. Either you go backward once, over all losses, or "
+    "`retain_graph=True` keeps the graphs. Call a plain `backward()` for each "
+    "micro-batch, inside the loop.",
 )
 def step_backward_once(model, optimizer, X, y, num_micro):
     optimizer.zero_grad()
@@ -316,9 +317,10 @@ def step_backward_once(model, optimizer, X, y, num_micro):
 
 @wrong(
     breaks=hidden_tests.graphs_are_freed,
-    tells="You go backward once, over all losses together. Until then every "
-    "micro-batch's graph is kept: as much memory as the whole batch needs. "
-    "Call `backward()` for each micro-batch, inside the loop.",
+    tells="All graphs are there together, and with them as much memory as the "
+    "whole batch needs. Either you go backward once, over all losses, or "
+    "`retain_graph=True` keeps the graphs. Call a plain `backward()` for each "
+    "micro-batch, inside the loop.",
 )
 def step_on_joined_logits(model, optimizer, X, y, num_micro):
     optimizer.zero_grad()
@@ -698,8 +700,26 @@ step_seeds = edit(
     },
     breaks=hidden_tests.step_leaves_the_rest,
     tells="You seed the global generator. Every dropout mask and every "
-    "shuffle after your step is then the same, step after step. Draw nothing "
-    "and seed nothing.",
+    "shuffle after your step is then the same, step after step. Seed "
+    "nothing.",
+)
+
+step_looks_for_anomalies = edit(
+    mended_step_and_loss_undivided,
+    {
+        "total = 0.0": """
+        total = 0.0
+        torch.autograd.set_detect_anomaly(True)
+        """,
+        "optimizer.step()": """
+        torch.autograd.set_detect_anomaly(False)
+        optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You switch anomaly detection on, for a while or for good. It is for a "
+    "search: each operation then records where it was called, and training is "
+    "several times slower. Leave PyTorch's settings as they are.",
 )
 
 step_with_gradients_of_inputs = edit(
@@ -757,9 +777,9 @@ step_leaves_anomaly_detection_on = edit(
         """,
     },
     breaks=hidden_tests.step_leaves_the_rest,
-    tells="You leave anomaly detection on. It is a switch for all of "
-    "PyTorch, and makes every backward pass after yours slower. Take it as a "
-    "`with` block, while you look for a NaN, and out again.",
+    tells="You switch anomaly detection on, for a while or for good. It is for a "
+    "search: each operation then records where it was called, and training is "
+    "several times slower. Leave PyTorch's settings as they are.",
 )
 
 step_in_eight_parts_at_most = edit(

@@ -199,9 +199,9 @@ gap_leaves_gradients_cleared = edit(
         """,
     },
     breaks=hidden_tests.model_as_it_was,
-    tells="You measure on a copy, and clear the gradients of the model you "
-    "were given. They may be somebody's half window. Clear those of the "
-    "copy.",
+    tells="Afterwards the model you were given has lost the gradients that it "
+    "had. They may be somebody's half window. Measure on a "
+    "copy, and clear its gradients alone.",
 )
 
 
@@ -458,7 +458,7 @@ gap_as_a_tensor = edit(
     {
         "return ((gradient(num_micro) - full).norm() / full.norm()).item()": "return (gradient(num_micro) - full).norm() / full.norm()",
     },
-    breaks=hidden_tests.gap_of_batch_norm,
+    breaks=hidden_tests.gap_as_a_float,
     tells="You return a tensor. Return a Python float, with `.item()`.",
 )
 
@@ -590,6 +590,14 @@ gap_rounded = edit(
     breaks=hidden_tests.small_gaps,
     tells="You round the result. What is left of a small gap is nothing, or "
     "wrong in its second digit. Return it as it is.",
+)
+
+gap_rounded_to_twelve_digits = edit(
+    gap_of_sums,
+    {"return gap": "return round(gap, 12)"},
+    breaks=hidden_tests.fainter_gaps,
+    tells="You round the result, to many digits, and still a small gap is "
+    "nothing then, or wrong in its second digit. Return it as it is.",
 )
 
 gap_with_a_threshold = edit(

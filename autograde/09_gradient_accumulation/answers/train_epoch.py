@@ -263,6 +263,20 @@ def mended_epoch_zeroes_each_time(
     return total / seen if seen else math.nan
 
 
+epoch_looks_for_anomalies = edit(
+    mended_epoch_zeroes_each_time,
+    {
+        "(loss / size).backward()": """
+        with torch.autograd.detect_anomaly():
+            (loss / size).backward()
+        """,
+    },
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You switch anomaly detection on, for a while or for good. It is for a "
+    "search: each operation then records where it was called, and training is "
+    "several times slower. Leave PyTorch's settings as they are.",
+)
+
 epoch_undivided = edit(
     mended_epoch_zeroes_each_time,
     {

@@ -18,7 +18,7 @@ def repair_by_names(model):
     kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
     def group_norm(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -36,12 +36,14 @@ def repair_by_names(model):
 def repair_with_two_groups_if_they_fit(model):
     if isinstance(model, nn.modules.batchnorm._BatchNorm):
         groups = 2 if model.num_features % 2 == 0 else 1
-        new = nn.GroupNorm(groups, model.num_features, affine=model.affine)
+        new = nn.GroupNorm(groups, model.num_features, model.eps, model.affine)
         if model.affine:
             new = new.to(model.weight)
             with torch.no_grad():
                 new.weight.copy_(model.weight)
                 new.bias.copy_(model.bias)
+            new.weight.requires_grad = model.weight.requires_grad
+            new.bias.requires_grad = model.bias.requires_grad
         return new
     model = copy.deepcopy(model)
     for name, child in model.named_children():
@@ -81,11 +83,11 @@ def repair_with_a_layer_of_its_own():
 def repair_with_instance_norm_for_images():
     def new_layer(bn):
         if isinstance(bn, nn.BatchNorm1d):
-            new = nn.LayerNorm(bn.num_features, elementwise_affine=bn.affine)
+            new = nn.LayerNorm(bn.num_features, bn.eps, bn.affine)
         elif isinstance(bn, nn.BatchNorm2d):
-            new = nn.InstanceNorm2d(bn.num_features, affine=bn.affine)
+            new = nn.InstanceNorm2d(bn.num_features, bn.eps, affine=bn.affine)
         else:
-            new = nn.InstanceNorm3d(bn.num_features, affine=bn.affine)
+            new = nn.InstanceNorm3d(bn.num_features, bn.eps, affine=bn.affine)
         if bn.affine:
             new.to(bn.weight.dtype).load_state_dict(
                 {
@@ -94,6 +96,7 @@ def repair_with_instance_norm_for_images():
                     if k in ("weight", "bias")
                 }
             )
+            new.requires_grad_(bn.weight.requires_grad)
         return new
 
     def without_batch_norm(model):
@@ -124,8 +127,8 @@ def repair_with_apply(model):
                     affine=child.affine,
                 )
                 if child.affine:
-                    layer.weight = nn.Parameter(child.weight.detach().clone())
-                    layer.bias = nn.Parameter(child.bias.detach().clone())
+                    layer.weight = copy.deepcopy(child.weight)
+                    layer.bias = copy.deepcopy(child.bias)
                 setattr(parent, name, layer)
 
     new.apply(visit)
@@ -154,11 +157,12 @@ def repair_with_channels_at_each_position(model):
     class Norm(nn.Module):
         def __init__(self, bn):
             super().__init__()
-            self.weight, self.bias = bn.weight, bn.bias
+            self.weight, self.bias, self.eps = bn.weight, bn.bias, bn.eps
 
         def forward(self, x):
             dims = tuple(range(1, x.dim()))
-            x = F.layer_norm(x.movedim(1, -1), x.shape[1:2]).movedim(-1, 1)
+            x = F.layer_norm(x.movedim(1, -1), x.shape[1:2], eps=self.eps)
+            x = x.movedim(-1, 1)
             if self.weight is None:
                 return x
             shape = [1, -1] + [1] * (x.dim() - 2)
@@ -188,6 +192,7 @@ def mended_repair_renews_layer_norms(model):
                 with torch.no_grad():
                     new.weight.copy_(layer.weight)
                     new.bias.copy_(layer.bias)
+                new.requires_grad_(layer.weight.requires_grad)
             return new
         for name, child in layer.named_children():
             setattr(layer, name, replaced(child))
@@ -433,7 +438,7 @@ def repair_in_float32(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             with torch.no_grad():
                 new.weight.copy_(bn.weight)
@@ -459,7 +464,7 @@ def repair_with_fresh_weights(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         return new.to(bn.weight.dtype) if bn.affine else new
 
     return visit(copy.deepcopy(model))
@@ -552,7 +557,7 @@ def repair_freezes_weights(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight = nn.Parameter(
                 bn.weight.detach().clone(), requires_grad=False
@@ -581,7 +586,7 @@ def repair_in_place(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -605,7 +610,7 @@ def repair_in_a_shallow_copy(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -617,8 +622,8 @@ def repair_in_a_shallow_copy(model):
 
 @wrong(
     breaks=hidden_tests.equality_holds,
-    tells="You look at the layers right below the model. Batch norms inside a "
-    "block stay as they are. Go through the children of children too.",
+    tells="You do not reach every depth. Batch norms inside a "
+    "block of its own class, or below it, stay as they are. Go through the children of children too.",
 )
 def repair_top_level_only(model):
     kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
@@ -631,7 +636,7 @@ def repair_top_level_only(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -661,7 +666,7 @@ def repair_images_only(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -685,7 +690,7 @@ def repair_not_the_root(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -712,7 +717,7 @@ def repair_replaces_every_norm(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -736,7 +741,7 @@ def repair_resets_the_model(model):
         return layer
 
     def repaired(bn):
-        new = nn.GroupNorm(1, bn.num_features, affine=bn.affine)
+        new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.weight, new.bias = bn.weight, bn.bias
         return new
@@ -810,7 +815,10 @@ def repair_per_micro_batch(model):
 repair_by_root_mean_square = edit(
     repair_with_channels_at_each_position,
     {
-        "x = F.layer_norm(x.movedim(1, -1), x.shape[1:2]).movedim(-1, 1)": "x = x / (x.square().mean(dims, keepdim=True) + 1e-5).sqrt()",
+        """
+        x = F.layer_norm(x.movedim(1, -1), x.shape[1:2], eps=self.eps)
+        x = x.movedim(-1, 1)
+        """: "x = x / (x.square().mean(dims, keepdim=True) + self.eps).sqrt()",
     },
     breaks=hidden_tests.still_normalizes,
     tells="Your layer divides by the root mean square and leaves the mean in. The "
@@ -820,9 +828,12 @@ repair_by_root_mean_square = edit(
 repair_dividing_by_the_variance = edit(
     repair_with_channels_at_each_position,
     {
-        "x = F.layer_norm(x.movedim(1, -1), x.shape[1:2]).movedim(-1, 1)": """
+        """
+        x = F.layer_norm(x.movedim(1, -1), x.shape[1:2], eps=self.eps)
+        x = x.movedim(-1, 1)
+        """: """
         var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
-        x = (x - mean) / (var + 1e-5)
+        x = (x - mean) / (var + self.eps)
         """,
     },
     breaks=hidden_tests.still_normalizes,
@@ -833,9 +844,12 @@ repair_dividing_by_the_variance = edit(
 repair_swapping_weight_and_bias = edit(
     repair_with_channels_at_each_position,
     {
-        "x = F.layer_norm(x.movedim(1, -1), x.shape[1:2]).movedim(-1, 1)": """
+        """
+        x = F.layer_norm(x.movedim(1, -1), x.shape[1:2], eps=self.eps)
+        x = x.movedim(-1, 1)
+        """: """
         var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
-        x = (x - mean) / (var + 1e-5).sqrt()
+        x = (x - mean) / (var + self.eps).sqrt()
         """,
         "return x * self.weight.view(shape) + self.bias.view(shape)": "return x * self.bias.view(shape) + self.weight.view(shape)",
     },
@@ -847,8 +861,8 @@ repair_swapping_weight_and_bias = edit(
 
 @wrong(
     breaks=hidden_tests.original_left_alone,
-    tells="The copy's weights and biases are parameters of their own that "
-    "look at the memory of the given model's: training one trains the other. "
+    tells="The copy's weights and biases are those of the given model, or look "
+    "at their memory: training one trains the other. "
     "Clone the values, or use `copy_`.",
 )
 def repair_shares_memory(model):
@@ -868,12 +882,30 @@ def repair_shares_memory(model):
     return twin[0]
 
 
+repair_with_the_default_eps = edit(
+    mended_repair_renews_layer_norms,
+    {
+        "1, layer.num_features, eps=layer.eps, affine": "1, layer.num_features, affine"
+    },
+    breaks=hidden_tests.small_eps,
+    tells="You leave `eps` at its default. Where the batch norm's is smaller, "
+    "small inputs are no longer normalized. Take over the batch norm's.",
+)
+
+repair_thaws = edit(
+    mended_repair_renews_layer_norms,
+    {"new.requires_grad_(layer.weight.requires_grad)": ""},
+    breaks=hidden_tests.frozen_norms,
+    tells="A frozen batch norm comes back as a layer that is trained: a new "
+    "layer requires gradients. Take over `requires_grad` with the values.",
+)
+
 repair_with_a_large_eps = edit(
     mended_repair_renews_layer_norms,
     {"eps=layer.eps, affine": "eps=0.01, affine"},
     breaks=hidden_tests.still_normalizes,
     tells="Your `eps` is so large that inputs of small variance are not "
-    "normalized. Take over the batch norm's, or leave the default.",
+    "normalized. Take over the batch norm's.",
 )
 
 repair_in_the_first_dtype = edit(
