@@ -74,6 +74,15 @@ def normalize_and_look_back(batch_norm, case):
     }
 
 
+def normalize_under_no_grad(batch_norm, case):
+    """Whether a graph comes along where arguments that learn meet `no_grad`."""
+    names = ("x", "weight", "bias")
+    leaves = [case[name].clone().requires_grad_() for name in names]
+    with torch.no_grad():
+        out = batch_norm(*leaves)
+    return {"out": out.detach(), "carries_a_graph": out.requires_grad}
+
+
 # RunningStats
 
 
@@ -89,6 +98,17 @@ def observe(RunningStats, case):
     for x in case["x"]:
         stats(x)
     return buffers_of(stats)
+
+
+def observe_what_is_spoiled(RunningStats, case):
+    """The buffers, where an infinity is as good as a NaN: `var_mean` gives the
+    one and `mean` the other."""
+    return {
+        name: torch.where(value.isfinite(), value, torch.nan)
+        if torch.is_tensor(value) and value.is_floating_point()
+        else value
+        for name, value in observe(RunningStats, case).items()
+    }
 
 
 def observe_in_turn(RunningStats, case):
@@ -219,7 +239,7 @@ def run_in_modes(BatchNorm, case):
     layer, complaint = batch_norm_layer(BatchNorm, case)
     if complaint:
         return {"unfit": complaint}
-    outs, after = [], []
+    outs, after, graphs = [], [], []
     for x, mode, grad in zip(
         case["x"], case["training"], case["grad"], strict=True
     ):
@@ -228,9 +248,11 @@ def run_in_modes(BatchNorm, case):
         else:
             layer.train(mode)
         with torch.set_grad_enabled(grad):
-            outs.append(layer(x).detach())
+            out = layer(x)
+        outs.append(out.detach())
+        graphs.append(out.requires_grad)
         after.append(buffers_of(layer))
-    return {"outs": outs, "after": after}
+    return {"outs": outs, "after": after, "carries_a_graph": graphs}
 
 
 def run_rows_in_eval(BatchNorm, case):
@@ -372,6 +394,21 @@ def run_all(GroupNorm, InstanceNorm, LayerNorm, case):
     return outs
 
 
+def run_all_after_training(GroupNorm, InstanceNorm, LayerNorm, case):
+    """The three layers for x in eval and in training, without gradients, after
+    a call in training with other data; and whether a graph comes along."""
+    outs, graphs = {}, []
+    for name, layer in layers_of_all(
+        GroupNorm, InstanceNorm, LayerNorm, case
+    ).items():
+        layer.train()(case["earlier"])
+        with torch.no_grad():
+            pair = [layer.train(mode)(case["x"]) for mode in (False, True)]
+        outs[name] = [out.detach() for out in pair]
+        graphs += [out.requires_grad for out in pair]
+    return {**outs, "carries_a_graph": graphs}
+
+
 def gradients_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
     """Gradients of the three layers with respect to x and their parameters."""
     layers = layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case)
@@ -411,10 +448,15 @@ def states_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
 
 
 class Fails(nn.Module):
-    """Raises at its call, as a layer does that is given the wrong shape."""
+    """Raises at its call, as a layer does that is given the wrong shape, or as
+    any layer does when somebody presses the stop button."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
 
     def forward(self, x):
-        raise LookupError("this layer always fails")
+        raise self.error
 
 
 class ByMode(nn.Module):
@@ -502,13 +544,15 @@ def predict_and_fail(predict_one, case):
     """The state of a model whose last layer raises, and what was raised."""
     model = model_of(case)
     before = predict_one(model, case["x"]).detach()
-    model.append(Fails())
+    interrupted = case.get("interrupted", False)
+    error = KeyboardInterrupt() if interrupted else LookupError("it fails")
+    model.append(Fails(error))
     modes = [module.training for module in model.modules()]
     reaches = "nothing"
     try:
         predict_one(model, case["x"])
-    except LookupError:
-        reaches = "its exception"
+    except (LookupError, KeyboardInterrupt) as caught:
+        reaches = type(caught).__name__
     return {
         "before": before,
         "reaches": reaches,

@@ -628,3 +628,17 @@ def single_sequences_by_layer_norm(x, weight, bias, eps=1e-5):
         out = F.layer_norm(x, x.shape[1:], eps=eps)
         return out * weight[:, None] + bias[:, None]
     return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
+with_a_graph_under_no_grad = edit(
+    by_the_function_of_the_library,
+    {
+        "return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)": """
+        with torch.enable_grad():
+            return F.batch_norm(x, None, None, weight, bias, True, eps=eps)
+        """,
+    },
+    breaks=hidden_tests.carries_no_graph_under_no_grad,
+    tells="You switch gradients on inside, so your result carries a graph although "
+    "the caller said `torch.no_grad()`. Compute in the mode that you find.",
+)

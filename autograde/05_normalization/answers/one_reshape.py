@@ -1159,3 +1159,66 @@ def with_one_instance_not_weighed():
 
     class LayerNorm(nn.LayerNorm):
         pass
+
+
+with_instances_kept_for_eval = edit(
+    by_the_functions_of_the_library,
+    {
+        """
+        return F.instance_norm(
+            x, weight=self.weight, bias=self.bias, eps=self.eps
+        )
+        """: """
+        if not self.training and hasattr(self, "kept"):
+            var, mean = self.kept
+            out = (x - mean) * torch.rsqrt(var + self.eps)
+            if self.weight is None:
+                return out
+            place = (1, -1, 1, 1)
+            return out * self.weight.view(place) + self.bias.view(place)
+        if self.training:
+            self.kept = torch.var_mean(
+                x.detach(), (0, 2, 3), correction=0, keepdim=True
+            )
+        return F.instance_norm(
+            x, weight=self.weight, bias=self.bias, eps=self.eps
+        )
+        """,
+    },
+    breaks=hidden_tests.forgets_earlier_calls,
+    tells="Your instance norm keeps statistics in training and uses them in eval, "
+    "as batch norm does. Here each sample is measured at each call.",
+)
+
+with_layer_graphs_under_no_grad = edit(
+    by_the_functions_of_the_library,
+    {
+        """
+        return F.layer_norm(
+            x, self.normalized_shape, self.weight, self.bias, self.eps
+        )
+        """: """
+        with torch.enable_grad():
+            return F.layer_norm(
+                x, self.normalized_shape, self.weight, self.bias, self.eps
+            )
+        """,
+    },
+    breaks=hidden_tests.forgets_earlier_calls,
+    tells="You switch gradients on inside, so your result carries a graph although "
+    "the caller said `torch.no_grad()`. Compute in the mode that you find.",
+)
+
+with_leading_ones_added = edit(
+    by_one_function_for_all,
+    {
+        "first = x.dim() - len(self.shape)": """
+        while x.dim() < len(self.shape):
+            x = x[None]
+        first = x.dim() - len(self.shape)
+        """,
+    },
+    breaks=hidden_tests.layer_refuses_other_shapes,
+    tells="An `x` with too few dimensions passes: you add dimensions of size 1 "
+    "until the sizes fit. Compare the last dimensions as they come, and raise.",
+)

@@ -53,7 +53,7 @@ def module_by_module(model, x):
     error = None
     try:
         out = model(torch.stack([x])).detach()
-    except Exception as caught:
+    except BaseException as caught:
         error = caught
     for name, module in model.named_modules():
         module.training = modes[name]
@@ -150,9 +150,10 @@ def ending_with_train(model, x):
 
 @wrong(
     breaks=hidden_tests.puts_modes_back,
-    tells="You put the mode of the outermost module back, with `model.train(mode)`: "
-    "it goes through all submodules and wakes those that were frozen. Note "
-    "the mode of each of `model.modules()`.",
+    tells="Afterwards all modules are in the mode of the outermost one. "
+    "`train(mode)` of a module goes through all modules within it: called last, "
+    "that of the outermost wakes those that were frozen. Note the mode of each of "
+    "`model.modules()`, and put back its attribute `training`.",
 )
 def with_the_outermost_mode(model, x):
     mode = model.training
@@ -649,3 +650,12 @@ def flattening_one_channel(model, x):
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+not_told_of_an_interrupt = edit(
+    module_by_module,
+    {"except BaseException as caught:": "except Exception as caught:"},
+    breaks=hidden_tests.puts_modes_back_after_an_error,
+    tells="After an interrupt (the stop button) the model stays in eval: a "
+    "`KeyboardInterrupt` is no `Exception`. `finally` runs whatever happens.",
+)

@@ -971,3 +971,14 @@ skipping_single_samples = edit(
     tells="You leave batches of one sample out. A sequence or an image has "
     "many values per channel, so one sample has a mean and a variance.",
 )
+
+
+stopping_after_ten_batches = edit(
+    mended_skipping_infinities,
+    {
+        "if self.training:": "if self.training and self.num_batches_tracked < 10:"
+    },
+    breaks=[hidden_tests.counts_batches, hidden_tests.averages_with_none],
+    tells="Your buffers stop after some batches. Every batch in training mode moves "
+    "them, the hundredth too.",
+)

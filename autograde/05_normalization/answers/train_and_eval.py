@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, wrong
+from course_grader.bank import accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1128,3 +1128,59 @@ class with_a_mode_beside_training(nn.BatchNorm2d):
         out = super().forward(x)
         self.training = found
         return out
+
+
+training_by_the_buffers_at_zero = edit(
+    by_the_function_with_training,
+    {
+        "training=self.training or": "training=self.training and self.momentum > 0 or",
+    },
+    breaks=hidden_tests.training_uses_the_batch,
+    tells="With momentum 0.0 you normalize by the buffers in training. Momentum 0.0 "
+    "keeps the buffers still; the batch normalizes itself all the same.",
+)
+
+overwriting_x_without_a_graph = edit(
+    with_new_buffers_each_time,
+    {
+        "out = (x - mean.view(shape)) / (var.view(shape) + self.eps).sqrt()": """
+        if self.training or torch.is_grad_enabled():
+            x = x - mean.view(shape)
+        else:
+            x -= mean.view(shape)
+        out = x / (var.view(shape) + self.eps).sqrt()
+        """,
+    },
+    breaks=hidden_tests.takes_images_as_they_come,
+    tells="In eval under `no_grad` you change the caller's `x` in place. Write "
+    "`x - mean` and not `x -= mean`: the former makes a new tensor.",
+)
+
+training_for_ten_batches_only = edit(
+    with_channels_last,
+    {
+        """
+        if self.track:
+            self._move(rows.detach())
+        """: """
+        if self.track and self.num_batches_tracked < 10:
+            self._move(rows.detach())
+        """,
+    },
+    breaks=hidden_tests.moves_the_buffers_in_training,
+    tells="Your buffers stop after some batches. Every batch in training mode moves "
+    "them, the hundredth too.",
+)
+
+training_with_a_graph_under_no_grad = edit(
+    with_channels_last,
+    {
+        "def forward(self, x):": """
+        @torch.enable_grad()
+        def forward(self, x):
+        """,
+    },
+    breaks=hidden_tests.mode_is_not_grad_mode,
+    tells="You switch gradients on inside, so your result carries a graph although "
+    "the caller said `torch.no_grad()`. Compute in the mode that you find.",
+)
