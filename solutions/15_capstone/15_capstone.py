@@ -202,7 +202,7 @@ More such pairs, all of which the exercises look at:
 | freezing, clipping | what was frozen in mid-run still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
 | checkpoint, evaluation | saved before the evaluation of the same step: it is lost, or made twice | evaluate, then save |
 | checkpoint, best model | a dict of live tensors | a deep copy, inside the checkpoint |
-| checkpoint, dropout | other random numbers after the restart | three random states in the file |
+| checkpoint, dropout | other random numbers after the restart | the random states in the file: torch, NumPy, Python, and each GPU's |
 | log, restart | steps stand there twice | count each once, the last time |
 """
 
@@ -275,7 +275,7 @@ SETTINGS = {
 # %% [markdown]
 r"""
 **Set up.** Weights are loaded, but for the head, whose classes are new. The stem is frozen; the optimizer gets the rest in two groups.
-`OneCycleLR` has a warm-up and moves per step. Everything with a state goes into one dict.
+`OneCycleLR` has a warm-up and moves per step: 4 epochs of 12 steps, and one step more in the plan, since it raises when it is asked beyond the last. Everything with a state goes into one dict.
 """
 
 
@@ -292,7 +292,7 @@ def make_parts():
     adam = torch.optim.AdamW([p for p in rest if p.dim() > 1], weight_decay=0.1)
     adam.add_param_group(thin)
     plan = torch.optim.lr_scheduler.OneCycleLR(
-        adam, SETTINGS["peak"], total_steps=49, cycle_momentum=False
+        adam, SETTINGS["peak"], total_steps=48 + 1, cycle_momentum=False
     )
     scaler = torch.amp.GradScaler("cpu", SETTINGS["scale"], growth_interval=12)
     return {"net": net, "adam": adam, "plan": plan, "scaler": scaler}
@@ -337,6 +337,9 @@ def one_step(net, adam, plan, scaler, images, labels):
 r"""
 **The loop.** It saves under another name and renames, after every few steps. The order of an epoch follows from seed
 and epoch, so it need not be saved. Each step writes its line of the log at once.
+
+The random states of this run are three, since it runs on a CPU. On a GPU dropout draws from the GPU's own generator, which `torch.get_rng_state()` does
+not know: save `torch.cuda.get_rng_state_all()` as well, and give it back with `torch.cuda.set_rng_state_all(...)`.
 """
 
 
@@ -429,16 +432,21 @@ torch.set_num_threads(1)
 
 # %%
 TAIL = """
+def every_bit(state):  # the text of a tensor leaves digits and rows out
+    if isinstance(state, torch.Tensor):
+        return state.tolist()
+    if isinstance(state, dict):
+        return {key: every_bit(one) for key, one in state.items()}
+    return [every_bit(one) for one in state] if isinstance(state, list) else state
+
 for argument in sys.argv[1:]:
     place, _, dies_in = argument.partition(":")
     Path(place).mkdir(exist_ok=True)
     parts, now = train_in(Path(place), int(dies_in) if dies_in else None)
-    states = [parts["net"].state_dict(), now["weights"], torch.rand(3)]
-    states += [str(parts["adam"].state_dict()), np.random.rand()]
-    digest = hashlib.sha256(repr([
-        {k: v.tolist() for k, v in one.items()} if isinstance(one, dict)
-        else one for one in states
-    ]).encode()).hexdigest()[:16]
+    states = {name: part.state_dict() for name, part in parts.items()}
+    draws = [torch.rand(3), np.random.rand(), random.random()]
+    whole = every_bit([states, now["weights"], draws])
+    digest = hashlib.sha256(repr(whole).encode()).hexdigest()[:16]
     print(place, digest, "best epoch", now["best_epoch"], flush=True)
 """
 
@@ -492,7 +500,8 @@ assert at_once[1] == resumed[1]
 
 # %% [markdown]
 r"""
-The digest is made of weights, buffers, the best model, the optimizer's moments and the next random numbers.
+The digest is made of every number of the weights, buffers, the best model and the states of optimizer, plan and scaler, and of the next random numbers of torch, NumPy and Python.
+(`str(state)` would not do: it prints four digits, and leaves out the middle of tensors with more than 1000 elements.)
 
 ## 5 · The report
 
@@ -1067,7 +1076,7 @@ the checkpoint holds.
 </details>
 <details><summary>Hint 2: whole or not there</summary>
 
-Write under another name in the same folder, then `os.replace`: a rename happens or does not.
+Write under another name in the same folder, then `os.replace`: if the process is killed, the rename has happened or has not.
 </details>
 <details><summary>Help: everything is right but the best</summary>
 
@@ -1387,7 +1396,8 @@ r"""
 - Every epoch: `train()`, then the frozen parts back to `eval()`.
 - Every step: forward under autocast, sums over all samples, scale, backward; unscale, clip, step, update; the plan if the step was made.
 - Every few steps: evaluate if the epoch is over, then write everything under another name and rename.
-- Everything: all parts with a state, three random states, where you are, the log, the best with its weights.
+- Everything: all parts with a state, the random states of torch, NumPy, Python and each GPU, where you are, the log, the best with its weights.
+- A rename is safe against a killed process. Against a power cut it is not: call `os.fsync` on the written file before the rename (chapter 12).
 - After a kill: the newest checkpoint that is whole. Test it by killing, with a comparison of bits.
 - A log of a run that was killed holds steps twice. Count each once, the last time.
 
