@@ -244,7 +244,7 @@ ever copied again.
 writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep
 it from hanging:
 
-- a group has a **timeout**: a rank that waits in vain raises an error (by default only after 30 minutes);
+- a group has a **timeout**: a rank that waits in vain raises an error (by default only after 10 minutes with NCCL, 30 with gloo);
 - `torchrun` **ends the others** as soon as one rank fails;
 - the notebook has a **deadline** of its own, three minutes. Ranks read from a pipe that it holds open, and end when it is closed: after the
   deadline, after the end of `torchrun`, or because the notebook itself was ended;
@@ -534,7 +534,7 @@ assert "rank 0 raised" in hung
 r"""
 The rank to look at is the one *without a word*: the other one only noticed. (Signal 15 is how `torchrun` ends the others; where it is so quick that
 nobody can notice, the rank with an exit code is the one.) In a run of hours set the timeout to a few times the longest step that you
-expect, and let rank 0 alone do slow things (saving, evaluating) *before* the others have to wait longer than that.
+expect. While rank 0 alone does something slow, as saving or evaluating, the others wait in their next collective: that must take less than the timeout too.
 
 A common cause of the second accident: `if loss.isnan(): continue` on one rank. All ranks have to take the same way, so let them first agree
 (`all_reduce` a flag with `ReduceOp.MAX`).
@@ -692,8 +692,9 @@ explore(
 # %% [markdown]
 r"""
 Repeated samples do little harm in training. In a metric they are wrong, and the mean over ranks of their accuracies is a mean of means
-again. To evaluate, deal samples out without filling up (no gradient crosses, so the ranks need not have equally many batches, as long as they make the same collectives),
-add up counts, and divide once. Exercise 3 does it.
+again. To evaluate, deal samples out without filling up, add up counts, and divide once. Exercise 3 does it. The ranks may then have unequally many batches, or none, so
+no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`. The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch the others
+wait for it until the timeout.
 
 Two more traps. `DataLoader(sampler=..., shuffle=True)` is refused with a ValueError: the sampler shuffles. And augmentation seeded
 alike on all ranks draws the same crops on each: seed it with the rank as well (chapter 01).
@@ -713,7 +714,8 @@ except ValueError as error:
 r"""
 ## 7 · What is not averaged: statistics, names, unused layers
 
-DDP averages gradients. Buffers it does not average: before each forward pass in training, rank 0's are sent to all. So a checkpoint of rank 0 has the running statistics of
+DDP averages gradients. Buffers it does not average: before a forward pass, rank 0's are sent to all, in eval mode and under `no_grad` too. (Not if the pass
+before it was one without gradients or within `no_sync()`, and never with `broadcast_buffers=False`.) So a checkpoint of rank 0 has the running statistics of
 *rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; PyTorch refuses it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
 """
 
@@ -725,6 +727,9 @@ def statistics(rank, world_size):
     ddp = DDP(nn.BatchNorm1d(4).double().to(device))
     ddp(mine)
     own = ddp.module.running_mean.tolist()
+    with torch.no_grad():
+        ddp.eval()(mine)
+    sent = ddp.module.running_mean.tolist()
     plain = nn.BatchNorm1d(4).double().to(device)
     try:
         synced = DDP(nn.SyncBatchNorm.convert_sync_batchnorm(plain))
@@ -734,7 +739,7 @@ def statistics(rank, world_size):
         how, together = f"by hand ({error})", 0.1 * mine.mean(0)
         dist.all_reduce(together)
         together /= world_size
-    return own, together.tolist(), how, list(ddp.state_dict())
+    return own, together.tolist(), sent, how, list(ddp.state_dict())
 
 
 # %%
@@ -752,18 +757,28 @@ def unused_layer(rank, world_size):
             except RuntimeError:
                 found[name] = f"RuntimeError in step {step + 1}"
                 break
-    return found
+    model = network()
+    ddp = DDP(model)
+    last = list(model.parameters())[-1]
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter is last)  # too late
+    ddp(sixteen()[0][rank::world_size]).square().sum().backward()
+    return found, last.grad.sum().item()
 
 
 # %% cell="buffers_and_names"
 first, second = torchrun(statistics, unused_layer)
-how, names = first[0][2:]
-for rank, ((own, together, *_), _) in enumerate([first, second]):
+how, names = first[0][3:]
+for rank, ((own, together, sent, *_), _) in enumerate([first, second]):
     print(f"rank {rank}: running mean {[f'{one:6.3f}' for one in own]}")
     print(f"        over ranks   {[f'{one:6.3f}' for one in together]}")
+    print(f"        after eval   {[f'{one:6.3f}' for one in sent]}")
 print("over ranks:", how)
 print("names:", names)
-print("unused layer:", first[1])
+unused, _ = first[1]
+print("unused layer:", unused)
+for rank, (_, (_, gradient)) in enumerate([first, second]):
+    print(f"frozen after wrapping, step 1, rank {rank}: {gradient:.3f}")
 
 # %% [markdown]
 r"""
@@ -771,16 +786,21 @@ r"""
   single samples (chapter 05). `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped.
 - **Names** begin with `module.`. Save `ddp.module.state_dict()`, on rank 0 alone, and let the others wait at a `dist.barrier()` before they read the
   file (chapter 12 has what a checkpoint holds).
-- **An unused layer** is an error in the *second* step: DDP still waits for its gradient. `find_unused_parameters=True` looks for such layers in each
-  step, which costs time. `static_graph=True` looks once, for models that use the same layers always. Better: leave it out, or freeze it.
+- **An unused layer** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: gradients that share a bucket with the missing
+  one are not exchanged, and the ranks part. `find_unused_parameters=True` looks for such layers in each
+  step, which costs time. `static_graph=True` looks once, for models that use the same layers always. Better: leave it out, or freeze it *before* the model is wrapped.
+- **Freezing a wrapped model** is the same accident: DDP waits for gradients that no longer come. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
+  in mid-run, wrap the model anew.
 """
 
 # %% cell="unused_asserted"
 assert first[0][0] != second[0][0]
 assert first[0][1] == second[0][1]
+assert first[0][2] == second[0][2] == first[0][0]
+assert first[1][1] != second[1][1]
 assert all(name.startswith("module.") for name in names)
-assert first[1]["none"] == "RuntimeError in step 2"
-assert first[1]["find_unused_parameters"] == "works"
+assert unused["none"] == "RuntimeError in step 2"
+assert unused["find_unused_parameters"] == "works"
 
 # %% [markdown]
 r"""
@@ -1059,8 +1079,8 @@ micro-batches. Together they make **one** optimizer step, on the mean cross-entr
 - **The gradient crosses between ranks once per step**, however many micro-batches there are. A few numbers beside it, such as
   counts and losses, may cross as well (at most 250 bytes from each rank per step). How they cross is yours to choose: by DDP, or by your own `all_reduce`.
 - Each micro-batch of the rank goes through the model once, unchanged, and comes backward before the next one goes forward.
-- Gradients that were there before do not count. Frozen parameters stay as they are, also one that was frozen only now and still has a gradient,
-  in an optimizer with weight decay.
+- Gradients that were there before do not count. Frozen parameters stay as they are, also one that still has a gradient from the time before it was frozen,
+  in an optimizer with weight decay. (The model was wrapped after the freeze, as it must be.)
 - Returns, on every rank, the mean loss over all samples of all ranks before the step, as a Python float.
 - Modes, tensors, the list and the optimizer's settings stay as they are, and DDP's switch for synchronising
   (`require_backward_grad_sync`) is on again afterwards. No random numbers are drawn.
