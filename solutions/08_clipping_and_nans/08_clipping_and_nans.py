@@ -137,7 +137,9 @@ norm is larger than `max_norm`, every gradient is multiplied by the same factor:
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
 The direction stays, the length is bounded, and with plain SGD a step is never longer than `lr` times
-`max_norm`. At any other place in the loop the call does something else, without an error:
+`max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has the same length with and without
+clipping. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
+norms, so that it acts on the outliers. If it acts at every step, you have normalized the gradient. At any other place in the loop the call does something else, without an error:
 """
 
 
@@ -295,8 +297,22 @@ for name, rooted in (
 r"""
 **Exponentials.** A logit of 10000 overflows in `exp`. `F.log_softmax` subtracts the largest logit first, and
 `F.cross_entropy` uses it. In general: take PyTorch's own function for the whole expression (`logsumexp`,
-`log_softmax`, `softplus`, `xlogy`, `vector_norm`) instead of the formula from the paper.
+`log_softmax`, `softplus`, `vector_norm`) instead of the formula from the paper, and look at its slope in the corner, not
+at its value alone. `torch.xlogy(x, x)` gives 0 at 0, as it should, with the slope NaN. `torch.special.entr` has an infinite
+slope there. Behind a softmax both give NaN gradients.
 """
+
+# %% cell="entropy_slopes"
+for name, entropy in (
+    ("xlogy", lambda p: -torch.xlogy(p, p).sum()),
+    ("entr", lambda p: torch.special.entr(p).sum()),
+):
+    scores = torch.tensor([1e4, 0.0], requires_grad=True)
+    value = entropy(scores.softmax(0))
+    value.backward()
+    print(f"{name:5}: value {value:.1f}, slopes {scores.grad.tolist()}")
+    assert value == 0
+    assert scores.grad.isnan().all()
 
 # %% cell="stable_softmax"
 logits = torch.tensor([1e4, 0.0])
@@ -364,9 +380,9 @@ print("from:", str(told[-1].message).splitlines()[-2:][0].strip())
 
 # %% [markdown]
 r"""
-It names `pow`, not `sqrt`: the root's slope is infinite, and that is no NaN yet. The NaN is 0 · inf, one
-operation further back. Read the message as "here or one step later in the forward pass". It does not look for
-infinity, and it is for hunting only: section 7 measures what it costs.
+It names `pow`, not `sqrt`: the root's slope is infinite, and that is no NaN yet. The infinity passes back through `sum`, and
+would pass through any number of such operations, until it meets a 0: the NaN is 0 · inf. Read the message as "here, or anywhere
+later in the forward pass". Anomaly mode does not look for infinity, and it is for hunting only: section 7 measures what it costs.
 
 ### Dirty data, and what it leaves behind
 
@@ -537,7 +553,8 @@ A routine for the hunt, cheapest first:
 4. **Forward.** Hooks: the first module with finite input and output that is not.
 5. **Loss.** Finite output, loss not: a log, a division.
 6. **Backward.** Finite loss, gradient not: anomaly mode names the operation.
-7. **Or is it the learning rate?** Weights that explode break *some* layer first. Run it again with a hundredth of the rate.
+7. **Or is it the learning rate?** Weights that explode break *some* layer first. Run it again with a hundredth of the rate. The test says
+   no for certain if the NaN comes all the same. If it stays away, that may also be because the weights have hardly moved.
 """
 
 # %% [markdown]
@@ -648,8 +665,9 @@ assert math.isnan(clipped_pair(math.nan)[0])  # no error by default
 # %% [markdown]
 r"""
 > **"Clipping can take a lot of extra time."** (In two posts.)
-> *Half the story.* It reads and writes each gradient once, which is little beside forward and backward, unless there are very
-> many very small tensors. On a GPU do not call `.item()` on the norm at every step: it makes the CPU wait. Under FSDP2 gradients
+> *Half the story.* It reads each gradient twice and writes it once. With few rows in the batch, or very many very small tensors, that is a share
+> you can see; the cell measures it here. On a GPU `.item()` on the norm makes the CPU wait, at each call. A guard that decides in
+> Python (exercise 3) pays that price. Under FSDP2 gradients
 > are `DTensor`s; the norm is then taken over all shards, and costs an exchange.
 """
 
