@@ -447,7 +447,9 @@ r"""
 
 One training step of a multilayer perceptron, in each precision. `tf32` is no autocast: the inputs of float32 matrix
 products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020, after
-`torch.set_float32_matmul_precision("high")`. On a GPU `torch.cuda.is_bf16_supported()` tells whether bfloat16 is fast.
+`torch.set_float32_matmul_precision("high")`. On a GPU `torch.cuda.is_bf16_supported(including_emulation=False)` tells
+whether bfloat16 is built in. Without the argument it is True as well where bfloat16 is emulated, and slow, as on a T4. Convolutions by cuDNN round to
+tf32 by default, so float32 is not quite float32 there: `torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee".
 
 On a CPU the time depends on what it has built in for 16 bit; float16 is often far slower than float32. The memory kept for
 the backward pass falls anywhere, though not to half: the 16-bit copies of the weights are kept as well. With few rows
@@ -457,7 +459,8 @@ they outweigh what is saved.
 # %%
 on_gpu = device.type == "cuda"
 if on_gpu:
-    print("bfloat16 supported:", torch.cuda.is_bf16_supported())
+    built_in = torch.cuda.is_bf16_supported(including_emulation=False)
+    print("bfloat16 built in:", built_in)
 width, rows = (4096, 8192) if on_gpu else (256, 512)
 points, kinds = gaussian_clusters(rows, (1, 8, 8), device=device)
 big = digit_mlp(width=width, depth=3).to(device)
@@ -524,9 +527,10 @@ assert nn.Linear(2, 2).weight.dtype == torch.float32
 # %% [markdown]
 r"""
 > **"That makes models memory-hungry, so that training must be smaller and slower."**
-> *Half the story.* Most of the memory is not the model.
+> *Half the story.* Here most of the memory is not the model but what is kept for the backward pass.
 
-Bytes in a training step with Adam:
+Bytes in a training step with Adam, for a convnet and 512 images. With few rows, or with a large model that recomputes its activations, weights,
+gradients and Adam's state (16 bytes per parameter) are the larger part.
 """
 
 
@@ -832,7 +836,7 @@ scaler.update()
 ```
 
 - `scale(loss)` is the loss times the scale; a float32 or float64 loss keeps its dtype. `get_scale()` is the scale, a Python float, at
-  the start `init_scale`. It has no bounds, and stays as it is until `update()`.
+  the start `init_scale`. No case grows it to infinity (PyTorch's own stops short of that). It stays as it is until `update()`.
 - `unscale_(optimizer)` divides all gradients of the optimizer's parameters, in all its groups, by the scale, also where one is not
   finite. Where `.grad` is `None` it stays `None`.
 - `step(optimizer)` does that first, unless it has been done. Then it calls `optimizer.step()`, once; but if a gradient holds inf, -inf or
@@ -993,7 +997,7 @@ scaler and with clipping.
 - Returns the loss and the norm of the true gradient before clipping, a tuple of two Python floats. The loss is the batch's mean, not
   scaled.
 - If the gradient overflows, weights and momentum stay, the scale falls, and the norm is inf or NaN. Nothing is raised: the next
-  call trains on.
+  call trains on. (A disabled scaler leaves no step out.)
 
 <details><summary>Hint 1: the order</summary>
 
@@ -1068,7 +1072,7 @@ under a scaler. It is the loop of chapter 09, exercise 3, with autocast, a scale
 - The model sees one micro-batch at a time, each sample once, and each micro-batch's graph is freed by a backward pass before the next one
   goes forward.
 - If the gradient of any micro-batch overflows, the step of its *whole window* is skipped, the scale falls once, and the next window starts
-  with clean gradients. The loss itself stays finite.
+  with clean gradients. (A disabled scaler skips nothing.) The loss itself stays finite.
 - If `scheduler` is given, step it after each step that was *made*, and not after a skipped one.
 - Gradients are `None` or zero at the start, and must be so again at the end.
 - Returns a tuple: the mean loss over all samples of the epoch (those of skipped windows too; each sample's loss at the moment it went through the model), as a
