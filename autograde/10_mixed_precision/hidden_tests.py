@@ -1032,7 +1032,7 @@ def all_of_autocast(case: Case, seen: Result, expected: Result) -> str | None:
 @check(
     "clipped_step",
     probe=probes.clipped_steps,
-    weight=3,
+    weight=8,
     rule=right_weights,
     says="the true gradient is clipped: the update has the length lr * max_norm, "
     "whatever the scale",
@@ -1047,6 +1047,7 @@ def update_is_clipped(draw: Draw) -> list[Case]:
         steps(draw, "...", max_norm=0.3, momentum=0.9, **loud),
         steps(draw, "..", max_norm=3.0, loudness=300.0, lr=0.01),
         steps(draw, "..", max_norm=0.0),
+        steps(draw, "..", max_norm=0.05, two_groups=True, **loud),
     ]
 
 
@@ -1070,13 +1071,14 @@ def norm_returned(draw: Draw) -> list[Case]:
     "clipped_step",
     probe=probes.clipped_steps,
     rule=right_weights,
-    says="a gradient shorter than max_norm stays as it is",
+    says="a gradient shorter than max_norm stays as it is, also one of exactly 0",
 )
 def short_gradients_stay(draw: Draw) -> list[Case]:
     return [
         steps(draw, max_norm=50.0),
         steps(draw, max_norm=30.0, settings={"init_scale": 3.0}, lr=0.1),
         steps(draw, max_norm=1e4, settings={"init_scale": 2.0**16}),
+        steps(draw, max_norm=0.5, loudness=0.0, weight_decay=0.1),
     ]
 
 

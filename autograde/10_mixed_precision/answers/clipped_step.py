@@ -864,3 +864,36 @@ clip_by_log_softmax = edit(
     " the float32 list, so the loss is 16 bit, although it is computed "
     "inside the block. Use `F.cross_entropy`.",
 )
+
+
+clip_dividing_by_the_norm = edit(
+    clip_by_hand,
+    {
+        """
+        if norm > max_norm:
+            for g in grads:
+                g.mul_(max_norm / norm.item())
+        """: """
+        factor = min(1.0, max_norm / norm.item())
+        for g in grads:
+            g.mul_(factor)
+        """,
+    },
+    breaks=hidden_tests.short_gradients_stay,
+    tells="You divide by the norm, which is 0 where the gradient is. A gradient of 0 "
+    "is short and stays: ask whether the norm is above `max_norm`, or add a "
+    "little to it, as PyTorch does.",
+)
+
+clip_each_group_by_itself = edit(
+    clip_with_two_calls,
+    {
+        "nn.utils.clip_grads_with_norm_(model.parameters(), max_norm, norm)": """
+        for group in optimizer.param_groups:
+            nn.utils.clip_grad_norm_(group["params"], max_norm)
+        """,
+    },
+    breaks=hidden_tests.update_is_clipped,
+    tells="You clip each group of the optimizer by itself. `max_norm` limits the norm "
+    "of all gradients together: one call with all parameters.",
+)
