@@ -438,7 +438,7 @@ def weights_and_ignored_labels(draw: Draw) -> list[Case]:
             1,
         ),
         relabelled(
-            window(draw, 4, 7, num_features=1, weight=class_weights(draw)),
+            window(draw, 4, 7, num_features=1),
             -100,
             2,
             1,

@@ -165,6 +165,21 @@ def says_that_it_failed(
     return None
 
 
+def fails_whole(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("old_stays") is not True:
+        return (
+            "When the new file cannot be renamed, the checkpoint that was there "
+            "does not stay as it was."
+        )
+    if data.get("files") != expected.data["files"]:
+        return (
+            "A save that failed left a file behind, which is still there after "
+            "the next save."
+        )
+    return says_that_it_failed(case, seen, expected)
+
+
 @check(
     "save_checkpoint",
     probe=probes.cut_off,
@@ -192,6 +207,22 @@ def interrupted_write(draw: Draw) -> list[Case]:
 def failure_is_told(draw: Draw) -> list[Case]:
     limits = [(0.9, False), (4.0, False)]
     return [saving(draw, limits=limits, as_path=False)]
+
+
+@check(
+    "save_checkpoint",
+    probe=probes.cut_off,
+    weight=3,
+    rule=fails_whole,
+    says="a rename that fails: the old checkpoint stays, no other file does, and "
+    "the caller is told",
+)
+def rename_fails(draw: Draw) -> list[Case]:
+    limits = [(0.5, False), (4.0, False)]
+    return [
+        saving(draw, limits=limits),
+        saving(draw, limits=limits, as_path=False),
+    ]
 
 
 def nothing_lost(case: Case, seen: Result, expected: Result) -> str | None:
@@ -467,8 +498,33 @@ def other_sizes(draw: Draw) -> list[Case]:
 )
 def interrupted_step(draw: Draw) -> list[Case]:
     return [
-        running(draw, "StepLR", draw.integer(1, 4), interrupted=True),
-        running(draw, "StepLR", 5, 7, interrupted=True),
+        running(draw, "StepLR", draw.integer(1, 4), interrupted="Interrupted"),
+        running(draw, "StepLR", 5, 7, interrupted="Interrupted"),
+        running(draw, "StepLR", draw.integer(1, 4), interrupted="Failed"),
+    ]
+
+
+def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
+    data = seen.data if isinstance(seen.data, dict) else {}
+    if data.get("survived"):
+        return (
+            "An exception that is raised in `job.step` does not come out of your "
+            "`train`: who called it takes a broken run for a finished one."
+        )
+    return as_never_stopped(**LOSSES_AND_WEIGHTS)(case, seen, expected)
+
+
+@check(
+    "train",
+    probe=probes.resumed,
+    weight=2,
+    rule=lets_it_through,
+    says="an exception of `job.step` comes out of `train`",
+)
+def exceptions_come_out(draw: Draw) -> list[Case]:
+    return [
+        running(draw, "StepLR", draw.integer(2, 6), interrupted="Failed"),
+        running(draw, "StepLR", draw.integer(2, 6), interrupted="Interrupted"),
     ]
 
 
@@ -1169,6 +1225,11 @@ def which_is_best(draw: Draw) -> list[Case]:
         epochs(draw, *(7 - metric for metric in low), mode="min"),
         epochs(draw, *falling),
         epochs(draw, *(-metric for metric in falling), mode="min"),
+        # a best of zero, after which worse ones come
+        epochs(draw, 0.0, -0.5, -0.25),
+        epochs(draw, -0.75, 0.0, -0.5, -0.25),
+        epochs(draw, 0.0, 0.5, 0.25, mode="min"),
+        epochs(draw, 0.0, -0.5, 0.25, metric_type="tensor"),
         # almost equal, and better by the last bits of a float
         epochs(draw, *(0.5 + step * 2.0**-44 for step in range(3))),
     ]

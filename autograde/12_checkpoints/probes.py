@@ -141,7 +141,7 @@ def round_trip(save_checkpoint, load_checkpoint, case):
     def read():
         loaded = load_checkpoint(path)
         return (
-            default_load(path),
+            default_load(path, dict),
             contents(loaded),
             sorted(loaded),
             sorted(torch.load(path, weights_only=False)),
@@ -174,9 +174,10 @@ def everything_of(model, optimizer):
     )
 
 
-def default_load(path):
+def default_load(path, kind=object):
+    """Whether `torch.load` with its defaults finds something of this kind."""
     try:
-        return isinstance(torch.load(path), dict)
+        return isinstance(torch.load(path), kind)
     except pickle.UnpicklingError:
         return False
 
@@ -268,15 +269,28 @@ def cut_off(save_checkpoint, load_checkpoint, case):
         if not kills:
             told.append(how == "raised" or share > 1)
     save_checkpoint(path, model, optimizer, step, 0.25)
+    folder = os.path.dirname(os.path.abspath(path))
+    second_name = os.path.join(folder, "second_name")
+    os.link(path, second_name)
+    before = pathlib.Path(second_name).read_bytes()
 
     def save_unnamed():
         sys.addaudithook(refuses_to_name(path))
         save_checkpoint(path, later, later_optimizer, later_step, 0.5)
 
     how, _ = in_child(save_unnamed)
+    told.append(how == "raised")
     kept = what_is_there(load_checkpoint, path)
-    told.append(how == "raised" or (kept is not None and kept[1] == 0.5))
-    return {"found": found, "told": told, "torn": torn}
+    stays = before == pathlib.Path(second_name).read_bytes()
+    os.unlink(second_name)
+    save_checkpoint(path, model, optimizer, step, 0.25)
+    return {
+        "found": found,
+        "told": told,
+        "torn": torn,
+        "old_stays": stays and kept is not None and kept[1] == 0.25,
+        "files": sorted(os.listdir(folder)),
+    }
 
 
 def refuses_to_name(path):
@@ -622,7 +636,8 @@ class Job:
 
     Attributes:
         dies_after: steps after which this process is killed, inside the next.
-        interrupted: dies by an exception, as at Ctrl-C, and not by a signal.
+        interrupted: the name of the exception by which it dies, as at Ctrl-C,
+            and not by a signal.
         finished: batches that must not come again in this epoch.
         log: what each step of this process saw and drew.
     """
@@ -633,7 +648,7 @@ class Job:
         self.num_samples = len(case["x"])
         self.batch_size = case["batch_size"]
         self.dies_after = None
-        self.interrupted = False
+        self.interrupted = None
         self.finished = []
         self.log = {"rates": [], "scales": [], "draws": [], "batches": []}
         self.scaler = None
@@ -684,7 +699,7 @@ class Job:
             scheduler.step()
         if len(self.log["batches"]) == self.dies_after:
             if self.interrupted:
-                raise Interrupted
+                raise INTERRUPTIONS[self.interrupted]
             os.kill(os.getpid(), signal.SIGKILL)
         self.log["rates"].append(rates)
         self.log["scales"].append(scaler.get_scale())
@@ -696,6 +711,13 @@ class Job:
 
 class Interrupted(BaseException):
     """Ends a step in the middle, as Ctrl-C does."""
+
+
+class Failed(Exception):
+    """Ends a step in the middle, as an error in it does."""
+
+
+INTERRUPTIONS = {"Interrupted": Interrupted, "Failed": Failed}
 
 
 def seed_all(seed):
@@ -759,14 +781,14 @@ def resumed(train, case):
         job = Job(case)
         if dies_at is not None:
             job.dies_after = dies_at - begins_at
-            job.interrupted = bool(case.get("interrupted"))
+            job.interrupted = case.get("interrupted")
         if case.get("finished_raise"):
             epoch_start = begins_at - begins_at % job.steps_per_epoch
             job.finished = unbroken_job.log["batches"][epoch_start:begins_at]
         seed_all(seed)
         try:
             model, losses = train(job, path)
-        except Interrupted:
+        except (Interrupted, Failed):
             return None
         return report(job, model, losses)
 

@@ -8,8 +8,8 @@ you saved.
 
 **After this chapter you can**
 
-- write a checkpoint that no crash and no full disk can spoil, and read files of others
-  without running their code;
+- write a checkpoint that no crash and no full disk can spoil, and read files without
+  unpickling objects;
 - stop a run after any step and go on, with the same result to the last bit, and say what
   has to be saved for that;
 - load weights that were saved from a wrapper, by another version or for another device, and
@@ -114,7 +114,9 @@ except (OSError, RuntimeError) as error:
 r"""
 The new checkpoint was not finished, and the old one was gone before the first byte of the
 new one was written. Days of work lay in that file. The message names no cause: `torch.load` looks
-for the index of the file at its end, and the end is missing.
+for the index of the file at its end, and the end is missing. Where PyTorch opens the file in
+another way, the same fault reads "PytorchStreamReader failed reading zip archive: failed finding
+central directory".
 """
 
 # %% [markdown]
@@ -257,27 +259,45 @@ for share in (0.0, 0.3, 0.6, 0.9):
 # %% [markdown]
 r"""
 (A power cut is worse than a kill. To survive one, the bytes must have reached the disk
-before the rename: write to an open file, then `flush()` and `os.fsync(file.fileno())`.)
+before the rename: write to an open file, then `flush()` and `os.fsync(file.fileno())`. The
+rename itself is safe when the folder has been synced too. On a network file system other machines
+may see it later.)
 
 **Load** with the defaults of `torch.load`, plus `map_location`. By default it reads tensors,
-numbers, strings and their containers, and nothing that could run code.
+numbers, strings and their containers, and refuses objects. It is meant to run no code, but its
+reader has had holes (CVE-2025-32434 before PyTorch 2.6, CVE-2026-24747 before 2.10). Keep PyTorch
+patched, and take weights of strangers as *safetensors*: `safetensors.torch.load_file` reads tensors
+and has no pickle at all.
 
 **Resume** in this order:
 
-1. make the model, the optimizer, the scheduler, the scaler;
-2. load all four state dicts;
+1. make the model, the optimizer, the scheduler, the scaler (and the averaged model, if there is one);
+2. load all their state dicts;
 3. set the random states;
 4. go on with the step after the last one that was saved.
 
 | what is saved | because without it |
 |---|---|
 | model | you begin again |
-| optimizer | moments and step counts are empty: the first steps are too large |
+| optimizer | moments and step counts are empty: the first steps of Adam are too large, those of SGD with momentum too small |
 | scheduler | the schedule starts over |
 | gradient scaler | the scale starts over: steps are skipped, or small gradients lost |
-| random states of torch, NumPy, Python | dropout, augmentation and orders differ |
+| random states of torch, NumPy, Python, **and of each GPU** | dropout, augmentation and orders differ |
 | where you are: step, order of this epoch | samples come twice or never |
 | best metric, losses so far | "the best so far" is forgotten |
+| averaged weights (`AveragedModel`), if any | the average starts over |
+
+`torch.get_rng_state()` is the generator of the *CPU*. Dropout on a GPU draws from another one, so save
+`torch.cuda.get_rng_state_all()` too (an empty list without a GPU) and set it with
+`torch.cuda.set_rng_state_all`. The same goes for generators of your own: that of a `DataLoader`
+(`get_state()`), and each `np.random.default_rng`, which `np.random.get_state()` does not cover.
+*To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware and the
+same versions.
+
+Three things more from practice. Keep the last few checkpoints: the newest may be whole and hold a run
+that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, and save after
+the step. A view saves its whole storage: `torch.save(big[:1])` writes all of `big`, so save
+`big[:1].clone()`.
 
 Let us do it with real processes. The script below trains eight steps and saves after each.
 Its first process does so twice, and kills itself after five steps of the second run: no
@@ -614,8 +634,8 @@ r"""
 >
 > **"Save the whole network and read it back with `torch.load`."** *Outdated.*
 
-Since PyTorch 2.6 `weights_only=True` is the default. A pickle can run any code; this reader
-runs none. So it refuses models, NumPy's arrays and scalars, a `Path`, a `Namespace`, a
+Since PyTorch 2.6 `weights_only=True` is the default. A pickle can run any code; this reader is
+meant to run none. So it refuses models, NumPy's arrays and scalars, a `Path`, a `Namespace`, a
 `defaultdict`. Make them plain when you save. For a file that you trust there are
 `weights_only=False` and, narrower, a list of classes in `safe_globals`. Both need the class to
 be importable where the file is read.
@@ -807,7 +827,8 @@ r"""
 > *Correct.*
 
 `DataParallel` and `DistributedDataParallel` hold your model as their child `module`. Better than
-taking the prefix off later: save `wrapped.module.state_dict()`.
+taking the prefix off later: save `wrapped.module.state_dict()`. With DDP rank 0 alone saves, and the
+others wait at a `barrier()` before they read the file: processes that write into one file spoil it.
 
 They are not alone. `torch.compile(model)` puts `_orig_mod.` before the keys; `model.compile()`
 does not. `AveragedModel` puts `module.` there *and* adds `n_averaged`, which no plain model knows.
@@ -1049,13 +1070,14 @@ new one or does not exist.
   checkpoint.
 - The temporary folder may lie on another file system, from which a file can only be copied.
 - After a save that worked, the folder holds the checkpoint and no other file of yours. Only what
-  a *killed* save left behind may stay; it does not trouble the next save. Files of others stay.
+  a *killed* save left behind may stay; it does not trouble the next save. Files of others stay,
+  except one that has the very name of your unfinished file.
 - The checkpoint may have any name, also one like that of your unfinished file.
 
 **Saving to an open binary file**, such as a `BytesIO` or what `open` and `tempfile` give, writes
 into it from its position on and leaves it open, at the end of what was written.
 
-**Loading** takes a path or an open binary file, which stays open.
+**Loading** takes a path or an open binary file, from its position on, which stays open.
 
 - It returns the dict, with all tensors on the device that `map_location` says, by default the
   CPU: also where the file comes from a GPU and this machine has none. `"meta"` is such a device.
@@ -1070,7 +1092,9 @@ name. `os.replace` either happens or does not.
 <details><summary>Hint 2: the other name</summary>
 
 `f"{file}.partial"` works for a `str` and for a `Path`. `Path(file).with_suffix(".partial")` would
-give a file of that very suffix its own name.
+give a file of that very suffix its own name. (Where `last.pt` and `last.pt.partial` are both
+somebody's checkpoints, or two runs save to one path, take a name of `tempfile`, and remove the file
+if the save fails.)
 </details>
 <details><summary>Hint 3: is it a path or a file?</summary>
 
@@ -1207,7 +1231,8 @@ things. After *every* step it also writes a checkpoint to `path`, a `Path`. If `
 when `train` is called, it goes on from there.
 
 The process may be killed at any moment of a step, or interrupted by an exception that is raised
-in `job.step`, and `train` called again in a new process, which has other seeds. From the first
+in `job.step`, and `train` called again in a new process, which has other seeds. Such an exception
+comes out of `train`: it is the caller's to know. From the first
 checkpoint on, everything is in the end **bitwise** what it would have been:
 
 - the model's weights and buffers, and the list of losses, floats, **all** of them, from the first
@@ -1231,7 +1256,8 @@ bring others than those above. The file need not be written atomically here.
 
 <details><summary>Hint 1: what belongs in it</summary>
 
-Four state dicts; three random states; the losses; and where you are: the epoch, and the batches
+Four state dicts; three random states (on a GPU also `torch.cuda.get_rng_state_all()`; here nothing draws
+there); the losses; and where you are: the epoch, and the batches
 of it that are still to come.
 </details>
 <details><summary>Hint 2: random states as plain data</summary>
@@ -1380,8 +1406,9 @@ with visible_check("strip_prefix"):
 
 # %% [markdown] task="load_across_versions" title="Strict, but for the counters" minutes=20 builds_on="section 5, BatchNorm's buffers (chapter 05)"
 r"""
-Files from before PyTorch 0.4.1, and models that keep their BatchNorm frozen, have no
-`num_batches_tracked`. Everything else in a state dict must fit.
+Frozen normalizations of their own class (torchvision's `FrozenBatchNorm2d`), files converted from other
+frameworks and those from before PyTorch 0.4.1 have no `num_batches_tracked`. (An `nn.BatchNorm2d` that
+is frozen has it still.) Everything else in a state dict must fit.
 
 Write `load_across_versions(model, state_dict)`. It loads the state dict into the model and lets
 only counters be missing or left over. A counter is a key whose last part, between the dots, is
@@ -1471,7 +1498,7 @@ metric, while the model trains on.
 - `update(metric)` is called after each epoch, with the metric of the model as it is now: a float,
   or a tensor without dimensions that the caller may fill anew later. It returns `True` if this is
   the best so far, else `False`. The first metric is the best so far, whatever its size, infinity
-  too. Of two equal ones the earlier stays the best; by how little one is better does not matter.
+  too. Of two equal ones the earlier stays the best; however little one is better, it is the best.
 - NaN is never the best: not first, not last, and not for those that come after it.
 - `metric` is the best metric so far as a Python float, `None` before there is one.
 - `restore()` loads the best weights, buffers included, back into the same model. Its parameters
@@ -1550,10 +1577,10 @@ r"""
 ## 7 · Recap
 
 - State dicts and plain values, written under another name in the same folder, then `os.replace`.
-- `torch.load` with its defaults runs no code of the file. `float(metric)` and a list of NumPy's random
+- `torch.load` with its defaults unpickles no objects; weights of strangers come as safetensors. `float(metric)` and a list of NumPy's random
   state keep the file readable. `map_location` says where tensors go.
 - Resume: make all, load all, set the random states, go on with the *next* step. Model, optimizer,
-  scheduler, scaler, three random states, the order of the epoch, and what you have logged.
+  scheduler, scaler, the random states (on a GPU its own too), the order of the epoch, and what you have logged.
 - `scheduler.last_epoch` is a counter. An optimizer's state goes by position.
 - `removeprefix` for `module.` and `_orig_mod.`; better, save the model without its wrapper.
 - `strict=False` hides; read the two lists that it returns.

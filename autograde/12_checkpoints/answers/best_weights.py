@@ -851,3 +851,13 @@ KeepsInOneFile = edit(
     "so that one object overwrites what another kept. Keep them in "
     "`self`.",
 )
+
+
+zero_taken_for_none = edit(
+    ByClones,
+    {"better = self.metric is None or (": "better = not self.metric or ("},
+    breaks=hidden_tests.which_is_best,
+    tells="You ask whether there is a metric by its truth, and 0.0 is false: a "
+    "best of 0.0 counts as none, and the next metric replaces it. Ask "
+    "`metric is None`.",
+)

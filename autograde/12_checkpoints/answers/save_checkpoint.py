@@ -52,10 +52,11 @@ def by_a_named_temporary_file():
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
             try:
                 torch.save(content, stream)
+                stream.close()
+                os.replace(stream.name, file)
             except BaseException:
                 os.unlink(stream.name)
                 raise
-        os.replace(stream.name, file)
 
     def load_checkpoint(file, map_location="cpu"):
         return torch.load(file, map_location=map_location)
@@ -107,8 +108,6 @@ def by_a_folder_inside_the_folder():
 
 @accepted(body=True)
 def by_moving_within_the_folder():
-    import shutil
-
     def save_checkpoint(file, model, optimizer, step, metric):
         content = {
             "model": model.state_dict(),
@@ -123,7 +122,7 @@ def by_moving_within_the_folder():
         try:
             with open(new, "wb") as stream:
                 torch.save(content, stream)
-            shutil.move(new, file)
+            os.rename(new, file)
         finally:
             if os.path.exists(new):
                 os.remove(new)
@@ -1198,4 +1197,51 @@ gradients_cleared_on_saving = edit(
     breaks=hidden_tests.reads_back,
     tells="You throw the gradients away. Saving was to change nothing "
     "about the model and the optimizer.",
+)
+
+
+by_a_move_that_copies = edit(
+    by_moving_within_the_folder,
+    {
+        """
+        def save_checkpoint(file, model, optimizer, step, metric):
+        """: """
+        import shutil
+
+        def save_checkpoint(file, model, optimizer, step, metric):
+        """,
+        "os.rename(new, file)": "shutil.move(new, file)",
+    },
+    breaks=hidden_tests.rename_fails,
+    tells="Where renaming fails, you copy: `shutil.move` does so by itself. The "
+    "copy is written into the checkpoint that was there, and nobody is told. "
+    "Use `os.replace`, and let its error through.",
+)
+
+copies_if_the_rename_fails = edit(
+    SOLUTION,
+    {
+        "os.replace(unfinished, file)": """
+        try:
+            os.replace(unfinished, file)
+        except OSError:
+            Path(file).write_bytes(Path(unfinished).read_bytes())
+            os.remove(unfinished)
+        """,
+    },
+    breaks=hidden_tests.rename_fails,
+    tells="Where renaming fails, you copy: `shutil.move` does so by itself. The "
+    "copy is written into the checkpoint that was there, and nobody is told. "
+    "Use `os.replace`, and let its error through.",
+)
+
+leaves_a_random_name_behind = edit(
+    by_a_named_temporary_file,
+    {
+        "os.unlink(stream.name)": "pass",
+    },
+    breaks=hidden_tests.rename_fails,
+    tells="Your unfinished file has another name each time. After a save that "
+    "failed it stays for ever. Remove it in an `except` that raises again, or "
+    "give it the same name each time.",
 )

@@ -1080,3 +1080,29 @@ a_short_run_without_checkpoints = edit(
     tells="A run of one epoch gets no checkpoint. It too may be killed: "
     "save after every step.",
 )
+
+
+exceptions_swallowed = edit(
+    by_one_key_for_each,
+    {
+        "losses.append(job.step(model, optimizer, scheduler, scaler, indices))": """
+        try:
+            loss = job.step(model, optimizer, scheduler, scaler, indices)
+        except Exception:
+            return model, losses
+        losses.append(loss)
+        """,
+    },
+    breaks=hidden_tests.exceptions_come_out,
+    tells="You catch the exceptions of `job.step` and return. A run that broke "
+    "then looks like one that is finished. Let them through: the checkpoint is "
+    "there already.",
+)
+
+by_a_list_at_the_top = edit(
+    by_one_key_for_each,
+    {
+        "saved = torch.load(path)": "(saved,) = torch.load(path)",
+        "torch.save(saved, path)": "torch.save([saved], path)",
+    },
+)
