@@ -928,6 +928,21 @@ def bad_inputs(draw: Draw) -> list[Case]:
 @check(
     "guarded_epoch",
     probe=probes.epoch,
+    raises=("RuntimeError",),
+    **UNSPOILT,
+    says="an error of the model, as for a batch of the wrong shape, reaches the "
+    "caller: it is no bad batch",
+)
+def errors_reach_the_caller(draw: Draw) -> list[Case]:
+    wrong_shape = batches(draw, 3)
+    x, y = wrong_shape["batches"][1]
+    wrong_shape["batches"][1] = (torch.cat([x, x], 1), y)
+    return [batches(draw, 2), wrong_shape]
+
+
+@check(
+    "guarded_epoch",
+    probe=probes.epoch,
     **UNSPOILT,
     says="good inputs, but a loss that is not finite",
 )

@@ -963,7 +963,7 @@ no trace.
 - `loader` yields pairs `x`, `y`, tensors of any dtype; it may be a generator. Each is used once, in order, and passes through
   the model at most once. The loss of a batch is `loss_function(model(x), y)`.
 - A batch is **bad** if `x`, `y`, the loss, or the total norm of all gradients holds a NaN or an infinity. The total norm is
-  that of `nn.utils.clip_grad_norm_`.
+  that of `nn.utils.clip_grad_norm_`. An error that the model raises is no bad batch: it reaches the caller.
 - Otherwise it is good: its gradient, and no other, is clipped to the total norm `max_norm` over all parameters of the
   model, and the optimizer steps once. The optimizer may hold only some of them.
 - What the model makes of a NaN in `x` does not count, nor that a sum of large finite numbers overflows.

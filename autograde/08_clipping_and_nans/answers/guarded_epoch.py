@@ -124,10 +124,13 @@ def epoch_with_errors(model, optimizer, loss_function, loader, max_norm):
             loss = loss_function(model(x), y)
             must_be_finite(loss)
             loss.backward()
-            norm = nn.utils.clip_grad_norm_(
-                model.parameters(), max_norm, error_if_nonfinite=True
-            )
-        except (ArithmeticError, RuntimeError):
+            try:
+                norm = nn.utils.clip_grad_norm_(
+                    model.parameters(), max_norm, error_if_nonfinite=True
+                )
+            except RuntimeError as not_finite:
+                raise ArithmeticError from not_finite
+        except ArithmeticError:
             for buffer, old in zip(model.buffers(), kept):
                 buffer.copy_(old)
             report["skipped"] += [i]
@@ -932,3 +935,24 @@ def epoch_clears_what_is_trained(
         for p in trained:
             p.grad = None
     return report
+
+
+epoch_swallowing_errors = edit(
+    epoch_with_a_snapshot,
+    {
+        """
+        loss = loss_function(model(x), y)
+        loss.backward()
+        """: """
+        try:
+            loss = loss_function(model(x), y)
+        except RuntimeError:
+            skipped.append(i)
+            continue
+        loss.backward()
+        """,
+    },
+    breaks=hidden_tests.errors_reach_the_caller,
+    tells="You take an error of the model for a bad batch and go on. A batch is bad "
+    "by a NaN or an infinity; a bug must reach the caller.",
+)
