@@ -1225,6 +1225,9 @@ def which_is_best(draw: Draw) -> list[Case]:
         epochs(draw, *(7 - metric for metric in low), mode="min"),
         epochs(draw, *falling),
         epochs(draw, *(-metric for metric in falling), mode="min"),
+        # near the largest float: a factor would make both infinite
+        epochs(draw, 1.0e308, 1.5e308),
+        epochs(draw, -1.0e308, -1.5e308, mode="min"),
         # a best of zero, after which worse ones come
         epochs(draw, 0.0, -0.5, -0.25),
         epochs(draw, -0.75, 0.0, -0.5, -0.25),
