@@ -24,6 +24,7 @@ COMMANDS = (
     "build",
     "new",
     "try",
+    "mutate",
     "publish",
     "lab",
     "release",

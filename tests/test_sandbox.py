@@ -644,7 +644,7 @@ def test_many_busy_processes_get_what_others_leave(
 
 @needs_sandbox
 def test_rooms_have_terminals_of_their_own(warm: WarmProcess) -> None:
-    with warm.kernel() as one, warm.kernel() as other:
+    with Kernel(warm) as one, Kernel(warm) as other:
         one.run_cell("import os\nkept = os.openpty()", "c")
         run = other.run_cell("import os\nprint(os.listdir('/dev/pts'))", "c")
 

@@ -266,6 +266,7 @@ def mended_shared_added_twice():
                 names.append(name)
                 if id(p) not in held:
                     added.append(p)
+                    held.add(id(p))
         if not names:
             raise ValueError
         if added:
@@ -521,6 +522,7 @@ added_once_more = edit(
         """
         if id(p) not in held:
             added.append(p)
+            held.add(id(p))
         """: "added.append(p)",
         """
         if added:
@@ -996,6 +998,7 @@ def held_if_equal_numbers():
 shared_added_twice = edit(
     mended_shared_added_twice,
     {
+        "held.add(id(p))": "",
         """
         return torch.optim.SGD(
             [p for p in model.parameters() if p.requires_grad],
