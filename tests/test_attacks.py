@@ -200,13 +200,13 @@ def test_an_attack_costs_its_author_alone(
 def test_the_services_do_answer_whoever_reaches_them(grader: Grader) -> None:
     """Else the attacks on them would show nothing."""
     port = int(grader.words["PORT"])
-    with socket.create_connection(("127.0.0.1", port), 5):
-        pass
+    with socket.create_connection(("127.0.0.1", port), 5) as one:
+        assert one.recv(1) == b""  # closed, so it has been heard
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.settimeout(5)
         one.sendto(b"hello", ("127.0.0.1", port))
         assert one.recv(10) == b"answer"
-    assert grader.listeners.heard
+    assert grader.listeners.heard == [b"connected", b"hello"]
     grader.listeners.heard.clear()
 
 
