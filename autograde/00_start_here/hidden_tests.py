@@ -176,12 +176,14 @@ def uuids_as_they_are(draw: Draw) -> list[Case]:
         chosen(draw, [one, other], form="UUIDs"),
         chosen(draw, (one,), form="a tuple of one UUID"),
         chosen(draw, [other, draw.integer(0, 9)], form="a UUID and a number"),
+        chosen(draw, [draw.integer(0, 9), other], form="a number and a UUID"),
     ]
 
 
 def whole_environment(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.data["rest"] != expected.data["rest"]:
-        return "The other entries of `environ` are not all there, unchanged."
+        sentence = "Besides your two, the entries are not those of `environ`."
+        return with_form(case, sentence)
     got, wanted = seen.data["order"], expected.data["order"]
     if got != wanted:
         there = "CUDA_DEVICE_ORDER" in case["environ"]
@@ -203,6 +205,7 @@ def rest_of_the_environment(draw: Draw) -> list[Case]:
     gpus = some_gpus(draw, 2)
     return [
         chosen(draw, gpus, rest),
+        chosen(draw, gpus, {}, form="an empty `environ`"),
         chosen(draw, gpus, fastest),
         chosen(draw, gpus, {**fastest, "CUDA_DEVICE_ORDER": ""}),
         chosen(draw, gpus, found, override=False),
@@ -286,6 +289,8 @@ def bad_gpus_raise(draw: Draw) -> list[Case]:
         chosen(draw, [gpu, other, gpu]),
         chosen(draw, [gpu, gpu]),
         chosen(draw, ["GPU-1a", other, "GPU-1a"]),
+        chosen(draw, ["GPU-1a", -1]),
+        chosen(draw, [-1, "GPU-1a"]),
         chosen(draw, [other, other], there, override=False),
         chosen(draw, [-1, other], there, override=False),
     ]
@@ -582,7 +587,8 @@ def types_of_containers(draw: Draw) -> list[Case]:
     "to_device",
     probe=probes.moved,
     rule=same_structure,
-    says="None, text, numbers, arrays, sets, objects come back as they are",
+    says="what is no container (None, text, numbers, arrays, sets, a UserDict, "
+    "objects) comes back as the same object",
 )
 def other_objects(draw: Draw) -> list[Case]:
     return [
@@ -596,6 +602,8 @@ def other_objects(draw: Draw) -> list[Case]:
         batch(draw, "a set"),
         batch(draw, "a range"),
         batch(draw, "an iterator"),
+        batch(draw, "a UserDict"),
+        batch(draw, "a mapping that is no dict"),
     ]
 
 
@@ -816,6 +824,52 @@ def owns_its_parts(draw: Draw) -> list[Case]:
     ]
 
 
+def builds_quietly(case: Case, seen: Result, expected: Result) -> str | None:
+    theirs = seen.data
+    if not theirs["models differ"] or not theirs["seed stays"]:
+        return (
+            "The first weights do not come from the random state that the "
+            "caller has set. Leave seeds to the caller."
+        )
+    for what in ("dtype", "device"):
+        if not theirs[f"default {what} stays"]:
+            return f"Your constructor changes the default {what}."
+    if theirs["shapes"] != expected.data["shapes"]:
+        return "The parameters have other shapes."
+    for name, got, wanted in zip(
+        ("`embed`", "`layers`"),
+        theirs["spread"],
+        expected.data["spread"],
+        strict=True,
+    ):
+        if not 0.8 * wanted < got < 1.25 * wanted:
+            return (
+                f"The first weights of {name} are not spread as PyTorch draws "
+                "them. Leave them as `nn.Embedding` and `nn.Linear` made them."
+            )
+    return None
+
+
+@check(
+    "token_rnn",
+    probe=probes.construction,
+    rule=builds_quietly,
+    says="a new model has weights as PyTorch draws them, from the caller's "
+    "random state; making it changes no global setting",
+)
+def built_quietly(draw: Draw) -> list[Case]:
+    seeds = [draw.integer(0, 10**6), draw.integer(10**6, 10**7)]
+    return [
+        {
+            "num_tokens": draw.integer(60, 200),
+            "width": draw.integer(30, 80),
+            "num_layers": num_layers,
+            "seeds": seeds,
+        }
+        for num_layers in (1, 2)
+    ]
+
+
 def all_there(case: Case, seen: Result, expected: Result) -> str | None:
     """Every part of the module has the device and dtype of the others."""
     theirs, ours = seen.data["places"], expected.data["places"]
@@ -907,12 +961,10 @@ def works_there(case: Case, seen: Result, expected: Result) -> str | None:
         return None
     # bfloat16 keeps 8 bits, float16 11: sums in another order differ by that
     loose = {"torch.bfloat16": 0.05, "torch.float16": 0.01}
-    found = difference(
-        got["out"],
-        wanted["out"],
-        Tolerance(1e-4, loose.get(wanted["dtype"], 1e-5)),
-        "the result",
-    )
+    tolerance = Tolerance(1e-4, loose.get(wanted["dtype"], 1e-5))
+    if case.get("exact"):
+        tolerance = Tolerance(1e-10, 1e-12)
+    found = difference(got["out"], wanted["out"], tolerance, "the result")
     return with_form(case, found) if found else None
 
 
@@ -939,6 +991,7 @@ def works_on_another_device(draw: Draw) -> list[Case]:
     rule=has_the_weights(works_there),
     also=[leaves_state_alone],
     says="forward works in every dtype of the weights, and its result has it",
+    corners=["in float64 the result is as exact as float64 is"],
 )
 def works_in_another_dtype(draw: Draw) -> list[Case]:
     cases = [
@@ -954,7 +1007,10 @@ def works_in_another_dtype(draw: Draw) -> list[Case]:
         for name, one in case["state"].items():
             if name.startswith("layers"):
                 case["state"][name] = one / case["width"]
-    return cases
+    # with a single token no state, and so no `decay`, has a part in the result
+    one_token = after(draw, ["double"], False, "float64 and a single token")
+    first = one_token["tokens"][:, :1]
+    return [*cases, {**one_token, "tokens": first, "exact": True}]
 
 
 @check(
@@ -1070,6 +1126,7 @@ def machine(draw: Draw, num_gpus: int, **options: object) -> Case:
         "cudnn_raises": False,
         "names": names,
         "works": True,
+        "environ": {},
         **options,
     }
 
@@ -1121,6 +1178,12 @@ def machines_with_gpus(draw: Draw) -> list[Case]:
         machine(draw, 2, form="two GPUs"),
         machine(draw, 5, form="five GPUs"),
         {**two_alike, "form": "two cards of the same kind"},
+        machine(
+            draw,
+            2,
+            environ={"CUDA_VISIBLE_DEVICES": "5,2,7"},
+            form="two GPUs of a list whose last entry is none",
+        ),
     ]
 
 
@@ -1200,6 +1263,10 @@ def lists_gpus(draw: Draw) -> list[Case]:
         read(one, "one GPU"),
         {"listing": one[0], "form": "one GPU and no end of the line"},
         read(listing(draw, [0, 1, 2, 3], list(NAMES[:4])), "four GPUs"),
+        read(
+            [f"GPU 3: {NAMES[1]} (UUID: GPU-{draw.integer(1, 99)}f)"],
+            "a short UUID",
+        ),
     ]
 
 

@@ -6,9 +6,9 @@ nothing here is secret.
 
 import copy
 import os
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, UserDict, namedtuple
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -144,6 +144,8 @@ def build(form, t, case):
         "a set": lambda: {case["key"], 3},
         "a range": lambda: range(4),
         "an iterator": lambda: iter([t[0]]),
+        "a UserDict": lambda: UserDict(x=t[0]),
+        "a mapping that is no dict": lambda: MappingProxyType({"x": t[0]}),
         "a NumPy array": lambda: np.arange(4),
         "an empty list": list,
         "an empty dict": dict,
@@ -300,6 +302,40 @@ def called_twice(TokenRNN, case):
     return {"absent": absent, "out": model(case["tokens"])}
 
 
+def construction(TokenRNN, case):
+    """What the constructor draws, and what it does to the settings."""
+    sizes = case["num_tokens"], case["width"], case["num_layers"]
+    before = torch.get_default_dtype(), torch.get_default_device()
+    drawn, stays = [], []
+    with torch.random.fork_rng(devices=[]):
+        for seed in case["seeds"]:
+            torch.manual_seed(seed)
+            model = TokenRNN(*sizes)
+            drawn.append([one.detach() for one in model.parameters()])
+            stays.append(torch.initial_seed() == seed)
+        try:
+            torch.set_default_dtype(torch.float64)
+            torch.set_default_device("meta")
+            TokenRNN(*sizes)
+            now = torch.get_default_dtype(), torch.get_default_device().type
+        finally:
+            torch.set_default_dtype(before[0])
+            torch.set_default_device(before[1])
+    embed, *layers = drawn[0]
+    linear = torch.cat([one.reshape(-1) for one in layers])
+    return {
+        "shapes": [list(one.shape) for one in drawn[0]],
+        "seed stays": all(stays),
+        "default dtype stays": now[0] == torch.float64,
+        "default device stays": now[1] == "meta",
+        "models differ": not all(map(torch.equal, *drawn)),
+        "spread": [
+            float(one.std()) * scale
+            for one, scale in ((embed, 1.0), (linear, case["width"] ** 0.5))
+        ],
+    }
+
+
 def parts(TokenRNN, case):
     """What the module owns, under which names."""
     model, absent = _model(TokenRNN, case)
@@ -446,9 +482,27 @@ def _version(version):
 def _machine(case):
     """Puts the machine of a case in the place of this one."""
     names, works = case["names"], case["works"]
+    chosen = [0]  # the current device
+
+    class Current:
+        """Stands for `torch.cuda.device`."""
+
+        def __init__(self, device):
+            self.index = _index(device)
+
+        def __enter__(self):
+            card(self.index)
+            self.before, chosen[0] = chosen[0], self.index
+
+        def __exit__(self, *error):
+            chosen[0] = self.before
+
+    def choose(device):
+        card(device)
+        chosen[0] = _index(device)
 
     def card(device=None):
-        index = _index(device)
+        index = chosen[0] if device is None else _index(device)
         if not works:
             raise RuntimeError("the driver on this system is too old")
         if not 0 <= index < len(names):
@@ -467,7 +521,9 @@ def _machine(case):
         torch.cuda,
         is_available=lambda: works and bool(names),
         device_count=lambda: len(names),
-        current_device=lambda: 0,
+        current_device=lambda: chosen[0],
+        device=Current,
+        set_device=choose,
         get_device_name=card,
         get_device_properties=properties,
     )
@@ -475,13 +531,12 @@ def _machine(case):
         stack,
         mock.patch.object(torch.version, "cuda", case["cuda"]),
         mock.patch.object(torch.backends.cudnn, "version", cudnn_version),
+        mock.patch.dict(os.environ, case["environ"]),
     )
 
 
 def _index(device):
-    """The number in 1, "cuda:1", torch.device("cuda:1"); 0 for none."""
-    if device is None:
-        return 0
+    """The number in 1, "cuda:1", torch.device("cuda:1")."""
     if isinstance(device, int):
         return device
     return torch.device(device).index or 0

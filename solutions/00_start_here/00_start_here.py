@@ -123,7 +123,8 @@ def attempt(function):
 # %% [markdown]
 r"""
 `away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape
-and a dtype, and no values. As with a GPU, one operation cannot mix tensors of two devices.
+and a dtype, and no values. As with a GPU, one operation does not take tensors of two devices. (Two things from the
+CPU are allowed all the same: a tensor without dimensions as a number, and an index.)
 
 ### A report that stops the notebook
 
@@ -138,12 +139,17 @@ print("name of GPU 0: ", repr(answer)[:75])
 
 has_gpu = torch.cuda.is_available()
 assert isinstance(answer, str if has_gpu else Exception)
-assert torch.version.cuda is not None or not has_gpu
+built_for = torch.version.cuda or torch.version.hip
+assert built_for is not None or not has_gpu
 
 # %% [markdown]
 r"""
-On a build without CUDA the version is None and the name raises. The report was meant for exactly such a
+On a build for the CPU the version is None and the name raises. The report was meant for exactly such a
 machine: one where something is not as expected.
+
+On a build for AMD's ROCm, `torch.cuda` drives the AMD cards, and `"cuda"` is the name of their devices. There `torch.version.cuda`
+is None and `torch.version.hip` has the version. So ask `torch.cuda.is_available()`, never `torch.version.cuda`, whether
+there is a GPU. (From PyTorch's documentation; no such card is here.)
 
 ### A move that goes nowhere
 """
@@ -264,10 +270,31 @@ for how, made in {
 
 # %% [markdown]
 r"""
-There is a context too: under `with torch.device(X.device):` whatever is made without `device=` is made there.
-It sets no dtype. And look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
+There is a context too: under `with torch.device(X.device):` the functions that make a tensor of sizes or numbers
+(`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach `torch.Tensor(3)`, `torch.from_numpy`, or what is
+made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
 integers. For a state of the model, ask a weight of the model.
+"""
 
+# %% cell="not_under_the_context"
+other = torch.ones(3)
+with torch.device(away):
+    for how, made in {
+        "torch.tensor([1.0])": torch.tensor([1.0]),
+        "nn.Linear(2, 2)": nn.Linear(2, 2).weight,
+        "torch.Tensor(3)": torch.Tensor(3),
+        "torch.zeros_like(other)": torch.zeros_like(other),
+    }.items():
+        print(f"{how:24} {made.device}")
+        follows = how.startswith(("torch.tensor", "nn"))
+        assert (made.device.type == away.type) == follows
+
+mixed = torch.ones(3, device=away) * torch.tensor(2.0)
+picked = mixed[torch.tensor([0, 2])]
+assert mixed.device.type == picked.device.type == away.type
+
+# %% [markdown]
+r"""
 **What is in this machine?** `describe_machine()` of `course_utils` answers without raising:
 """
 
@@ -347,7 +374,7 @@ line_chart(
     x=num_bytes,
     log_x=True,
     log_y=True,
-    title=f"A move: {seconds[0] * 1e6:.0f} µs for 1 KiB, {rate:.1f} GB/s for 64 MiB",
+    title=f"A move: {seconds[0] * 1e6:.0f} µs for 1 KiB, {rate:.2g} GB/s for 64 MiB",
     xlabel="size (bytes)",
     ylabel="time of a move (µs)",
 )
@@ -495,7 +522,8 @@ r"""
 > *Correct.*
 
 The module itself is returned, and its parameters stay the same objects, so an optimizer that holds them holds the
-moved ones. Not so with *meta*, which puts new parameters in their place (unless
+moved ones. Its state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device.
+Not so with *meta*, which puts new parameters in their place (unless
 `torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then. Integer buffers keep their dtype.
 """
 
@@ -511,6 +539,13 @@ assert returned is norm
 assert norm.weight is weight
 assert norm.num_batches_tracked.dtype == torch.int64
 assert norm.double() is norm
+
+late = nn.Linear(2, 2)
+adam = torch.optim.Adam(late.parameters())
+late(torch.ones(1, 2)).sum().backward()
+adam.step()
+late.double()
+assert adam.state[late.weight]["exp_avg"].dtype == torch.float32
 assert norm.to("meta").weight is not weight
 
 # %% [markdown]
@@ -533,8 +568,8 @@ r"""
 > **"`torch.device("cuda")` selects the one GPU; it shows `device(type="cuda")`."**
 > *Half right.*
 
-It means the *current* CUDA device, whichever that is: its index is None. And what it shows is how the object is displayed, under a name
-of its own. Say it is called `device`: the shown line, run as code, calls that object.
+It means the *current* CUDA device, whichever that is: its index is None. The second half is how Python displays the object. A post
+that names it `device` and shows that line misleads: who runs the line calls the object, and a device cannot be called.
 """
 
 # %% cell="claim_002_22"
@@ -663,7 +698,7 @@ Write three functions. They need no GPU: they work on text and numbers.
 
 - It holds all of `environ`, with `CUDA_VISIBLE_DEVICES` naming the GPUs in the order given, between commas and without blanks:
   `"2,0"`. No GPUs give `""`.
-- `gpus` is a list, a tuple or a range of numbers, or of UUIDs such as `"GPU-6a1f"`, or of both.
+- `gpus` is a list, a tuple or a range of numbers, or a list or a tuple of UUIDs such as `"GPU-6a1f"`, or of both.
 - With `override=False` a `CUDA_VISIBLE_DEVICES` that `environ` already has stays, even if it is `""`.
 - `CUDA_DEVICE_ORDER` is `"PCI_BUS_ID"`, unless `environ` has one.
 - A negative number, or a GPU named twice, raises a `ValueError`, with either `override`.
@@ -672,7 +707,8 @@ Write three functions. They need no GPU: they work on text and numbers.
 `physical_ids(visible, num_gpus)` returns the list of physical GPUs behind `cuda:0`, `cuda:1` and so on, on a machine with GPUs
 0 to `num_gpus - 1`. `visible` is the text in `CUDA_VISIBLE_DEVICES`, or None where that is not set: then all are seen.
 
-- Entries stand between commas. Blanks around an entry do not matter; with one inside, as in `1 2`, it is no number.
+- Entries stand between commas. Blanks around an entry do not matter. A number here is digits and nothing else: `1 2` is none.
+  (PyTorch's own reader is looser: it takes `1 2` and `+1` for 1.)
 - The list stops before the first entry that is none of the numbers 0 to `num_gpus - 1`: negative, too large, empty, no number.
 - If a GPU comes a second time before that, none is seen: `[]`.
 
@@ -767,8 +803,8 @@ Write `to_device(batch, device)`. It returns `batch` with every tensor in it mov
   are nested. An `nn.Parameter` is a tensor too.
 - The result has the same structure. Dicts keep their keys and the order of these, containers keep their type: a named tuple comes back as that
   named tuple, an `OrderedDict` as an `OrderedDict`. An empty container may come.
-- What is neither a tensor nor one of these containers (None, text, numbers, a NumPy array, a set, a range, an object of some class even
-  if it has a `.to`) comes back as the same object.
+- What is neither a tensor nor one of these containers (None, text, numbers, a NumPy array, a set, a range, a `UserDict`, an object of some
+  class even if it has a `.to`) comes back as the same object. A `deque`, a `defaultdict` and other classes made of containers are not tried.
 - Tensors keep shape, dtype, values and `requires_grad`: a gradient finds its way back through the move. A tensor that is
   on `device` already may come back as it is.
 - `batch` stays as it was: no container of it is changed, no tensor in it either.
@@ -836,8 +872,7 @@ and its new $h_l$ is the $x$ of the next layer. All $h_l$ begin with zeros.
   is there, `decay` too, and `forward` works there: for tokens on the weights' device, the result has the weights' device and dtype, T = 0 included.
 - Each call begins anew. Gradients reach every weight that was used. `tokens`, the global random state and global settings (default dtype, default
   device) stay as they were.
-
-The first weights are as PyTorch draws them; the checks load weights of their own.
+- The constructor draws the first weights as PyTorch does, sets no seed and changes no global setting.
 
 <details><summary>Hint 1: what a module knows</summary>
 
@@ -902,10 +937,10 @@ Write two functions.
 - `"cuda"`: the version of CUDA it was built with, text or None;
 - `"cudnn"`: what `torch.backends.cudnn.version()` returns; None if that raises a `RuntimeError`, as it does where two versions do not fit;
 - `"gpus"`: the names of all GPUs that `torch.cuda` sees, a list of text in the order of their numbers. It is empty where `torch.cuda.is_available()` is False. That can be so although
-  `torch.cuda.device_count()` says 2: with a driver that is too old, cards can be counted and nothing else.
+  `torch.cuda.device_count()` says 2: with a driver that is too old, cards can be counted and nothing else. `CUDA_VISIBLE_DEVICES` is no way to count them.
 
 On no such machine does it raise. Every call looks anew, at everything. Use the functions of `torch.cuda` under their full names (`torch.cuda.device_count()`, and not imported from there): the checks put other machines in their
-place. For the name of a card, `torch.cuda.get_device_name` and `torch.cuda.get_device_properties` are there.
+place. For the name of a card, `torch.cuda.get_device_name` and `torch.cuda.get_device_properties` are there, and `torch.cuda.device`.
 
 `list_gpus(listing)` reads what `nvidia-smi -L` prints, such as
 

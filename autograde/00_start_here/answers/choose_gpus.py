@@ -804,3 +804,41 @@ empty_order_is_none = edit(
     tells="You took an empty `CUDA_DEVICE_ORDER` for none. `environ` "
     "has one: it stays. Ask `in environ`.",
 )
+
+
+negative_looked_for_by_min = edit(
+    with_int_and_try,
+    {
+        'if len(set(names)) < len(names) or any(n[0] == "-" for n in names):': """
+        some = gpus and isinstance(gpus[0], int)
+        if len(set(names)) < len(names) or (some and min(gpus) < 0):
+        """,
+    },
+    breaks=[hidden_tests.uuids_as_they_are, hidden_tests.bad_gpus_raise],
+    tells="You look for a negative number with `min`, which cannot compare "
+    "a number with a UUID, and not at all where a UUID comes first. Look at "
+    "each entry by itself.",
+)
+
+negative_only_without_uuids = edit(
+    with_int_and_try,
+    {
+        'if len(set(names)) < len(names) or any(n[0] == "-" for n in names):': """
+        uuids = any(isinstance(gpu, str) for gpu in gpus)
+        negative = not uuids and any(gpu < 0 for gpu in gpus)
+        if len(set(names)) < len(names) or negative:
+        """,
+    },
+    breaks=hidden_tests.bad_gpus_raise,
+    tells="Where a UUID is in the list, you let a negative number through. "
+    "Look at each entry by itself.",
+)
+
+os_environ_for_an_empty_one = edit(
+    with_int_and_try,
+    {"new = dict(environ)": "new = dict(environ or os.environ)"},
+    breaks=hidden_tests.rest_of_the_environment,
+    tells="An empty `environ` counts as false, and you took `os.environ` in "
+    "its place. The caller asked for a process with nothing but your two "
+    "entries.",
+)

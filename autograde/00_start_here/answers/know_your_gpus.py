@@ -172,6 +172,33 @@ def with_rows_that_have_names():
         return [Gpu(int(index), name, uuid) for index, name, uuid in rows]
 
 
+with_the_current_device = edit(
+    with_splits,
+    {
+        "names.append(torch.cuda.get_device_name(index))": """
+        with torch.cuda.device(index):
+            names.append(torch.cuda.get_device_name())
+        """,
+    },
+)
+
+counted_by_the_variable = edit(
+    with_splits,
+    {
+        "for index in range(torch.cuda.device_count()):": """
+        import os
+
+        listed = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")
+        for index in range(len(listed)):
+        """,
+    },
+    breaks=hidden_tests.machines_with_gpus,
+    tells="You count the GPUs by `CUDA_VISIBLE_DEVICES`. It need not be set, "
+    "and its list may go on behind an entry that ends it. "
+    "`torch.cuda.device_count()` knows.",
+)
+
+
 name_of_gpu_0_unguarded = edit(
     with_splits,
     {
@@ -847,3 +874,12 @@ def blanks_before_the_return_kept():
                 name, uuid = rest.rsplit(" (UUID: ", 1)
                 gpus.append((int(head[4:]), name, uuid[:-1]))
         return gpus
+
+
+uuids_of_eight_digits = edit(
+    with_properties_and_a_pattern,
+    {"\\(UUID: ([^)]*)\\)": "\\(UUID: (GPU-[0-9a-f]{8}[^)]*)\\)"},
+    breaks=hidden_tests.lists_gpus,
+    tells="You take UUIDs with eight digits in front only. Take whatever "
+    "stands between `(UUID: ` and the last parenthesis.",
+)

@@ -183,7 +183,7 @@ of_the_driver = edit(
     SOLUTION,
     {'"versions": "b",': '"versions": "a",'},
     breaks=hidden_tests.whose_version,
-    tells="What the driver supports at most stands in the head of `nvidia- "
+    tells="What the driver supports at most stands in the head of `nvidia-"
     "smi`. `torch.version.cuda` was written down when PyTorch was "
     "built.",
 )

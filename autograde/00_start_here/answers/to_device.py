@@ -742,3 +742,27 @@ cut_off_where_it_moves = edit(
     tells="Where a tensor really moves you cut it off from what it came "
     "from. `.to` alone keeps the gradient's way.",
 )
+
+
+every_mapping = edit(
+    by_cases,
+    {"if isinstance(batch, dict):": "if isinstance(batch, Mapping):"},
+    breaks=hidden_tests.other_objects,
+    tells="You go through every mapping. Only dicts and `OrderedDict`s are "
+    "containers here; another mapping comes back as the same object, since "
+    "nobody knows how to build a second one of its kind.",
+)
+
+user_dicts_too = edit(
+    by_cases,
+    {
+        "if isinstance(batch, dict):": """
+        from collections import UserDict
+
+        if isinstance(batch, (dict, UserDict)):
+        """,
+    },
+    breaks=hidden_tests.other_objects,
+    tells="You rebuild a `UserDict`. It is no dict: it comes back as the "
+    "same object.",
+)

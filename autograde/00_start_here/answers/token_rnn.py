@@ -679,3 +679,75 @@ zeros_drawn = edit(
     "random state. Nothing in it is random: `torch.zeros` draws "
     "none.",
 )
+
+
+worked_out_in_float32 = edit(
+    with_a_buffer,
+    {
+        "zeros = like.new_zeros(tokens.shape[0], like.shape[1])": "zeros = like.new_zeros(len(tokens), like.shape[1]).float()",
+        "x = self.embed(tokens[:, t])": "x = self.embed(tokens[:, t]).float()",
+        "x = torch.tanh(layer(x + self.decay * states[i]))": """
+        x = x + self.decay.float() * states[i]
+        w, b = layer.weight.float(), layer.bias.float()
+        x = torch.tanh(nn.functional.linear(x, w, b))
+        """,
+        "return states[-1]": "return states[-1].to(like.dtype)",
+    },
+    breaks=hidden_tests.works_in_another_dtype,
+    tells="You work in float32 and cast the result. A model in float64 then "
+    "has float32's rounding errors: let each operation run in the dtype of "
+    "the weights.",
+)
+
+seeded_in_the_constructor = edit(
+    with_a_buffer,
+    {
+        "self.embed = nn.Embedding(num_tokens, width)": """
+        torch.manual_seed(0)
+        self.embed = nn.Embedding(num_tokens, width)
+        """,
+    },
+    breaks=hidden_tests.built_quietly,
+    tells="Your constructor sets a seed. All models are then alike, and all "
+    "that the caller draws afterwards is, too. The seed is the caller's.",
+)
+
+default_dtype_in_the_constructor = edit(
+    with_a_buffer,
+    {
+        "self.embed = nn.Embedding(num_tokens, width)": """
+        torch.set_default_dtype(torch.float32)
+        self.embed = nn.Embedding(num_tokens, width)
+        """,
+    },
+    breaks=hidden_tests.built_quietly,
+    tells="Your constructor sets the default dtype. That changes every tensor "
+    "that the caller makes afterwards.",
+)
+
+default_device_in_the_constructor = edit(
+    with_a_buffer,
+    {
+        "self.embed = nn.Embedding(num_tokens, width)": """
+        torch.set_default_device("cpu")
+        self.embed = nn.Embedding(num_tokens, width)
+        """,
+    },
+    breaks=hidden_tests.built_quietly,
+    tells="Your constructor sets the default device. That changes every "
+    "tensor that the caller makes afterwards.",
+)
+
+weights_of_its_own = edit(
+    with_a_buffer,
+    {
+        'self.register_buffer("decay", torch.linspace(0.5, 1, width))': """
+        self.register_buffer("decay", torch.linspace(0.5, 1, width))
+        for layer in self.layers:
+            nn.init.orthogonal_(layer.weight)
+        """,
+    },
+    breaks=hidden_tests.built_quietly,
+    tells="You draw the first weights in another way than PyTorch. The task "
+    "leaves them as `nn.Embedding` and `nn.Linear` made them.",
+)
