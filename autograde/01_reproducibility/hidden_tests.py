@@ -16,6 +16,7 @@ from course_grader.checks import (
 from . import probes
 
 LARGEST = 2**32 - 1
+WORKERS_S = 60.0  # starting processes takes its time on a busy machine
 NAMES = {"random": "`random`", "numpy": "NumPy", "torch": "PyTorch"}
 
 
@@ -57,6 +58,10 @@ def about_draws(case: Case, seen: Result, expected: Result) -> str | None:
     if all(right):
         return None
     name = NAMES[case["library"]]
+    if None in seen.data:
+        bad = case["seeds"][seen.data.index(None)]
+        size = "small" if bad < 2**31 else "large"
+        return f"A {size} seed within the range was refused with a ValueError."
     again = case["seeds"].index(case["seeds"][right.index(False)])
     if again < right.index(False) and right[again]:
         return f"Seeded a second time with the same seed, {name} draws others."
@@ -276,7 +281,16 @@ def about_initial_weights(
 def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
     data, wanted = seen.data, expected.data
     if data["calls"] != wanted["calls"]:
-        return "`make_model` is called once, then `epoch` `num_epochs` times."
+        made, wanted_calls = data["calls"][0], wanted["calls"][0]
+        if made.count("make_model") != 1 or made[0] != "make_model":
+            return "`make_model` is not called once, before the epochs."
+        few = made.count("epoch") < wanted_calls.count("epoch")
+        if made != wanted_calls:
+            return (
+                f"`epoch` was called too {'seldom' if few else 'often'} by the "
+                f"time `seeded_run` returned, with {case['num_epochs']} epochs."
+            )
+        return "A second run calls `make_model` or `epoch` another time."
     if data["returns"] != wanted["returns"]:
         return (
             f"`seeded_run` returns a {data['returns'][0]}; the signature says a "
@@ -294,10 +308,21 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
             )
         if now != should:
             return "`epoch` runs without gradients: nothing can learn in it."
-    numbers = [len(results) for results in data["results"]]
-    if numbers != [len(results) for results in wanted["results"]]:
+    if data["gradients"] != wanted["gradients"]:
         return (
-            "The list does not hold one item for each epoch. What `epoch` "
+            "The gradients are not those that `make_model` or the last epoch "
+            "left. When to clear them is the matter of `epoch`."
+        )
+    numbers = [len(results) for results in data["results"]]
+    right = [len(results) for results in wanted["results"]]
+    if any(map(int.__gt__, numbers, right)):
+        return (
+            "The list holds more than one item for each epoch of this run. Make "
+            "a new list in each run."
+        )
+    if numbers != right:
+        return (
+            "The list holds less than one item for each epoch. What `epoch` "
             "returned may be None, too."
         )
     if data["results"] != wanted["results"]:
@@ -328,7 +353,8 @@ def initial_weights_are_seeded(draw: Draw) -> list[Case]:
     probe=probes.run,
     rule=about_epochs,
     says="`seeded_run`: one call of `epoch` after the other, each with draws of "
-    "its own; the trained model and a list come back",
+    "its own; the trained model and a list come back; mode and gradients stay "
+    "as `epoch` left them",
 )
 def epochs_go_on(draw: Draw) -> list[Case]:
     return [
@@ -359,6 +385,7 @@ def block(draw: Draw, manager: str, **options: Any) -> Case:
     return {
         "manager": manager,
         "flags": some_flags(draw, options.pop("switch", None)),
+        "off_and_warns": False,
         "block_sets": None,
         "ending": None,
         "x": draw.normal(3),
@@ -406,7 +433,7 @@ def about_the_body(seen: Result, expected: Result) -> str | None:
     if seen.data["doubled"] != expected.data["doubled"]:
         return "The block was not run as it stands."
     if expected.data.get("set") and not seen.data.get("set"):
-        return "Inside, every setting is what it was before the block."
+        return "On entering, a setting that had to change did not."
     return None
 
 
@@ -481,8 +508,8 @@ def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
     "reproducible",
     probe=probes.inside_and_after,
     rule=about_the_others,
-    says="inside, cuDNN's `enabled` and `allow_tf32` stay as they were, and so "
-    "do all other settings of PyTorch",
+    says="inside, cuDNN's `enabled`, `allow_tf32`, `fp32_precision` and further "
+    "flags stay as they were, and so do all other settings of PyTorch",
 )
 def other_flags_stay(draw: Draw) -> list[Case]:
     return [
@@ -531,6 +558,7 @@ def all_is_put_back(draw: Draw) -> list[Case]:
         for manager in ("reproducible", "tuned")
         for case in (
             *(block(draw, manager, switch=switch) for switch in (0, 1, 2)),
+            block(draw, manager, switch=0, off_and_warns=True),
             *both_ways(draw, manager),
         )
     ]
@@ -578,7 +606,12 @@ def about_nesting(case: Case, seen: Result, expected: Result) -> str | None:
     pairs = zip(seen.data["settings"], expected.data["settings"], strict=True)
     for place, (now, wanted) in enumerate(pairs):
         if now != wanted and place <= depth:
-            return "In nested blocks, the settings inside are not the inner's."
+            return (
+                "The manager was made first and entered later: inside, the "
+                "settings are not the block's."
+                if case["made_before"]
+                else "In nested blocks, the settings inside are not the inner's."
+            )
         if now != wanted:
             return (
                 "On leaving, the settings are not those that stood when the "
@@ -656,6 +689,7 @@ def about_an_epoch(case: Case, seen: Result, expected: Result) -> str | None:
 @check(
     "make_loader",
     probe=probes.one_epoch,
+    timeout_s=WORKERS_S,
     rule=about_an_epoch,
     says="an epoch holds every sample once, in batches of `batch_size`, loaded "
     "by `num_workers` workers",
@@ -698,6 +732,7 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
 @check(
     "make_loader",
     probe=probes.order_of_epochs,
+    timeout_s=WORKERS_S,
     weight=2,
     rule=about_the_order,
     says="every epoch has another order, and the same seed gives the same ones "
@@ -739,6 +774,7 @@ def about_likeness(case: Case, seen: Result, expected: Result) -> str | None:
 @check(
     "make_loader",
     probe=probes.order_by_workers,
+    timeout_s=WORKERS_S,
     rule=about_likeness,
     says="the order is the same with 0 workers and with 2",
 )
@@ -749,6 +785,7 @@ def order_is_that_of_any_workers(draw: Draw) -> list[Case]:
 @check(
     "make_loader",
     probe=probes.order_when_disturbed,
+    timeout_s=WORKERS_S,
     weight=2,
     rule=about_likeness,
     says="what others draw, before or after the loader is made, does not change "
@@ -785,6 +822,7 @@ def about_global_states(
 @check(
     "make_loader",
     probe=probes.loader_leaves_alone,
+    timeout_s=WORKERS_S,
     rule=about_global_states,
     says="making the loader and running through it leaves the global "
     "generators as they are",
@@ -820,6 +858,7 @@ def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
 @check(
     "make_loader",
     probe=probes.noise_of_workers,
+    timeout_s=WORKERS_S,
     weight=2,
     rule=about_noise,
     says="with workers, `rng` gives each worker of each epoch numbers of its "
@@ -852,6 +891,7 @@ def about_the_dataset(case: Case, seen: Result, expected: Result) -> str | None:
 @check(
     "make_loader",
     probe=probes.dataset_kept,
+    timeout_s=WORKERS_S,
     rule=about_the_dataset,
     says="the dataset in the main process keeps its `rng`; one without `rng` "
     "stays without",

@@ -95,15 +95,31 @@ class StandInGpus:
 
     def __init__(self, states):
         self.states = list(states)
+        self.current = 0
 
     def _number(self, device):
         if isinstance(device, int):
             return device
         index = torch.device(device).index
-        return 0 if index is None else index
+        return self.current if index is None else index
+
+    def current_device(self):
+        return self.current
+
+    def set_device(self, device):
+        self.current = self._number(device)
+
+    @contextlib.contextmanager
+    def device(self, device):
+        before = self.current
+        self.set_device(device)
+        try:
+            yield
+        finally:
+            self.current = before
 
     def manual_seed(self, seed):
-        self.states[0] = int(seed)
+        self.states[self.current] = int(seed)
 
     def manual_seed_all(self, seed):
         self.states = [int(seed)] * len(self.states)
@@ -121,7 +137,7 @@ class StandInGpus:
         self.states = [int(state) for state in new_states]
 
     def initial_seed(self):
-        return self.states[0]
+        return self.states[self.current]
 
 
 GPU_CALLS = (
@@ -142,7 +158,6 @@ def stand_in_gpus(states):
         "is_available": True,
         "is_initialized": True,
         "device_count": len(states),
-        "current_device": 0,
         "_is_in_bad_fork": False,
     }
     with contextlib.ExitStack() as stack:
@@ -153,6 +168,8 @@ def stand_in_gpus(states):
         for name in GPU_CALLS:
             replace(torch.cuda, name, getattr(gpus, name))
             replace(torch.cuda.random, name, getattr(gpus, name))
+        for name in ("current_device", "set_device", "device"):
+            replace(torch.cuda, name, getattr(gpus, name))
         for name, value in facts.items():
             replace(torch.cuda, name, lambda value=value: value)
         # fork_rng asks for it, to know whose generators to keep
@@ -165,11 +182,16 @@ def stand_in_gpus(states):
 
 
 def seeded_draws(set_seed, case):
-    """What is drawn after seeding, and again, with draws in between."""
+    """What is drawn after seeding, and again, with draws in between; None where
+    the seed was refused."""
     drawn = []
     for seed, before in zip(case["seeds"], case["draws_before"], strict=True):
         draw_from_all(before)
-        set_seed(seed)
+        try:
+            set_seed(seed)
+        except ValueError:
+            drawn.append(None)
+            continue
         drawn.append(DRAWS[case["library"]]())
     return drawn
 
@@ -201,25 +223,30 @@ def refused_seed(set_seed, case):
 
 
 def flags():
+    """The settings. Whether the switch only warns says nothing while it is off."""
     cudnn = torch.backends.cudnn
+    on = torch.are_deterministic_algorithms_enabled()
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     return {
         "cudnn.enabled": cudnn.enabled,
         "cudnn.benchmark": cudnn.benchmark,
         "cudnn.deterministic": cudnn.deterministic,
         "cudnn.allow_tf32": cudnn.allow_tf32,
-        "the switch": torch.are_deterministic_algorithms_enabled(),
-        "warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "the switch": on,
+        "warn_only": on and only_warns,
     }
 
 
-def set_flags(wanted):
+def set_flags(wanted, off_and_warns=False):
+    """Makes the settings those of `flags`; `off_and_warns`: a switch that is off
+    has `warn_only` set all the same."""
     cudnn = torch.backends.cudnn
     cudnn.enabled = wanted["cudnn.enabled"]
     cudnn.benchmark = wanted["cudnn.benchmark"]
     cudnn.deterministic = wanted["cudnn.deterministic"]
     cudnn.allow_tf32 = wanted["cudnn.allow_tf32"]
     torch.use_deterministic_algorithms(
-        wanted["the switch"], warn_only=wanted["warn_only"]
+        wanted["the switch"], warn_only=wanted["warn_only"] or off_and_warns
     )
 
 
@@ -227,6 +254,8 @@ def further_settings():
     """What none of the exercises is about."""
     return {
         "cudnn.benchmark_limit": torch.backends.cudnn.benchmark_limit,
+        "cudnn.fp32_precision": torch.backends.cudnn.fp32_precision,
+        "cudnn.depthwise_kernel": torch.backends.cudnn.depthwise_kernel,
         "fill_uninitialized_memory": (
             torch.utils.deterministic.fill_uninitialized_memory
         ),
@@ -238,8 +267,8 @@ def further_settings():
 @contextlib.contextmanager
 def flags_kept():
     """Puts every flag back, and removes names that were invented. Inside, the
-    number of threads and the precision are not what a recipe sets them to; the
-    limit of cuDNN's tuner, where there is a cuDNN, is PyTorch's own."""
+    number of threads, the precision and the kernels of depthwise convolutions
+    are not what a recipe, or `cudnn.flags`, sets them to; the limit of cuDNN's tuner, where there is a cuDNN, is PyTorch's own."""
     kept = flags()
     cudnn = torch.backends.cudnn
     limit = cudnn.benchmark_limit
@@ -250,6 +279,8 @@ def flags_kept():
     precision = torch.get_float32_matmul_precision()
     torch.set_num_threads(3)
     torch.set_float32_matmul_precision("high")
+    further = cudnn.fp32_precision, cudnn.depthwise_kernel
+    cudnn.fp32_precision, cudnn.depthwise_kernel = "ieee", "native"
     try:
         yield
     finally:
@@ -258,6 +289,7 @@ def flags_kept():
         if cudnn.is_available():
             cudnn.benchmark_limit = limit
         torch.utils.deterministic.fill_uninitialized_memory = True
+        cudnn.fp32_precision, cudnn.depthwise_kernel = further
         set_flags(kept)
         for place, names in zip(PLACES, known, strict=True):
             for name in set(vars(place)) - names:
@@ -294,6 +326,7 @@ def run(seeded_run, case):
 
 def one_run(seeded_run, seed, case):
     made, initial, calls, trained, modes = [], [], [], [], []
+    gradients = []
 
     def draw():
         drawn = {"torch": torch.rand(()).item()}
@@ -309,6 +342,7 @@ def one_run(seeded_run, seed, case):
         with torch.no_grad():
             model.bias.add_(sum(draw().values()))
         model.train(case["training"])
+        model.weight.grad = torch.ones(2, 3)
         made.append(model)
         initial.append([model.weight.tolist(), model.bias.tolist()])
         return model
@@ -319,6 +353,8 @@ def one_run(seeded_run, seed, case):
         modes.append([model.training, torch.is_grad_enabled()])
         with torch.no_grad():
             model.weight.add_(torch.rand(2, 3))
+        gradients.append(_listed(model.weight.grad))
+        model.weight.grad = torch.full((2, 3), 1.0 + calls.count("epoch"))
         drawn = draw()
         nothing = case["nothing_from"] == calls.count("epoch")
         return None if nothing else drawn
@@ -326,15 +362,21 @@ def one_run(seeded_run, seed, case):
     returned = seeded_run(seed, make_model, epoch, case["num_epochs"])
     model, results = returned
     modes.append([model.training, torch.is_grad_enabled()])
+    gradients.append(_listed(model.weight.grad))
     return {
         "returns": type(returned).__name__,
         "modes": modes,
+        "gradients": gradients,
         "calls": calls,
         "initial": initial,
         "trained": all(trained),
         "weights": [model.weight.tolist(), model.bias.tolist()],
         "results": results,
     }
+
+
+def _listed(gradient):
+    return None if gradient is None else gradient.tolist()
 
 
 # reproducible, tuned
@@ -382,7 +424,7 @@ def inside_and_after(reproducible, tuned, case):
     """The settings in the block and after it."""
     known = names_of_settings()
     with flags_kept():
-        set_flags(case["flags"])
+        set_flags(case["flags"], case["off_and_warns"])
         further = further_settings()
         with manager_of(reproducible, tuned, case["manager"]):
             inside = flags()
@@ -414,7 +456,7 @@ def inside_and_after(reproducible, tuned, case):
 def after_an_exception(reproducible, tuned, case):
     """What is left changed when the block raises, and what the caller sees."""
     with flags_kept():
-        set_flags(case["flags"])
+        set_flags(case["flags"], case["off_and_warns"])
         caught = "nothing"
         error = ENDINGS[case["ending"]]()
         try:

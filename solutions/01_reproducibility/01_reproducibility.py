@@ -30,12 +30,13 @@ from course_utils import expect, visible_check
 # %% [markdown]
 r"""
 The cell above is all that the exercises need, with a small dataset that comes with exercise 3.
-The cells that you only read use a few things more. Those with loader workers start them by
-`fork`, as Linux does, so that a dataset defined in a notebook reaches them.
+The cells that you only read use a few things more. Those with loader workers ask for `fork`, so that
+a dataset defined in a notebook reaches them; section 2 says why.
 """
 
 # %%
 import hashlib
+import pickle
 import subprocess
 import sys
 import warnings
@@ -222,7 +223,7 @@ r"""
 | a seed reaches | a seed does not reach |
 |---|---|
 | `random.random()`, `np.random.rand()`, `torch.rand(3)` | `np.random.default_rng()`, `random.Random()`, `torch.Generator()` made elsewhere |
-| `torch.rand(3, device="cuda")` on every GPU | the order in which threads add up |
+| `torch.rand(3, device="cuda")` on every GPU | the order in which a GPU's threads add up; the number of the CPU's threads |
 | dropout, initial weights, a loader's shuffle | the order of a `set` of strings (`PYTHONHASHSEED`, read when Python starts) |
 | base seeds of loader workers | a generator that a dataset holds |
 
@@ -246,6 +247,11 @@ from `get_worker_info()`.
 The base seeds come out of the loader's generator, between one epoch's order and the next. With
 `persistent_workers=True` they are drawn once, so from the second epoch on the order is another one
 than with workers that end with the epoch. Chapter 13 gives the generator to the sampler alone.
+
+How a worker starts decides what may reach it. `fork` copies the process, classes and functions of a notebook
+included: Linux does that up to Python 3.13. Since Python 3.14 Linux starts workers by `forkserver`; Windows and macOS use `spawn`.
+With these two the dataset and `worker_init_fn` are pickled: they have to stand in a module that can be imported.
+On Linux `multiprocessing_context="fork"` asks for the old way.
 """
 
 
@@ -259,9 +265,35 @@ torch.manual_seed(1)
 for row, draws in zip(rows, noise_by_worker(seed_the_noise), strict=True):
     print(row, draws)
 
+
+# %% cell="start_methods"
+def started_by(method):
+    """What comes of a worker whose function stands in a notebook."""
+
+    def nothing_to_seed(worker_id):
+        pass
+
+    numbers = DataLoader(
+        range(4),
+        num_workers=1,
+        worker_init_fn=nothing_to_seed,
+        multiprocessing_context=method,
+    )
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            return f"{len(list(numbers))} samples"
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            return f"{type(error).__name__}: {str(error)[:45]} ..."
+
+
+outcomes = {method: started_by(method) for method in ("fork", "spawn")}
+for method, outcome in outcomes.items():
+    print(f"{method:6}", outcome)
+assert outcomes["fork"] == "4 samples" != outcomes["spawn"]
+
 # %% [markdown]
 r"""
-**Kernels.** Two flags for cuDNN, and one switch for all of PyTorch:
+**Kernels.** Two flags for cuDNN, and one switch for PyTorch's own operations:
 
 | setting | for repeatable runs | for speed at fixed shapes |
 |---|---|---|
@@ -269,7 +301,8 @@ r"""
 | `torch.backends.cudnn.deterministic` | `True` | `False` |
 | `torch.use_deterministic_algorithms(...)` | `True` | `False` |
 
-With the switch on, an operation that knows no deterministic way raises an error and says so. On a
+With the switch on, an operation of PyTorch's list without a deterministic way raises an error and says so. The list does
+not hold kernels that others wrote (CUDA, Triton), nor the order in which several GPUs add up. On a
 GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first
 CUDA call.
 """
@@ -330,9 +363,9 @@ Tick the box: no draw reaches the order any more.
 
 ### The same numbers, in another order
 
-A sum of floats depends on the order of its terms. Threads finish in an order that no seed fixes, and
-GPU kernels that add atomically do so in another order each time. Here we choose the order
-ourselves: 200 times the same 20,000 numbers.
+A sum of floats depends on the order of its terms. On a CPU that order follows from how the work is cut up: from
+the number of threads, not from which of them is first. GPU kernels that add atomically do so in another order each time, and no seed
+fixes it. Here we choose the order ourselves: 200 times the same 20,000 numbers.
 """
 
 # %% cell="sums_by_order"
@@ -503,7 +536,7 @@ assert again == 30
 r"""
 > **"Seed `random`, NumPy and PyTorch at the start of the program."** *Correct.*
 
-And know what that leaves out. A `default_rng()` takes its numbers from the operating system. The hashes
+And know what that leaves out. A `default_rng()` takes its seed from the operating system. The hashes
 of strings, and with them the order of a set, follow `PYTHONHASHSEED`, which counts only when Python
 starts.
 """
@@ -677,8 +710,8 @@ that the clock may prefer another algorithm, which rounds differently.
 
 # %% [markdown] cell="claim_004_16"
 r"""
-> **A section on reproducibility that consists of a link.** *Half the story*: there is nothing in it to
-> check. The rows above cover what such sections usually say.
+> **A link to PyTorch's page on reproducibility.** *Half the story.* The page is right, and longer than this chapter. It does not
+> say what your loader's workers draw.
 """
 
 # %% [markdown]
@@ -704,6 +737,43 @@ print("torch.empty:", unwritten)
 assert not refused
 assert len(caught) == 1
 assert unwritten.isnan().all()
+
+# %% [markdown]
+r"""
+**`torch.compile`.** Its tuner may choose kernels by the clock, as cuDNN's does. `use_deterministic_algorithms(True)` also stops that:
+it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not. (The flag is private; so it is in the PyTorch that
+is installed here.)
+
+**TF32.** On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not. That is
+not random. It repeats, and differs from a CPU. `torch.backends.fp32_precision = "ieee"` asks for full float32, `"tf32"` for
+speed. These names came with PyTorch 2.9; `allow_tf32` is the older one. Do not mix the two: reading `allow_tf32` may then raise
+an error.
+
+**The size of the batch.** Another number of rows may mean another kernel, which adds in another order. So a sample alone and the same sample
+in a batch can differ in the last bits, with all seeds and switches set.
+"""
+
+# %% cell="compiler_and_batch"
+from torch._inductor import config as compiler
+
+states_of_the_flag = []
+for turn in (
+    torch.use_deterministic_algorithms,
+    lambda on: torch.set_deterministic_debug_mode(2 * on),
+):
+    turn(True)
+    states_of_the_flag.append(compiler.deterministic)
+    turn(False)
+print("the compiler's flag, by the switch and by the debug mode:")
+print(states_of_the_flag)
+assert states_of_the_flag == [True, False]
+
+torch.manual_seed(6)
+matrix, batch_of_64 = torch.randn(512, 512), torch.randn(64, 512)
+in_the_batch = (batch_of_64 @ matrix)[0]
+alone = (batch_of_64[:1] @ matrix)[0]
+print("the same row to the last bit:", torch.equal(in_the_batch, alone))
+assert torch.allclose(in_the_batch, alone, atol=1e-4)
 
 # %% [markdown]
 r"""
@@ -743,7 +813,7 @@ draws the same numbers after every call with this seed, whatever was drawn befor
 
 **`seeded_run`** seeds everything with `seed`, makes the model by `make_model()`, then calls
 `epoch(model)` `num_epochs` times (0 or more). It returns a tuple: the model and the list of what
-`epoch` returned, `None` included. Gradients and the model's mode are left as they are.
+`epoch` returned, `None` included. Gradients and the model's mode are left as `make_model` and `epoch` leave them.
 
 - `make_model` and `epoch` draw from any of the three generators. The whole run depends on `seed`
   alone: the initial weights too.
@@ -832,11 +902,11 @@ Write two context managers. The settings count inside the `with` block.
 
 - With `warn_only=True` operations that are not deterministic warn; with `warn_only=False`, the
   default, they raise. This holds whatever the setting was before.
-- cuDNN's other flags, `enabled` and `allow_tf32`, and all other settings of PyTorch stay as they
-  were, inside too.
+- cuDNN's other flags (`enabled`, `allow_tf32`, `fp32_precision` and more) and all other settings of PyTorch
+  stay as they were, inside too.
 - When the block is left, the settings of the table are what they were when it was entered. That
-  includes whether the switch was on, and whether it only warned. It also holds if the block changed
-  them.
+  includes whether the switch was on and, if it was, whether it only warned. (PyTorch remembers `warn_only` while
+  the switch is off, too: a switch that was off stays off.) It also holds if the block changed them.
 - It holds as well if the block ends in an exception, which reaches the caller. An interrupt
   (Ctrl-C) and `sys.exit()` are exceptions, too.
 - The blocks may be nested in any way. They seed nothing and draw nothing.
@@ -856,7 +926,7 @@ leaving. After an exception that is true only in a `finally`.
 <details><summary>Hint 3: cudnn.flags</summary>
 
 You may build on `torch.backends.cudnn.flags(...)`. What you do not pass, it sets to a default of its
-own. It knows nothing of the switch.
+own: `help(torch.backends.cudnn.flags)` lists all that there is. It knows nothing of the switch.
 </details>
 """
 
@@ -966,6 +1036,7 @@ smaller.
   the samples draw, as in `Jittered`; in the workers too. With 2 workers or more, the workers of an
   epoch draw different numbers from it, and every epoch draws others. The same seed gives the same
   noise again, other seeds give other noise.
+- The checks start workers by `fork`. You need not choose a start method.
 - A dataset without `rng` stays without one, in the workers too. The dataset in the main process
   keeps its `rng`, object and state: with `num_workers=0` the samples draw from it, and that is all
   that happens to it.
@@ -1061,6 +1132,16 @@ with visible_check("make_loader"):
     left = random.getstate()[1], np.random.get_state()[1].tolist()
     assert left == coming, "the state of random or NumPy changed"
 
+    def jitter_by_worker():
+        two = make_loader(numbers, 5, seed=1, num_workers=2)
+        two.multiprocessing_context = "fork"
+        return [(noisy - plain).tolist() for plain, noisy in two]
+
+    if "fork" in torch.multiprocessing.get_all_start_methods():
+        jitter = jitter_by_worker()
+        assert jitter[0] != jitter[1], "two workers drew the same noise"
+        expect("the noise of a second loader", jitter_by_worker(), jitter)
+
 # %% grade="make_loader" points=8
 
 # %% [markdown]
@@ -1069,12 +1150,12 @@ r"""
 
 - One number seeds `random`, NumPy and PyTorch, once, before the model is made. PyTorch's seed
   reaches the GPUs.
-- It does not reach generators of your own, the order in which threads add, hashes of strings.
+- It does not reach generators of your own, the order in which a GPU's threads add, hashes of strings.
 - A draw on the side moves everything after it. Give loaders a generator of their own, and draw on
   the side under a guard that puts all three states back.
 - Workers get copies. A generator that the dataset holds must be seeded in the worker.
-- `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers all of
-  PyTorch. `enable` does nothing.
+- `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
+  PyTorch lists, and the compiler's tuner.
 - Repeatable to the last bit means: the same seed, machine, versions, number of threads. Say so
   beside a result.
 

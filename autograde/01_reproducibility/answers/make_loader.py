@@ -678,9 +678,9 @@ noise_from_the_system = edit(
         "info.dataset.rng = np.random.default_rng(info.seed)": "info.dataset.rng = np.random.default_rng()",
     },
     breaks=hidden_tests.noise_in_workers,
-    tells="`default_rng()` without a seed takes its numbers from the "
-    "operating system: the noise is other in every run. Seed it with "
-    "`get_worker_info().seed`.",
+    tells="The generator in the worker is not seeded by `seed`: `default_rng()` "
+    "takes a seed from the operating system, and a clock or a process number is "
+    "another in every run. Seed it with `get_worker_info().seed` alone.",
 )
 
 noise_from_the_clock = edit(
@@ -698,9 +698,9 @@ noise_from_the_clock = edit(
         """,
     },
     breaks=hidden_tests.noise_in_workers,
-    tells="`default_rng()` without a seed takes its numbers from the "
-    "operating system: the noise is other in every run. Seed it with "
-    "`get_worker_info().seed`.",
+    tells="The generator in the worker is not seeded by `seed`: `default_rng()` "
+    "takes a seed from the operating system, and a clock or a process number is "
+    "another in every run. Seed it with `get_worker_info().seed` alone.",
 )
 
 
@@ -1385,4 +1385,20 @@ only_python_without_waiting_draw = edit(
     tells="You put back the numbers of `random`, but not the normal number that"
     " waits in it: `gauss` draws two at a time. Give `setstate` all that "
     "`getstate` gave you.",
+)
+
+
+noise_from_the_process_number = edit(
+    mended_order_not_seeded,
+    {
+        "info.dataset.rng = np.random.default_rng(info.seed)": """
+        import os
+
+        info.dataset.rng = np.random.default_rng([info.seed, os.getpid()])
+        """,
+    },
+    breaks=hidden_tests.noise_in_workers,
+    tells="The generator in the worker is not seeded by `seed`: `default_rng()` "
+    "takes a seed from the operating system, and a clock or a process number is "
+    "another in every run. Seed it with `get_worker_info().seed` alone.",
 )

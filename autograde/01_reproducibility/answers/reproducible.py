@@ -110,8 +110,11 @@ def by_cudnn_flags():
         with cudnn.flags(
             enabled=cudnn.enabled,
             benchmark=benchmark,
+            benchmark_limit=cudnn.benchmark_limit,
             deterministic=not benchmark,
             allow_tf32=cudnn.allow_tf32,
+            fp32_precision=cudnn.fp32_precision,
+            depthwise_kernel=cudnn.depthwise_kernel,
         ):
             torch.use_deterministic_algorithms(switch, warn_only=warn_only)
             try:
@@ -438,9 +441,9 @@ def nothing_put_back():
 
 @wrong(
     breaks=hidden_tests.all_is_put_back,
-    tells="On leaving you set PyTorch's defaults and not what stood there "
-    "before. The program around your block may have set them otherwise: keep "
-    "the values on entering.",
+    tells="On leaving you set always the same values: PyTorch's defaults, or "
+    "what stood there when the cell ran. The program may have set others since: "
+    "keep the values on entering.",
     body=True,
 )
 def defaults_put_back():
@@ -833,4 +836,38 @@ draws_in_the_block = edit(
     breaks=hidden_tests.all_is_put_back,
     tells="Your blocks seed, or draw. That is not asked here, and it changes "
     "the random numbers of whoever uses them: set flags, nothing else.",
+)
+
+
+cudnn_flags_of_an_older_release = edit(
+    by_cudnn_flags,
+    {
+        """
+        benchmark_limit=cudnn.benchmark_limit,
+        """: "",
+        """
+        fp32_precision=cudnn.fp32_precision,
+        depthwise_kernel=cudnn.depthwise_kernel,
+        """: "",
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You did not pass all that `torch.backends.cudnn.flags` takes: "
+    "`fp32_precision` and `depthwise_kernel` are then set to defaults. "
+    "`help(torch.backends.cudnn.flags)` lists its parameters.",
+)
+
+switched_on_by_a_debug_mode = edit(
+    by_a_class,
+    {
+        "self.put(self.before)": """
+        self.put(self.before)
+        torch.set_deterministic_debug_mode(
+            1 if self.before[3] else 2 if self.before[2] else 0
+        )
+        """,
+    },
+    breaks=hidden_tests.all_is_put_back,
+    tells="A switch that was off is on after your block: you looked at whether "
+    "it only warns first. That is remembered while it is off, too. Ask first "
+    "whether it is on.",
 )

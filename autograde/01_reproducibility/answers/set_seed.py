@@ -47,6 +47,24 @@ def numpy_refuses_first():
 
 
 @accepted(body=True)
+def one_gpu_after_the_other():
+    def set_seed(seed):
+        if not 0 <= seed < 2**32:
+            raise ValueError(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.default_generator.manual_seed(seed)
+        for gpu in range(torch.cuda.device_count()):
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
+
+    def seeded_run(seed, make_model, epoch, num_epochs):
+        set_seed(seed)
+        model = make_model()
+        return model, [epoch(model) for _ in range(num_epochs)]
+
+
+@accepted(body=True)
 def only_if_there_is_a_gpu():
     def set_seed(seed):
         if seed not in range(2**32):
@@ -175,8 +193,9 @@ makes_a_numpy_generator = edit(
         "np.random.seed(seed)": "np.random.default_rng(seed)",
     },
     breaks=hidden_tests.seeds_numpy,
-    tells="You made a NumPy generator with the seed, which nobody else uses. "
-    "`np.random.rand` draws from the global one: `np.random.seed(seed)`.",
+    tells="NumPy's global generator, from which `np.random.rand` draws, was not "
+    "seeded: `np.random.seed(seed)`. A generator of your own, from "
+    "`np.random.default_rng(seed)`, is another one, which nobody else uses.",
 )
 
 makes_a_torch_generator = edit(
@@ -689,4 +708,86 @@ first_epoch_goes_on_only = edit(
     breaks=hidden_tests.epochs_go_on,
     tells="You seed each epoch with a seed of its own. The run has one seed: "
     "set it once, and the epochs draw on from there.",
+)
+
+
+forgets_numpy = edit(
+    SOLUTION,
+    {
+        'raise ValueError(f"NumPy takes no seed like {seed}.")': "raise ValueError(seed)",
+        "np.random.seed(seed)": "",
+    },
+    breaks=hidden_tests.seeds_numpy,
+    tells="NumPy's global generator, from which `np.random.rand` draws, was not "
+    "seeded: `np.random.seed(seed)`. A generator of your own, from "
+    "`np.random.default_rng(seed)`, is another one, which nobody else uses.",
+)
+
+gradients_cleared_after_each_epoch = edit(
+    mended_seeds_every_epoch,
+    {
+        "results.append(epoch(model))": """
+        results.append(epoch(model))
+        model.zero_grad()
+        """,
+    },
+    breaks=hidden_tests.epochs_go_on,
+    tells="You clear the gradients. They are the matter of `epoch`: one that "
+    "accumulates over several calls needs what the last one left.",
+)
+
+gradients_cleared_before_the_epochs = edit(
+    mended_seeds_every_epoch,
+    {
+        "results = []": """
+        results = []
+        model.zero_grad()
+        """,
+    },
+    breaks=hidden_tests.epochs_go_on,
+    tells="You clear the gradients. They are the matter of `epoch`: one that "
+    "accumulates over several calls needs what the last one left.",
+)
+
+gradients_cleared_at_the_end = edit(
+    mended_seeds_every_epoch,
+    {
+        "return model, results": """
+        model.zero_grad()
+        return model, results
+        """,
+    },
+    breaks=hidden_tests.epochs_go_on,
+    tells="You clear the gradients. They are the matter of `epoch`: one that "
+    "accumulates over several calls needs what the last one left.",
+)
+
+results_in_a_shared_list = edit(
+    mended_seeds_every_epoch,
+    {
+        "def seeded_run(seed, make_model, epoch, num_epochs):": "def seeded_run(seed, make_model, epoch, num_epochs, results=[]):",
+        "results = []": "",
+    },
+    breaks=hidden_tests.epochs_go_on,
+    tells="The list is a default argument, so all runs share one: a second run "
+    "returns the first one's results too. Make a new list in each run.",
+)
+
+epochs_not_run_yet = edit(
+    SOLUTION,
+    {
+        'raise ValueError(f"NumPy takes no seed like {seed}.")': "raise ValueError(seed)",
+        "return model, [epoch(model) for _ in range(num_epochs)]": "return model, (epoch(model) for _ in range(num_epochs))",
+    },
+    breaks=hidden_tests.epochs_go_on,
+    tells="You return a generator, and no epoch has run when it comes back. Make "
+    "it a list.",
+)
+
+
+one_epoch_at_least = edit(
+    mended_seeds_every_epoch,
+    {"range(num_epochs)": "range(max(1, num_epochs))"},
+    breaks=hidden_tests.epochs_go_on,
+    tells="You run an epoch although `num_epochs` is 0. Then the list is empty.",
 )
