@@ -60,11 +60,12 @@ def evaluation(
     frozen: bool = False,
     fails_at: int | None = None,
     loader_fails_at: int | None = None,
+    not_finite: bool = False,
     **special: bool | str,
 ) -> Case:
     """Batches of these sizes and a model. `modes` is "train", "eval", "mixed",
     where about half of its layers are in each, or tells the model itself from
-    all of its layers. `special` is one or more of SPECIAL."""
+    all of its layers. With `not_finite` one row is NaN. `special` is one or more of SPECIAL."""
     num_features = draw.integer(3, 7)
     if modes == "mixed":
         flags = [bool(one) for one in draw.integers(0, 2, NUM_MODES)]
@@ -81,11 +82,14 @@ def evaluation(
         flags[2] = special["shared"] == "in training"
         flags[3] = not flags[2]
     numbers = getattr(torch, dtype)
+    batches = [
+        draw.normal(n, *shape, num_features, std=2.0, dtype=numbers)
+        for n in sizes
+    ]
+    if not_finite:  # of one row
+        batches[0][-1] = torch.nan
     return {
-        "batches": [
-            draw.normal(n, *shape, num_features, std=2.0, dtype=numbers)
-            for n in sizes
-        ],
+        "batches": batches,
         "num_outputs": draw.integer(2, 6),
         "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
         "modes": flags,
@@ -179,6 +183,8 @@ def error_goes_on(case: Case, seen: Result, expected: Result) -> str | None:
         return f"After {what} a layer is in another mode than before."
     if not seen.data["grad_mode_kept"]:
         return f"After {what} gradient mode is another than before."
+    if complaint := change_left(seen):
+        return f"After {what}: {complaint}"
     if case["loader_fails_at"] is not None:
         # who reads one batch ahead meets the loader's error one batch earlier
         rows, right = seen.data["rows"], expected.data["rows"]
@@ -214,9 +220,8 @@ def left_changed(seen: Result) -> str:
     return f"Your code left a setting changed: {setting}."
 
 
-def nothing_else_changed(
-    case: Case, seen: Result, expected: Result
-) -> str | None:
+def change_left(seen: Result) -> str | None:
+    """What the evaluation left changed, but for modes."""
     changed = [one for one in seen.data["changed"] if not one.endswith(".grad")]
     if any("running" in one or "num_batches" in one for one in changed):
         return "Running statistics of the model moved."
@@ -237,6 +242,14 @@ def nothing_else_changed(
             "values": "A setting of the model, or of a layer inside it, is not "
             "what it was.",
         }[seen.data["flags_changed"][0]]
+    return None
+
+
+def nothing_else_changed(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if complaint := change_left(seen):
+        return complaint
     if seen.data["state"].keys() != expected.data["state"].keys() or any(
         not torch.equal(value, seen.data["state"][name])
         for name, value in expected.data["state"].items()
@@ -267,7 +280,7 @@ def outputs_of_eval(draw: Draw) -> list[Case]:
     "predict",
     probe=probes.predicted,
     rule=right_outputs,
-    says="inputs of more dimensions, outputs (n,), float32, frozen models",
+    says="inputs of more dimensions, outputs (n,), float32, NaN, frozen models",
 )
 def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
     return [
@@ -279,6 +292,7 @@ def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
         evaluation(draw, 5, 2, flat=True),
         evaluation(draw, 1),
         evaluation(draw, 1, flat=True),
+        evaluation(draw, 4, 3, not_finite=True),
     ]
 
 
@@ -366,6 +380,7 @@ def after_an_error(draw: Draw) -> list[Case]:
             modes="mixed",
         ),
         evaluation(draw, 4, 3, fails_at=1, interrupted=True),
+        evaluation(draw, 3, 2, 2, fails_at=2, old_gradients=True, frozen=True),
         evaluation(
             draw,
             *(5, 2, 3),
@@ -423,11 +438,13 @@ def labelled(
     strided: bool = False,
     scale: float = 1.0,
     close: float = 0.0,
+    base: float = 0.0,
     **options: object,
 ) -> Case:
     """Logits and labels in batches of these sizes, a third of them right. Each
     batch has logits of a scale of its own, so that the batches' means differ.
-    With `close` another class comes that near to the highest."""
+    With `close` another class comes that near to the highest. They begin at
+    `base`."""
     num_classes = num_classes or draw.integer(4, 8)
     pairs = []
     for i, n in enumerate(sizes):
@@ -441,7 +458,7 @@ def labelled(
         logits.scatter_(1, best, highest)
         if close:
             logits.scatter_(1, (best - 1) % num_classes, highest - close)
-        pairs.append(((scale * logits).to(dtype), y))
+        pairs.append(((base + scale * logits).to(dtype), y))
     return {
         "pairs": pairs,
         "length": len(pairs),
@@ -515,6 +532,7 @@ def mean_loss_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 4, 4, 4, 4, 1),
         labelled(draw, 17),
         labelled(draw, 6, 1, 9),
+        labelled(draw, 7, 4, base=-40.0),
     ]
 
 
@@ -533,6 +551,7 @@ def accuracy_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 12, 2, 5, 3),
         labelled(draw, 6, 6, num_classes=6),
         labelled(draw, 20, 20, close=2e-3),
+        labelled(draw, 9, 6, base=-40.0),
     ]
 
 
@@ -701,6 +720,7 @@ def epoch(
     train: bool = True,
     old_gradients: bool = False,
     loose: bool = False,
+    old_momentum: bool = False,
     frozen: bool = False,
     num_classes: int = 0,
 ) -> Case:
@@ -728,6 +748,7 @@ def epoch(
         "as_list": as_list,
         "train": train,
         "old_gradients": old_gradients,
+        "old_momentum": old_momentum,
         "loose": loose,
         "frozen": frozen,
     }
@@ -858,8 +879,19 @@ def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
         return "What requires a gradient is not what it was."
     if seen.data["settings_changed"]:
         return left_changed(seen)
-    if seen.data["settings"] != expected.data["settings"]:
-        return "The optimizer's settings are not what they were."
+    if seen.data["optimizer_settings_changed"]:
+        name = seen.data["optimizer_settings_changed"][0]
+        return f"The optimizer's setting `{name}` is not what it was."
+    if not seen.data["hooks_kept"]:
+        return "A hook was left on the optimizer or on a parameter."
+    for one, right in zip(
+        seen.data["momenta"], expected.data["momenta"], strict=True
+    ):
+        if not same(one, right, 1e-6, 1e-8):
+            return (
+                "The optimizer's momentum is not what the steps make of it. The "
+                "next epoch would go on from another state."
+            )
     return samples_once(case, seen, expected)
 
 
@@ -880,6 +912,7 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
         epoch(draw, 3, 5, old_gradients=True, loose=True),
         epoch(draw, 4, 3, frozen=True),
         epoch(draw, 4, 3, shape=(2,), as_list=True),
+        epoch(draw, 5, 2, old_momentum=True),
     ]
 
 
@@ -983,8 +1016,8 @@ def nothing_yielded(draw: Draw) -> list[Case]:
     probe=probes.trained,
     rule=trained_as_given,
     also=ALONE,
-    says="all else stays: modes, attributes, the tensors, settings, random "
-    "numbers",
+    says="all else stays: modes, attributes, hooks, momentum, the tensors, "
+    "settings, random numbers",
 )
 def training_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -1097,6 +1130,7 @@ def precision_and_recall(draw: Draw) -> list[Case]:
         classified(draw, 8, 8, 8, 3),
         classified(draw, 30, num_classes=2),
         classified(draw, 40, num_classes=12),
+        classified(draw, 1200, 300, num_classes=2),
         classified(draw, 24, base=-6.0),
         classified(draw, 24, base=30.0, close=2e-3),
     ]

@@ -48,6 +48,54 @@ class Settings:
         }
 
 
+def hooks_of(model, optimizer):
+    """How many hooks stand on the optimizer and on the parameters. Those on
+    layers are the judge's to see."""
+    return (
+        len(optimizer._optimizer_step_pre_hooks)
+        + sum(
+            len(p._backward_hooks or {})
+            + len(p._post_accumulate_grad_hooks or {})
+            for p in model.parameters()
+        )
+        + len(optimizer._optimizer_step_post_hooks)
+    )
+
+
+def settings_of(optimizer):
+    """All settings of the optimizer's groups and its defaults."""
+    groups = [*optimizer.param_groups, optimizer.defaults]
+    return {
+        (i, name): value
+        for i, group in enumerate(groups)
+        for name, value in group.items()
+        if name != "params"
+    }
+
+
+def changed_names(before, after):
+    """Names of settings that are new, gone or of another value."""
+    return sorted(
+        {
+            key[1]
+            for key in {*before, *after}
+            if key not in before
+            or key not in after
+            or before[key] != after[key]
+        }
+    )
+
+
+def momenta_of(model, optimizer):
+    """The momentum of each parameter of the model; empty where there is none."""
+    states = [optimizer.state.get(one, {}) for one in model.parameters()]
+    momenta = [one.get("momentum_buffer") for one in states]
+    return [
+        torch.empty(0) if one is None else one.detach().clone()
+        for one in momenta
+    ]
+
+
 def attributes_of(model):
     """Names of all attributes, and the values of those that are plain."""
     return [
@@ -463,10 +511,20 @@ def trained(train_and_log, case):
             if parameter.requires_grad:
                 parameter.grad = torch.ones_like(parameter)
     optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.5)
+    if case["old_momentum"]:
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                optimizer.state[parameter]["momentum_buffer"] = torch.full_like(
+                    parameter, 0.2
+                )
     num_steps, seen = [], []
     optimizer.register_step_post_hook(lambda *_: num_steps.append(1))
     modes, attributes = modes_of(model), attributes_of(model)
     trainable = [one.requires_grad for one in model.parameters()]
+    hooks, optimizer_settings = (
+        hooks_of(model, optimizer),
+        settings_of(optimizer),
+    )
     given = pairs if case["as_list"] else fresh(pairs, seen)
     grad_before = torch.is_grad_enabled()
     with Settings() as settings:
@@ -489,10 +547,11 @@ def trained(train_and_log, case):
         == [one.requires_grad for one in model.parameters()],
         "settings_changed": settings.changed,
         "loose": loose.detach(),
-        "settings": [
-            optimizer.param_groups[0][key]
-            for key in ("lr", "momentum", "weight_decay")
-        ],
+        "optimizer_settings_changed": changed_names(
+            optimizer_settings, settings_of(optimizer)
+        ),
+        "hooks_kept": hooks_of(model, optimizer) == hooks,
+        "momenta": momenta_of(model, optimizer),
         "left_over": model.left_over,
         "left": left,
         "graph": entries_with_graph(log),

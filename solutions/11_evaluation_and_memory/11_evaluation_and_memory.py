@@ -43,6 +43,7 @@ more.
 # %%
 import copy
 import gc
+import warnings
 import weakref
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -349,7 +350,9 @@ not the number of rows. Sums and counts are right in every case.
 ### Metrics that are no means
 
 Accuracy is a mean over samples, so sums and counts are enough. Precision and F1 are not: no weighting of
-batches repairs an F1 averaged over them. Collect all predictions, or counts of hits, and compute once.
+batches repairs an F1 averaged over them. Collect all predictions, or counts of hits, and compute once. With several processes that
+means: add up the *counts* of all (`all_reduce`), then divide. The package torchmetrics does so; chapter 14 has the sampler that must not count a
+sample twice.
 """
 
 # %% cell="f1_of_batches"
@@ -395,7 +398,8 @@ r"""
 ## 4 · What keeps memory alive
 
 A tensor's memory is free for reuse the moment the last reference to it goes. No collector has to run, except where
-objects hold each other in a circle. So memory that does not go has somebody who holds it, and the question is who.
+objects hold each other in a circle. (On CUDA that is so for work on one stream. A tensor that a second stream still reads
+needs `tensor.record_stream(stream)`, or its memory may be handed out too early.) So memory that does not go has somebody who holds it, and the question is who.
 """
 
 
@@ -543,8 +547,9 @@ print("without the error: ", "alive" if watched[0]() is not None else "freed")
 
 # %% [markdown]
 r"""
-So a second attempt belongs *after* the `except` block, not inside it. In Jupyter the last error is also kept
-as `sys.last_value`.
+So a second attempt belongs *after* the `except` block, not inside it. Jupyter keeps the last error
+as well: its value as `sys.last_value` and, since Python 3.12, as `sys.last_exc`, its frames as `sys.last_traceback`. Delete all of
+them, then `gc.collect()`: one that is left holds every frame.
 
 ## 5 · Where memory goes in time
 
@@ -609,9 +614,68 @@ figure
 
 # %% [markdown]
 r"""
-What is left at the end are the gradients. `use_reentrant=False` is the form to use: it works with inputs that need no gradient, with keyword arguments, and
-under `torch.autograd.grad`; the older form fails in all three. It restores the random state for the second pass (`preserve_rng_state`), so dropout drops the same units. Batch
-norm in training is another matter: its running statistics move twice.
+What is left at the end are the gradients. `use_reentrant=False` is the form to use. The older form raises an error with keyword
+arguments and under `torch.autograd.grad`. With inputs that need no gradient, such as the batch itself, it is worse: it only warns, and the layers inside get no gradient.
+"""
+
+# %% cell="older_form"
+lone = nn.Linear(3, 3)
+x_plain = torch.randn(2, 3)  # a batch: it needs no gradient
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    old_way = checkpoint(lone, x_plain, use_reentrant=True)
+new_way = checkpoint(lone, x_plain, use_reentrant=False)
+print("older form: requires_grad", old_way.requires_grad)
+print("  and a warning:", str(caught[0].message)[:51])
+print("use_reentrant=False: requires_grad", new_way.requires_grad)
+
+# %% [markdown]
+r"""
+Both forms restore the random state for the second pass (`preserve_rng_state`), so dropout drops the same units. Batch norm in training is
+another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two
+moves by that are one move by `m`.
+"""
+
+# %% cell="statistics_move_twice"
+X_norm = torch.randn(32, 3)
+once, twice = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+mended = nn.BatchNorm1d(3, momentum=1 - (1 - 0.1) ** 0.5)
+once(X_norm)
+for norm in (twice, mended):
+    checkpoint(norm, X_norm, use_reentrant=False).sum().backward()
+for words, norm in (("once", once), ("twice", twice), ("mended", mended)):
+    print(f"{words:7} running mean", norm.running_mean.numpy().round(4))
+
+# %% [markdown]
+r"""
+Two relatives. *Selective* checkpointing keeps the results of some operations, such as matrix products, and computes the cheap ones again:
+`context_fn=` of `checkpoint` with `create_selective_checkpoint_contexts`. *Offloading* moves what is saved to the CPU:
+`with torch.autograd.graph.save_on_cpu():`.
+
+Activations are not all. Beside each parameter stand its gradient and the optimizer's numbers. Here are the latter, counted after one step:
+"""
+
+# %% cell="optimizer_states"
+wide = nn.Linear(1000, 1000)
+num_parameters = sum(p.numel() for p in wide.parameters())
+for name, optimizer in {
+    "SGD": torch.optim.SGD(wide.parameters()),
+    "SGD, momentum": torch.optim.SGD(wide.parameters(), momentum=0.9),
+    "AdamW": torch.optim.AdamW(wide.parameters()),
+}.items():
+    wide(torch.ones(1, 1000)).sum().backward()
+    optimizer.step()
+    num_states = sum(
+        tensor.numel()
+        for state in optimizer.state.values()
+        for tensor in state.values()
+        if tensor is not None
+    )
+    print(f"{name:14} {num_states / num_parameters:.1f} numbers a parameter")
+
+# %% [markdown]
+r"""
+So under AdamW a model in float32 takes 16 bytes a parameter before the first activation: weight, gradient, two moments.
 
 ### Two numbers: allocated and reserved
 
@@ -803,7 +867,8 @@ everything before it has been computed. Add up `loss.detach()` on the device, an
 
 ## 6 · Folklore check
 
-What popular posts say, run against the PyTorch that is installed here. Each code cell ends in an assertion.
+What popular posts say, run against the PyTorch that is installed here. Each code cell ends in an assertion. What only
+a GPU can show rests on PyTorch's documentation, and is marked so.
 
 > **"Validate under `no_grad`: faster, less memory."**
 > *Half the story.* The memory part is right. Without `eval()` dropout stays on and batch norm learns from the test data; and
@@ -1046,7 +1111,7 @@ Write `predict(model, batches)`: the model's outputs for all batches, one below 
 tensor.
 
 - `batches` yields inputs `x` (n, ...), at least one of them. The model gives (n, ...) or (n,) for each. The result holds
-  these outputs in the order of the batches, in their dtype.
+  these outputs in the order of the batches, in their dtype, also those that are NaN or infinite.
 - In each forward pass, *every* layer of the model is in eval mode, so that a row's output does not depend on
   the rows beside it.
 - In each forward pass gradients are switched off (`torch.is_grad_enabled()` is `False`), and nothing is kept for a
@@ -1058,8 +1123,8 @@ tensor.
   may stand in two places of the model. Gradient mode is as it was, too; it may have been off.
 - That holds also if the model or the loader raises an error, or if you stop the cell (`KeyboardInterrupt`). The error itself goes
   on to the caller.
-- All else stays: weights, running statistics, gradients, what requires a gradient, inputs included, and the attributes of the
-  model and its layers.
+- All else stays, after an error too: weights, running statistics, gradients, what requires a gradient, inputs included, hooks, and the
+  attributes of the model and its layers.
 
 <details><summary>Hint 1: modes, layer by layer</summary>
 
@@ -1124,7 +1189,7 @@ Write `mean_metrics(pairs, ignore_index)`: mean cross-entropy and accuracy over 
 - Returns a dict: `"loss"` and `"accuracy"` (between 0 and 1), Python floats; `"count"`, the number of labels that count, a
   Python int.
 - If nothing counts at all, or nothing is yielded, both means are NaN and the count is 0. No error, and no warning.
-- Logits may be float16, bfloat16, float32 or float64. They are finite and may be large, as 20000. The loss is computed in float32 or better. (Results must agree
+- Logits may be float16, bfloat16, float32 or float64. They are finite and may be large, as 20000, or all negative. The loss is computed in float32 or better. (Results must agree
   to about 1e-5.) Logits may require a gradient; what you return does not.
 - The two rules above hold.
 
@@ -1198,7 +1263,8 @@ Write `train_and_log(model, optimizer, batches)`: one epoch that remembers its l
   batches came earlier makes no difference.
 - **Nothing is kept.** When a batch goes forward, at most one input and one batch of logits of earlier batches still exist, and after
   your function has returned none does, `detach`ed or not.
-- The settings of the optimizer, what is frozen, and the attributes of the model and its layers are not yours to change.
+- Only its steps change the optimizer: its settings, its momentum and its hooks are not yours, nor are what is frozen, and the hooks and attributes
+  of the model, its layers and its parameters.
 - If nothing is yielded: no step, `"losses"` is empty, `"mean_loss"` is NaN, `"predictions"` is an empty int64 tensor.
 - The two rules above hold.
 
@@ -1266,7 +1332,7 @@ r"""
 Write `class_report(pairs, num_classes)`: what a classifier gets right, class by class, over *all* its predictions.
 
 - `pairs` yields logits (n, C) and labels (n,), with C = `num_classes`; at least one pair. The prediction is the class with the highest
-  logit. How the predictions are cut into batches makes no difference.
+  logit. How many they are, and how they are cut into batches, makes no difference.
 - Returns a dict. `"precision"`, `"recall"`, `"f1"`: lists with one Python float for each of the `num_classes` classes, in their order.
   `"support"`: a list of Python ints, how often each class is the true label. `"accuracy"`, `"macro_f1"`, `"weighted_f1"`: Python floats.
 - A class may occur in no label, in no prediction, or in neither. It is reported all the same. Where a number would be 0 divided by 0, it is 0, and

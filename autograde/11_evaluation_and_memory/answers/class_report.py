@@ -845,3 +845,27 @@ def report_silencing_numpy(pairs, num_classes):
         "macro_f1": report["macro avg"]["f1-score"],
         "weighted_f1": report["weighted avg"]["f1-score"],
     }
+
+
+@wrong(
+    breaks=hidden_tests.precision_and_recall,
+    tells="Your counts are bytes. Beyond 255 they begin again at 0, without a word. "
+    "Count in int64.",
+)
+def report_counting_in_bytes(pairs, num_classes):
+    table = np.zeros((num_classes, num_classes), dtype=np.uint8)
+    for logits, y in pairs:
+        for truth, guess in zip(y.tolist(), logits.argmax(1).tolist()):
+            table[truth, guess] += 1
+    table = table.astype(float)
+    hits, truths, guesses = np.diag(table), table.sum(1), table.sum(0)
+    f1 = 2 * hits / np.maximum(truths + guesses, 1)
+    return {
+        "precision": (hits / np.maximum(guesses, 1)).tolist(),
+        "recall": (hits / np.maximum(truths, 1)).tolist(),
+        "f1": f1.tolist(),
+        "support": truths.astype(int).tolist(),
+        "accuracy": float(hits.sum() / table.sum()),
+        "macro_f1": float(f1.mean()),
+        "weighted_f1": float(f1 @ truths / truths.sum()),
+    }

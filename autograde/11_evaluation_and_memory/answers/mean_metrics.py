@@ -789,3 +789,19 @@ metrics_squeezing = edit(
     tells="You call `squeeze()`. It removes every dimension of size 1: with one "
     "sequence in a batch the classes are no longer in dimension 1.",
 )
+
+metrics_clipping_at_zero = edit(
+    mended_metrics_with_guesses_in_half,
+    {"x = x.detach().double()": "x = x.detach().double().clamp(min=0)"},
+    breaks=hidden_tests.mean_loss_of_all,
+    tells="You take negative logits for 0. A class with a low logit then looks "
+    "likelier than it is. Logits may have any sign.",
+)
+
+metrics_of_absolute_logits = edit(
+    mended_metrics_with_guesses_in_half,
+    {"x.argmax(1)": "x.abs().argmax(1)"},
+    breaks=hidden_tests.accuracy_of_all,
+    tells="You look for the logit that is farthest from 0. The predicted class is "
+    "that with the *highest*: where all are negative, the one nearest to 0.",
+)

@@ -825,3 +825,60 @@ def predict_without_dropout_for_good(model, batches):
     finally:
         for layer, mode in modes:
             layer.training = mode
+
+
+predict_thawing_without_finally = edit(
+    mended_predict_probabilities,
+    {
+        "modes = [(layer, layer.training) for layer in model.modules()]": """
+        modes = [(layer, layer.training) for layer in model.modules()]
+        trainable = [p for p in model.parameters() if p.requires_grad]
+        model.requires_grad_(False)
+        """,
+        "return torch.cat([model(x) for x in batches])": """
+        outputs = torch.cat([model(x) for x in batches])
+        for parameter in trainable:
+            parameter.requires_grad_(True)
+        return outputs
+        """,
+    },
+    breaks=hidden_tests.after_an_error,
+    tells="You freeze the weights for the evaluation and thaw them behind the "
+    "loop. An error in between leaves the whole model frozen: the next epoch "
+    "trains nothing. `no_grad` needs no frozen weights.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.after_an_error,
+    tells="You remove your hook behind the loop. An error in between leaves it on "
+    "the model, and every later forward pass runs it. `handle.remove()` "
+    "belongs into `finally`.",
+)
+def predict_by_a_hook_left_by_an_error(model, batches):
+    modes = [(layer, layer.training) for layer in model.modules()]
+    outputs = []
+    handle = model.register_forward_hook(
+        lambda layer, inputs, output: outputs.append(output)
+    )
+    model.eval()
+    try:
+        with torch.no_grad():
+            for x in batches:
+                model(x)
+    finally:
+        for layer, mode in modes:
+            layer.training = mode
+    handle.remove()
+    return torch.cat(outputs)
+
+
+predict_without_nan = edit(
+    mended_predict_probabilities,
+    {
+        "return torch.cat([model(x) for x in batches])": "return torch.nan_to_num(torch.cat([model(x) for x in batches]))",
+    },
+    breaks=hidden_tests.other_shapes_and_dtypes,
+    tells="You replace NaN by 0. An evaluation that hides it reports a broken "
+    "model as a healthy one. Return what the model gives.",
+)

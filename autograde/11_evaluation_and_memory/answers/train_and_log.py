@@ -707,3 +707,77 @@ def log_thawing_for_the_epoch(model, optimizer, batches):
         "mean_loss": total / count if count else math.nan,
         "predictions": torch.cat(predictions),
     }
+
+
+log_leaving_a_hook_on_the_optimizer = edit(
+    mended_log_switching_to_training,
+    {
+        "def mended_log_switching_to_training(model, optimizer, batches):": """
+        def mended_log_switching_to_training(model, optimizer, batches):
+            optimizer.register_step_post_hook(lambda *call: None)
+        """,
+    },
+    breaks=hidden_tests.training_leaves_the_rest,
+    tells="You leave a hook on the optimizer or on parameters. It runs in every "
+    "later step. Keep its handle, and call `remove()`.",
+)
+
+log_leaving_a_hook_on_parameters = edit(
+    mended_log_switching_to_training,
+    {
+        "def mended_log_switching_to_training(model, optimizer, batches):": """
+        def mended_log_switching_to_training(model, optimizer, batches):
+            for parameter in model.parameters():
+                if parameter.requires_grad:
+                    parameter.register_hook(lambda gradient: gradient)
+        """,
+    },
+    breaks=hidden_tests.training_leaves_the_rest,
+    tells="You leave a hook on the optimizer or on parameters. It runs in every "
+    "later step. Keep its handle, and call `remove()`.",
+)
+
+log_changing_a_setting = edit(
+    mended_log_switching_to_training,
+    {
+        "losses, total, count = [], 0.0, 0": """
+        losses, total, count = [], 0.0, 0
+        given = [group["dampening"] for group in optimizer.param_groups]
+        """,
+        "return {": """
+        for group, was in zip(optimizer.param_groups, given):
+            group["dampening"] = was + 0.1
+        return {
+        """,
+    },
+    breaks=hidden_tests.training_leaves_the_rest,
+    tells="You change a setting of the optimizer at the end. The next epoch steps "
+    "by another rule. Leave the settings alone.",
+)
+
+log_clearing_the_state = edit(
+    mended_log_switching_to_training,
+    {
+        "return {": """
+        optimizer.state.clear()
+        return {
+        """,
+    },
+    breaks=hidden_tests.training_leaves_the_rest,
+    tells="You clear the optimizer's state at the end, to save memory. Its momentum "
+    "is gone with it, and the next epoch begins as the first. Only steps "
+    "change the state.",
+)
+
+log_clearing_the_state_first = edit(
+    mended_log_switching_to_training,
+    {
+        "def mended_log_switching_to_training(model, optimizer, batches):": """
+        def mended_log_switching_to_training(model, optimizer, batches):
+            optimizer.state.clear()
+        """,
+    },
+    breaks=hidden_tests.weights_after_the_epoch,
+    tells="You clear the optimizer's state before you begin. The momentum of "
+    "earlier epochs is gone. Only steps change the state.",
+)
