@@ -40,7 +40,8 @@ from course_utils import expect, visible_check
 # %% [markdown]
 r"""
 The cell above is all that the exercises need. The cells that you only read use a few things more.
-They start workers by `fork`, as Linux does, so that a dataset defined in a notebook reaches them.
+They start workers by `fork`, as Linux did by itself until Python 3.13. So a dataset that is defined in a notebook reaches them; with the newer
+ways of starting it would have to stand in a module (section 2).
 """
 
 # %%
@@ -69,7 +70,7 @@ from course_utils import (
 # Workers that mostly pause need no core of their own.
 warnings.filterwarnings("ignore", "This DataLoader will create")
 device = pick_device()
-forked = "fork"
+forked = "fork"  # how the cells below start workers
 print("torch", torch.__version__, "on", device)
 
 # %% [markdown]
@@ -226,11 +227,14 @@ r"""
 | `num_workers` | so many processes load and collate | loading a batch takes longer than a step |
 | `prefetch_factor` | batches that each worker keeps ready (2) | loading times vary: more; memory is short: 1 |
 | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
-| `pin_memory` | a thread copies batches into page-locked memory | the model is on a CUDA device |
+| `pin_memory` | a thread copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
-**Shared memory.** All workers' batches wait in the same place, and one more is in the hands of your loop:
+**Shared memory.** All workers' batches wait in the same place, and your loop holds one more:
 
 $$\text{needed} = (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
+
+That is for a loop that lets each batch go. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+With `pin_memory` a thread copies each batch out of it early.
 
 If `/dev/shm` has less (`df -h /dev/shm`), make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;
 in Kubernetes an `emptyDir` with `medium: Memory`, mounted there. Where you may not, make the need smaller: prefetch less, fewer workers, smaller
@@ -323,8 +327,8 @@ explore(
 
 # %% [markdown]
 r"""
-(A simulation: loading always takes the same time, and there is a core for everybody.) The rule that you can read off: about
-load time / step time workers are enough.
+(A simulation: loading always takes the same time, and each worker has a free core.) Under these two conditions load time / step time workers,
+rounded up, are enough. With loading times that vary, or fewer cores, measure (section 4).
 
 ### How much waits in shared memory
 
@@ -373,7 +377,7 @@ if Path("/dev/shm").exists():
         waiting_megabytes,
         x=range(1, 11),
         title="workers · prefetch + 1 batches lie in shared memory",
-        xlabel="batch in the hands of the loop",
+        xlabel="batch that the loop holds",
         ylabel="in use in /dev/shm (MB)",
     )
     figure.axes[0].set(ylim=(0, None))
@@ -385,7 +389,72 @@ figure
 # %% [markdown]
 r"""
 At the end of the epoch there is nothing left to load, and the lines fall. (Whoever else uses `/dev/shm` at
-this moment shows, too.)
+this moment shows, too.) A loop that keeps its batches makes the formula wrong:
+"""
+
+# %% cell="kept_batches"
+if Path("/dev/shm").exists():
+    shm_before = shm_in_use()
+    kept_batches = list(
+        DataLoader(
+            Blocks(),
+            batch_size=4,
+            num_workers=1,
+            prefetch_factor=1,
+            multiprocessing_context=forked,
+        )
+    )
+    megabytes = (shm_in_use() - shm_before) / 1e6
+    print(
+        f"1 · 1 + 1 = 2, but {len(kept_batches)} are kept: {megabytes:.0f} MB"
+    )
+    del kept_batches
+
+# %% [markdown]
+r"""
+### How much the workers take themselves
+
+After a fork parent and workers share all memory, until somebody writes to a page. Then that process gets a copy of its own. *Reading* a Python object
+writes to it: it counts its references. So each worker slowly copies a large list of names, and the machine runs out of memory hours after the
+start. An array or a tensor is one object, whatever it holds.
+"""
+
+
+# %%
+class Names(Dataset):
+    """The lengths of names, and now and then how many MB are the worker's own."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        asked = index in (len(self) // 4, len(self) - 1)
+        return len(self.names[index]), own_megabytes() if asked else 0.0
+
+
+def own_megabytes():
+    words = Path("/proc/self/smaps_rollup").read_text().split()
+    return int(words[words.index("Private_Dirty:") + 1]) / 1e3
+
+
+# %% cell="copy_on_write"
+if Path("/proc/self/smaps_rollup").exists():
+    names = [f"images/{number:040d}.jpeg" for number in range(200_000)]
+    for what, held in (("list", names), ("array", np.array(names, "S"))):
+        loader = DataLoader(
+            Names(held), 2000, num_workers=1, multiprocessing_context=forked
+        )
+        seen = torch.cat([megabytes for _, megabytes in loader])
+        quarter, end = seen[seen > 0].tolist()
+        print(f"{what:5}: the last 150,000 names cost {end - quarter:.0f} MB")
+
+# %% [markdown]
+r"""
+So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow, HDF5). Each worker computes with one thread
+(`torch.get_num_threads()` is 1 there), so workers do not fight for cores by themselves.
 
 ### Which sizes are dangerous
 
@@ -641,6 +710,35 @@ assert len(list(nothing)) == 0
 r"""
 ### Also worth knowing
 
+**A dataset can read a batch at once.** If it has `__getitems__`, the loader calls that with all indices of a batch, in the worker, and collates the list
+that comes back. One query of a database or one read of a file then takes the place of 256.
+"""
+
+
+# %% cell="getitems"
+class Table(Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        raise RuntimeError("Nobody asks for single samples.")
+
+    def __getitems__(self, indices):
+        print("read at once:", indices)
+        return [10 * index for index in indices]
+
+
+print([rows.tolist() for rows in DataLoader(Table(), batch_size=4)])
+
+# %% [markdown]
+r"""
+**`in_order=False`** hands out whatever batch is ready. One slow sample then no longer holds up all others; but the order hangs on the clock, and a run cannot be
+repeated.
+
+**What does not fit on the disk** is streamed: shards of some hundred megabytes, read from start to end and shuffled in a buffer (WebDataset, Hugging Face
+`datasets`, MosaicML `streaming`). Images can be decoded on the GPU (`torchvision.io.decode_jpeg(device="cuda")`, DALI). Seeds of workers
+are in chapter 01.
+
 **An iterable dataset is copied to every worker.** Each goes through all of it, so with two workers every sample comes
 twice. It has to ask `get_worker_info()` which part is its own.
 """
@@ -726,7 +824,7 @@ The training loader:
 - `tail="merge"`: nothing is lost. If the last batch would hold one sample, that joins the batch before it, which then has
   `batch_size` + 1. Other incomplete last batches stay as they are, also when there is just that one.
 - No sample comes twice in an epoch. `len(...)` of the loader is its number of batches.
-- The order is shuffled, and another one in each epoch. It depends on `seed`, 0 included, and on how many epochs came before, on nothing
+- The order is shuffled, anew in each epoch. It depends on `seed`, 0 included, and on how many epochs came before, on nothing
   else: not on the global generators, not on whether the validation loader is gone through in between.
 - Where training cannot work `make_loaders` itself raises a `ValueError`, right away: if `batch_size` is less than 2, if there is just one
   sample or none, if `tail="drop"` leaves no batch at all, and if `tail` is another word. Where it can work it does not raise.
@@ -829,8 +927,8 @@ Workers put each finished batch into shared memory, `prefetch_factor` of them pe
 - `prefetch_factor=None` is 2, as in `DataLoader`.
 - Returns a Python int, and the exact one. The sample stays as it is. No batch is built for it: a `batch_size` of a hundred million is answered at once.
 
-(The system rounds each tensor up to whole pages, mostly of 4 KiB. Leave that out, and the one batch more that is in the hands of
-the training loop.)
+(The system rounds each tensor up to whole pages, mostly of 4 KiB. Leave that out, and the one batch more that
+the training loop holds.)
 
 <details><summary>Hint 1: one tensor</summary>
 
@@ -894,9 +992,9 @@ $$(\text{workers} \cdot \text{prefetch} + 1) \cdot \text{batch\_bytes} \le \text
 - If not even one worker fits, or if `num_workers` is 0, the loader works without workers. `batch_size` is never changed.
 - Workers, where there are some, stay alive from epoch to epoch. How they are started is left to PyTorch: name no start method.
 - `device`, a `torch.device`, is where the batches will go. Memory is pinned if that is a CUDA device, otherwise not.
-- Every epoch has each sample once; the last batch may be smaller. The order is shuffled, and another one in each epoch.
+- Every epoch has each sample once; the last batch may be smaller. The order is shuffled, anew in each epoch.
 - The order depends on `seed` and on how many epochs came before, on nothing else, not on the batch size either: **with any number of workers, in every epoch, the batches
-  are the same**. (Section 3 shows who breaks this.)
+  are the same**. (Section 3 shows what breaks this.)
 
 <details><summary>Hint 1: without workers</summary>
 
@@ -1098,12 +1196,12 @@ r"""
 
 - A training batch of one sample and one value per channel breaks batch norm. Drop the rest or merge the lone sample, in training only. Fewer
   samples than a batch and `drop_last`: nothing is trained, and nothing raises.
-- *No space left on device* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches. Make it larger
+- *No space left on device* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches, and those that your loop keeps. Make it larger
   (`--shm-size`, `--ipc=host`) or the need smaller; another sharing strategy changes nothing.
-- `prefetch_factor` and `persistent_workers` only with workers. Pinned memory for CUDA, and with `non_blocking=True`.
+- `prefetch_factor` and `persistent_workers` only with workers. Pinned memory for an accelerator, and with `non_blocking=True`.
 - A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers.
-- What workers need must be picklable wherever they are not forked.
-- Measure before you add workers: the time in `next` is waiting. About load time / step time workers hide it.
+- What workers need must be picklable wherever they are not forked. Where they are, large lists are copied bit by bit: use arrays.
+- Measure before you add workers: the time in `next` is waiting. Load time / step time workers, rounded up, hide it if each has a core.
 
 **Primary sources**
 
