@@ -75,14 +75,27 @@ def rates_in_use(case: Case, seen: Result, expected: Result) -> str | None:
         for group, (rate, other) in enumerate(zip(rates, right, strict=True)):
             if close(rate, other):
                 continue
-            epoch = step // len(case["batches"]) + 1
-            where = f"the rate of group {group} in epoch {epoch}"
-            if rate > other:
-                return (
-                    f"{where.capitalize()} is too large: not lowered in time."
-                )
-            return f"{where.capitalize()} is too small: lowered too early."
+            epoch = step // len(case["batches"])
+            why = planned_elsewhere(case, rate, group, epoch, wanted)
+            return (
+                f"In epoch {epoch + 1} group {group} steps with the rate "
+                f"{rate:.4g}. Planned is {other:.4g}.{why}"
+            )
     return None
+
+
+def planned_elsewhere(
+    case: Case, rate: float, group: int, epoch: int, wanted: list[list[float]]
+) -> str:
+    """Says that a rate is that of the epoch before or after, if it is."""
+    for neighbour, words in ((epoch + 1, "too early"), (epoch - 1, "too late")):
+        step = neighbour * len(case["batches"])
+        if 0 <= step < len(wanted) and close(rate, wanted[step][group]):
+            return (
+                f" That is the rate of epoch {neighbour + 1}: the schedule "
+                f"steps {words}."
+            )
+    return ""
 
 
 @check(
@@ -139,6 +152,7 @@ def groups_keep_their_ratio(draw: Draw) -> list[Case]:
         schedule(draw, lrs=lrs),
         schedule(draw, lrs=lrs, step_size=1, optimizer="Adam"),
         schedule(draw, lrs=[0.0, *lrs[1:]], gamma=1.5),
+        schedule(draw, lrs=[0.0, 0.0, 0.0]),
     ]
 
 
@@ -163,8 +177,10 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
         weight = data["weights"].get(name)
         if weight is None or not torch.allclose(weight, wanted, 1e-8, 1e-10):
             return (
-                "The weights are not those after steps on the gradient of each "
-                "batch's mean squared error."
+                f"`{name}` is not what steps make of it that use the gradient "
+                "of each batch's mean squared error alone. Gradients add up "
+                "in `.grad` until they are cleared; and a frozen parameter "
+                "whose old gradient is set to zeros still decays."
             )
     return None
 
@@ -185,6 +201,14 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
         schedule(draw, gamma=1.0, old_gradients=True),
         schedule(draw, gamma=1.0, train_between=False, as_list=False),
         schedule(draw, gamma=1.0, frozen_bias=True),
+        schedule(
+            draw,
+            gamma=1.0,
+            frozen_bias=True,
+            old_gradients=True,
+            optimizer="decay",
+        ),
+        schedule(draw, gamma=1.0, lrs=[0.0]),
         schedule(draw, gamma=1.0, spread=1e4, lrs=[1e-3]),
         schedule(draw, gamma=1.0, lrs=lrs, optimizer="momentum", as_list=False),
         schedule(draw, gamma=1.0, lrs=lrs, optimizer="Adam", train=False),
@@ -293,8 +317,10 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
         "act.weight": (2,),
         "head.weight": (3, 2),
         "head.bias": (3,),
-        "conv.weight": (1, 1, 1, 1),
-        "conv.bias": (1,),
+        "conv.weight": (2, 1, 1, 1),
+        "conv.bias": (2,),
+        "gate.weight": (1, 1),
+        "gate.bias": (1,),
     },
     "nested": {
         "backbone.0.weight": (2, 2),
@@ -349,15 +375,19 @@ def fits(path: str, name: str) -> bool:
 
 
 def words_for(case: Case, name: str) -> str:
-    """What kind of parameter this is, for a learner who does not see the case."""
-    fitting = sum(fits(path, name) for path in case["rates"])
-    if fitting > 1:
-        return "a parameter that several paths fit"
-    if fitting == 1:
-        return "a parameter that one path fits"
-    if any(path in name for path in case["rates"]):
-        return "a parameter whose name only looks as if a path fitted it"
-    return "a parameter that no path fits"
+    """Which parameter this is, and what the paths say of it."""
+    fitting = [path for path in case["rates"] if fits(path, name)]
+    alike = [path for path in case["rates"] if path in name]
+    paths = ", ".join(f"`{path}`" for path in fitting or alike)
+    if len(fitting) > 1:
+        return f"`{name}` (the longest of {paths} decides)"
+    if fitting:
+        return f"`{name}` ({paths} fits it)"
+    if alike:
+        return f"`{name}` ({paths} only looks as if it fitted)"
+    shared = case["model"] == "tied" and name == "encoder.weight"
+    also = "; the layer `decoder` shares it" if shared else ""
+    return f"`{name}` (no path fits it{also})"
 
 
 def setting_of(key: str, words: str) -> Rule:
@@ -369,9 +399,12 @@ def setting_of(key: str, words: str) -> Rule:
             return "What you return is not an optimizer."
         for name, value in wanted.items():
             if name not in found:
-                return f"{words_for(case, name).capitalize()} is in no group."
+                return f"{words_for(case, name)} is in no group."
             if not close(found[name], value):
-                return f"The {words} of {words_for(case, name)} is wrong."
+                return (
+                    f"The {words} of {words_for(case, name)} is "
+                    f"{found[name]:.4g} and should be {value:.4g}."
+                )
         return None
 
     return rule
@@ -400,6 +433,7 @@ def rates_by_path(draw: Draw) -> list[Case]:
 @check(
     "make_optimizer",
     probe=probes.grouped,
+    weight=2,
     rule=setting_of("lr", "learning rate"),
     says="of several paths the longest decides, in any order",
 )
@@ -452,6 +486,9 @@ def each_parameter_once(draw: Draw) -> list[Case]:
         groups(draw, "layers", frozen=["1", "10"]),
         groups(draw, "scaled", frozen=["norm", "head"], weight_decay=0.0),
         groups(draw, "layers", frozen=["2"], decay_all=True),
+        # parameters of equal values are still different parameters
+        groups(draw, "layers", "3", start=torch.full((60,), 0.5).double()),
+        groups(draw, "nested", start=torch.zeros(60).double()),
     ]
 
 
@@ -495,7 +532,14 @@ def steps_of_sgd(case: Case, seen: Result, expected: Result) -> str | None:
     if data["is_sgd"] is not True:
         return "What you return is not a `torch.optim.SGD`."
     if data["others"] != expected.data["others"]:
-        return "A setting that nobody asked you to change is not SGD's default."
+        usual = [tuple(one) for one in expected.data["others"]]
+        key, value = next(
+            tuple(one) for one in data["others"] if tuple(one) not in usual
+        )
+        return (
+            f"The setting `{key}` is {value}. Nobody asked you to change it from "
+            "SGD's default."
+        )
     complaint = setting_of("momentum", "momentum")(case, seen, expected)
     if complaint:
         return complaint
@@ -525,12 +569,33 @@ def it_trains(draw: Draw) -> list[Case]:
     ]
 
 
+def refuses(case: Case, seen: Result, expected: Result) -> str | None:
+    right = expected.data
+    if seen.data["refused"] != right["refused"]:
+        if not right["refused"]:
+            paths = ", ".join(f"`{path}`" for path in case["rates"])
+            frozen = ", ".join(case["frozen"]) or "nothing"
+            return (
+                f"Your code refuses the paths {paths} (frozen: {frozen}). Each "
+                "fits a parameter."
+            )
+        names = MODELS[case["model"]]
+        path = next(
+            path
+            for path in case["rates"]
+            if not any(fits(path, name) for name in names)
+        )
+        return f'Your code accepts the path "{path}", which fits no parameter.'
+    if seen.data["times"] != right["times"]:
+        return "What is accepted does not stand in the groups as it should."
+    return None
+
+
 @check(
     "make_optimizer",
-    probe=probes.grouped,
+    probe=probes.refused,
     weight=2,
-    on=("times", "values"),
-    raises=("ValueError", "KeyError"),
+    rule=refuses,
     says="a path that fits no parameter is refused, one of frozen ones is not",
 )
 def unknown_paths(draw: Draw) -> list[Case]:
@@ -718,6 +783,12 @@ def each_kind_of_parameter(draw: Draw) -> list[Case]:
         decay(draw, parts=["tied", "scalar"], decoupled=True),
         decay(draw, parts=["unregistered"], optimizer="Adam"),
         decay(draw, parts=["unregistered"], decoupled=True),
+        # parameters of equal values are still different parameters
+        decay(
+            draw,
+            parts=["side", "zeroed"],
+            start=torch.full((80,), 0.3).double(),
+        ),
         decay(draw, **now_and_then),
         decay(draw, **now_and_then, decoupled=True),
     ]
@@ -803,6 +874,11 @@ def outside_and_buffers(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
     data = data_of(seen)
+    if data.get("hooks_left") is True:
+        return (
+            "You leave a hook on the optimizer. The next call adds another, and "
+            "decays twice."
+        )
     if data.get("same_settings") is not True:
         return "A setting of the optimizer is not what it was before."
     if data.get("calls") != expected.data["calls"]:
@@ -820,10 +896,9 @@ def outside_and_buffers(
 @check(
     "decayed_step",
     probe=probes.decayed,
-    weight=2,
     rule=outside_and_buffers,
     also=HANDS_OFF,
-    says="buffers, parameters outside, settings and inputs are left alone",
+    says="buffers, parameters outside, settings, hooks and inputs are left alone",
 )
 def leaves_the_others(draw: Draw) -> list[Case]:
     others = {"parts": ["norm", "outside"]}
@@ -839,8 +914,9 @@ def leaves_the_others(draw: Draw) -> list[Case]:
     "decayed_step",
     probe=probes.decayed,
     rule=weights_unless(
-        "Without any decay the steps are not those on the gradient of the loss "
-        "alone."
+        "Without any decay the steps are not those on the gradient of this "
+        "step's loss alone. What stood in `.grad` before counts if nobody "
+        "clears it first."
     ),
     says="gradients from before do not count",
 )
@@ -852,12 +928,22 @@ def old_gradients(draw: Draw) -> list[Case]:
     ]
 
 
+def right_loss(case: Case, seen: Result, expected: Result) -> str | None:
+    (given,), (right,) = seen.data["losses"], expected.data["losses"]
+    if not isinstance(given, float):
+        return f"You return a {type(given).__name__}, not a Python float."
+    if abs(given - right) > 1e-10 + 1e-8 * abs(right):
+        return (
+            f"You return {given:.6g}. The loss before the step, without any "
+            f"penalty, is {right:.6g}."
+        )
+    return None
+
+
 @check(
     "decayed_step",
     probe=probes.decayed,
-    on=("losses",),
-    rtol=1e-8,
-    atol=1e-10,
+    rule=right_loss,
     says="the loss of the step is returned, a float without the penalty",
 )
 def returned_loss(draw: Draw) -> list[Case]:

@@ -61,6 +61,7 @@ OPTIMIZERS = {
     "AdamW": (torch.optim.AdamW, {"weight_decay": 0.0}),
     "RMSprop": (torch.optim.RMSprop, {}),
     "Rprop": (torch.optim.Rprop, {}),
+    "decay": (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
 }
 
 
@@ -166,7 +167,8 @@ class Scaled(nn.Module):
         self.norm = nn.LayerNorm(2)
         self.act = nn.PReLU(2)
         self.head = nn.Linear(2, 3)
-        self.conv = nn.Conv2d(1, 1, 1)
+        self.conv = nn.Conv2d(1, 2, 1)
+        self.gate = nn.Linear(1, 1)
 
 
 class Nested(nn.Module):
@@ -283,6 +285,17 @@ def grouped(make_optimizer, case):
     return seen
 
 
+def refused(make_optimizer, case):
+    """Whether the case's paths are refused, and what stands in the groups if they
+    are not."""
+    try:
+        seen = grouped(make_optimizer, case)
+    except (ValueError, KeyError):
+        return {"refused": True, "times": {}, "values": {}}
+    facts = {key: seen.get(key, {}) for key in ("times", "values")}
+    return {"refused": False, **facts}
+
+
 # decayed_step
 
 
@@ -329,6 +342,12 @@ def buffers_of(module):
     return {name: buffer.tolist() for name, buffer in module.named_buffers()}
 
 
+def hooks_of(optimizer):
+    return len(optimizer._optimizer_step_pre_hooks) + len(
+        optimizer._optimizer_step_post_hooks
+    )
+
+
 def decayed(decayed_step, case):
     """Some steps with weight decay."""
     width = case["batches"][0][0].shape[1]
@@ -364,6 +383,7 @@ def decayed(decayed_step, case):
             parameter.grad = torch.ones_like(parameter)
     options = {"decoupled": case["decoupled"]} if "decoupled" in case else {}
     losses, stayed, buffers_kept = [], True, True
+    hooks = hooks_of(optimizer)
     for (X, y), side in zip(case["batches"], case["side_used"], strict=True):
         model.side_is_used = side
         still = values_of(model)
@@ -390,6 +410,7 @@ def decayed(decayed_step, case):
             ]
         ),
         "buffers_kept": buffers_kept,
+        "hooks_left": hooks_of(optimizer) > hooks,
         "losses": losses,
         "stayed": stayed,
         "calls": model.num_calls,

@@ -91,12 +91,14 @@ print(str(caught[0].message).split(". ")[0])
 
 # %% [markdown]
 r"""
-Nine epochs, ten, six. There is a warning, once per process, between two progress bars.
+With the scheduler first the rates have nine epochs, ten and six: the plan runs one epoch ahead. There is a warning, but Python shows it once for
+each place in the code, and it is lost between two progress bars.
 
 ### A head that is in no optimizer
 
 The optimizer holds tensors, not the model. Whoever replaces a layer afterwards trains the
-old one. We take one epoch of steps and look at how far each layer has moved.
+old one. We take one epoch of steps and look at how far each layer has moved. (`digit_mlp()` is a small network for the digits: `linear1`, `linear2` and `head`, with
+ReLUs between.)
 """
 
 
@@ -193,8 +195,8 @@ wants to be called with, and when, depends on its kind:
 | `ReduceLROnPlateau` | each validation | `step(metric)` |
 
 A scheduler counts its calls and knows nothing of epochs. `step(epoch)` still works, with a
-deprecation warning; the argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
-not improved for more than `patience` calls:
+warning; the argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
+not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none:
 """
 
 # %% cell="plateau"
@@ -238,8 +240,10 @@ To go by names, end the prefix with a dot: `name.startswith("conv1.")` is true f
 and false for `conv10.weight`. Given `model.named_parameters()` instead of `parameters()`, an
 optimizer keeps the names, in `group["param_names"]`.
 
-A schedule multiplies each group's own rate, so their ratio stays. An `eta_min` is a rate, not a
-factor: there all groups end at the same one.
+Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a
+factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on,
+unless they get a list with one number for each group. By default both
+also take over the momentum.
 """
 
 # %% cell="ratio_of_groups"
@@ -254,6 +258,20 @@ for name, make in {
         sgd.step()
         scheduler.step()
     print(f"{name:16} ends at", [f"{r:.3f}" for r in scheduler.get_last_lr()])
+
+# %% cell="rates_replaced"
+for name, make in {
+    "OneCycleLR, 1.0": lambda o: lr_scheduler.OneCycleLR(o, 1.0, 10),
+    "OneCycleLR, list": lambda o: lr_scheduler.OneCycleLR(o, [1.0, 0.1], 10),
+    "CyclicLR, 0.01": lambda o: lr_scheduler.CyclicLR(o, 0.01, 1.0),
+}.items():
+    fast, slow = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    two = [{"params": fast}, {"params": slow, "lr": 0.1}]
+    sgd = torch.optim.SGD(two, lr=1, momentum=0.9)
+    make(sgd)
+    begin = [round(one["lr"], 4) for one in sgd.param_groups]
+    momentum = sgd.param_groups[0]["momentum"]
+    print(f"{name:16} begins at {begin}, momentum {momentum}")
 
 # %% [markdown]
 r"""
@@ -282,6 +300,53 @@ print(rates)
 
 # %% [markdown]
 r"""
+`CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
+"""
+
+# %% cell="past_the_end"
+rates = []
+for _ in range(4):
+    rates.append(round(scheduler.get_last_lr()[0], 2))
+    sgd.step()
+    scheduler.step()
+print("after the twelve planned steps:", rates)
+
+# %% [markdown]
+r"""
+### Which schedule today
+
+For a run of known length: warm up over the first few per cent of the steps, then a cosine or a straight line, to a tenth of the rate or to zero. Where the
+length is not fixed beforehand: *warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted. Any
+such plan is a function of the step:
+"""
+
+
+# %% cell="warm_up_stable_decay"
+def warm_up_stable_decay(step, num_steps, num_warm_up, num_fall):
+    rise = (step + 1) / num_warm_up
+    fall = (num_steps - step) / num_fall
+    return max(0.0, min(1.0, rise, fall))
+
+
+sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+scheduler = lr_scheduler.LambdaLR(
+    sgd, lambda step: warm_up_stable_decay(step, 12, 3, 4)
+)
+rates = []
+for _ in range(14):
+    rates.append(round(scheduler.get_last_lr()[0], 2))
+    sgd.step()
+    scheduler.step()
+print(rates)
+
+# %% [markdown]
+r"""
+What such a plan counts are steps of the *optimizer*. With gradient accumulation that is one in several batches (chapter 09). A step that a `GradScaler` skips is
+no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
+
+Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is
+not compiled in. Then `get_last_lr()` holds tensors.
+
 **One optimizer, one schedule.** A scheduler leaves its start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
 is not obvious. Make a new optimizer, or remove the key.
@@ -305,8 +370,7 @@ r"""
 
 ### Schedules on one chart
 
-25 epochs of four batches. Choose a schedule, and where `step()` is called. The grey lines are the
-others, each called where it should be.
+25 epochs of four batches. Choose a schedule, and where `step()` is called.
 """
 
 # %%
@@ -363,8 +427,6 @@ def schedules_figure(schedule="StepLR", stepped=PLACES[1]):
     planned = trace(schedule)
     figure, axes = new_figure(figsize=(6.5, 3.2))
     epochs = [batch / NUM_BATCHES for batch in range(len(planned))]
-    for other in SCHEDULES:
-        axes.step(epochs, trace(other), where="post", color="0.85", lw=1.2)
     blue = {"color": PALETTE[0], "label": f"{schedule}, planned"}
     axes.step(epochs, planned, where="post", **blue)
     title = f"{schedule}: every epoch has the planned rate"
@@ -377,6 +439,7 @@ def schedules_figure(schedule="StepLR", stepped=PLACES[1]):
         title = f"{schedule}: {wrong} of 100 batches have another rate"
     axes.set_title(title)
     axes.set(xlabel="epoch", ylabel="learning rate / the optimizer's lr")
+    axes.set(yscale="log", ylim=(1e-3, 2))
     axes.legend(
         loc="upper right", facecolor="white", framealpha=0.9, frameon=True
     )
@@ -392,8 +455,8 @@ as fast: with thousands of batches it has ended before the first epoch has.
 
 ### What a schedule is for
 
-A large rate goes fast and does not settle; a small one settles before it has got anywhere. The
-digits again, in batches of 8:
+The idea: large steps go fast and do not settle, small ones settle before they have got far. Look whether that is so on the digits, in batches of 8. (One seed, and
+the training loss alone: no more than an example.)
 """
 
 
@@ -426,7 +489,7 @@ curves = {
 # %%
 figure = line_chart(
     curves,
-    title="Large steps first, small steps last",
+    title="Large steps first, small steps last: one run of each",
     xlabel="epoch",
     ylabel="training loss (nats)",
     x=range(1, 13),
@@ -547,8 +610,8 @@ memory for another copy of the parameters.
 ### Averaging weights
 
 A decaying rate lets the weights settle. An average over the last steps does something similar at a
-*constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters, not
-buffers, so BatchNorm's statistics belong to no model at all. `update_bn` takes them anew.
+*constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters. Buffers it copies from the model at each update, so BatchNorm's
+statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too.
 """
 
 # %% cell="averaged"
@@ -678,7 +741,8 @@ r"""
 The penalty is $\frac{\lambda}{2}\lVert w \rVert^2$, so that its gradient is $\lambda w$. In Adam it
 passes through the averages and the division like every gradient: large or small, it is scaled to about
 the same step. AdamW leaves it out of the gradient and shrinks the weights by $1 - \text{lr}\,\lambda$.
-And AdamW decays by default: 0.01.
+And AdamW decays by default: 0.01. `Adam(decoupled_weight_decay=True)` is AdamW under another name. `Muon`, for matrices alone, decays by 0.1 if you do not say
+otherwise.
 """
 
 
@@ -712,6 +776,8 @@ for kind, settings in (
 assert max(gaps["SGD"] + gaps["Adam"]) < 1e-12
 assert gaps["AdamW"][0] > 0.1
 assert torch.optim.AdamW([a]).defaults["weight_decay"] == 0.01
+matrix = nn.Parameter(torch.ones(2, 2))
+assert torch.optim.Muon([matrix]).defaults["weight_decay"] == 0.1
 assert torch.optim.Adam([a]).defaults["weight_decay"] == 0
 
 # %% [markdown]
@@ -750,8 +816,8 @@ momentum and Adam's averages remember. Without such a step plain SGD and AdamW s
 > **"Never give the optimizer weights that should not change."**
 > *Half the story:* good advice, but `grad=None` is skipped by SGD, Adam and AdamW alike.
 
-What moves them are gradients left over from before they were frozen, and zeros under momentum, without
-any decay.
+Two things move them: a gradient that is left from before they were frozen; and a gradient of zeros, by decay, and by momentum also without
+decay.
 """
 
 
@@ -804,12 +870,12 @@ After every `step_size` epochs, each group's rate is multiplied by `gamma`.
   each time. It need not have a length.
 - For each pair the model is called once, and there is one step of *this* optimizer, on the gradient of
   `F.mse_loss(model(X), y)` alone. Gradients that were there before do not count. The optimizer holds parameters of
-  the model, and the loss reaches them all unless they are frozen.
+  the model, and the loss reaches them all unless they are frozen. A frozen one keeps every bit, also if an old gradient is left in it.
 - It returns the rates that were used: a list with one entry per epoch, and each entry a list of floats, one
   for each group, in the order of `optimizer.param_groups`.
 - `num_epochs` may be 0 (then nothing is trained, and the list is empty), and `step_size` may be 1 or more
   than `num_epochs`.
-- Groups may begin with different rates, also 0, and `gamma` may be more than 1. All their other settings stay as they are.
+- Groups may begin with different rates, Python floats, also 0, and all of them may be 0. `gamma` may be more than 1. All their other settings stay as they are.
 - No warning is given. The optimizer is new: no schedule has run on it. What its rates are afterwards does not
   matter.
 - The batches, the mode of the model and of its parts (train or eval), what is frozen and the global random state
@@ -892,7 +958,7 @@ every trainable parameter of the model (`requires_grad`) stands exactly once, an
 - `momentum` is for all of them. All other settings are SGD's defaults.
 - A path that fits no parameter of the model raises a `ValueError` or a `KeyError`: a buffer's, that of a module without
   parameters, `""`, `"head."` with its dot. One that fits only frozen parameters is right, and has no effect. So is one all of whose parameters go to longer paths.
-- A parameter that two layers share is one parameter, with the one name that `named_parameters()` gives it.
+- A parameter that two layers share is one parameter, with the one name that `named_parameters()` gives it. Parameters with equal values are not shared.
 - `rates` (its order, too), the model (with its gradients) and the global random state stay as they are. At least one parameter is trainable. No warning is given.
 
 How many groups there are, and in which order, is up to you.
@@ -968,7 +1034,7 @@ with visible_check("make_optimizer"):
 
 # %% grade="make_optimizer" points=7
 
-# %% [markdown] task="decayed_step" title="Weight decay, made by hand" minutes=20 builds_on="section 3, claims 004-35 and 004-36"
+# %% [markdown] task="decayed_step" title="Weight decay, made by hand" minutes=20 builds_on="section 3, what section 5 says about decay"
 r"""
 You get an optimizer that was made with `weight_decay=0`. Write `decayed_step(model, optimizer, X, y, weight_decay,
 decoupled)`: one training step on `F.mse_loss(model(X), y)`, in which you bring the decay yourself.
@@ -981,10 +1047,10 @@ decoupled)`: one training step on `F.mse_loss(model(X), y)`, in which you bring 
   scalars too, also if it is not registered in the model, and also if its gradient is zero. A parameter that this loss does not reach keeps every bit, whatever happened to it in
   earlier steps. Buffers and parameters outside the optimizer are not decayed.
 - Gradients from before do not count, whoever left them. What is in `.grad` afterwards does not matter.
-- `optimizer` may be any kind of `torch.optim` that steps without a closure, with any groups. Afterwards its settings
-  are as before.
+- `optimizer` may be any kind of `torch.optim` that steps without a closure, without `maximize`, on dense gradients. It holds each parameter once, in any
+  groups. Afterwards its settings are as before, and no hook of yours is left on it.
 - The model is called once, as `model(X)`. Returns the loss before the step, without any penalty, as a Python float.
-- `X`, `y`, the mode of the model and its parts, the grad mode and the global random state are left alone.
+- It is called with gradients switched on. `X`, `y`, the mode of the model and its parts, the grad mode and the global random state are left alone.
 
 <details><summary>Hint 1: which parameters</summary>
 
@@ -1044,7 +1110,7 @@ with visible_check("decayed_step"):
         what = f"the weight with decoupled={by_hand}"
         expect(what, mine.weight.detach(), theirs.weight.detach())
 
-# %% grade="decayed_step" points=7
+# %% grade="decayed_step" points=8
 
 # %% [markdown]
 r"""
@@ -1052,7 +1118,8 @@ r"""
 
 - The optimizer steps, then the scheduler. Read the rate before training with it.
 - A scheduler counts calls. Per epoch or per batch is your decision, and must fit its plan.
-- `ReduceLROnPlateau` wants the metric. Warm-up goes in front by `SequentialLR`.
+- `ReduceLROnPlateau` wants the metric. Warm-up goes in front by `SequentialLR`. `OneCycleLR` and `CyclicLR` replace each group's rate.
+- Today: warm-up, then a cosine, a line, or a constant rate with a fall at the end. Count steps of the optimizer.
 - A group is a dict: its own options win, the rest comes from outside, and a misspelt key is no error. Count
   the parameters.
 - Prefixes end at a dot. Replace layers first, make the optimizer afterwards.
@@ -1070,5 +1137,6 @@ r"""
 - Decay outside the gradient: I. Loshchilov and F. Hutter, [Decoupled Weight Decay
   Regularization](https://arxiv.org/abs/1711.05101), 2017.
 - Warm-up: P. Goyal and others, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), 2017.
+- Warm-up, stable, decay: S. Hu and others, [MiniCPM](https://arxiv.org/abs/2404.06395), 2024.
 - Averages: P. Izmailov and others, [Averaging Weights Leads to Wider Optima](https://arxiv.org/abs/1803.05407), 2018.
 """

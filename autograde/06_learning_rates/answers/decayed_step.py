@@ -901,3 +901,37 @@ decay_by_the_name_of_adamw = edit(
     tells="Under AdamW you shrink the weights whatever `decoupled` says. It "
     "is the argument that decides.",
 )
+
+decay_with_the_rate_in_the_gradient = edit(
+    mended_decay_returning_the_penalty,
+    {
+        "p.grad.add_(p, alpha=weight_decay)": 'p.grad.add_(p, alpha=group["lr"] * weight_decay)',
+    },
+    breaks=hidden_tests.as_in_the_gradient,
+    tells="You add lr·λ·w to the gradient. The step multiplies by lr once more. In "
+    "the gradient the decay is λ·w; lr·λ belongs to `decoupled=True`.",
+)
+
+decay_leaving_a_hook = edit(
+    decay_in_a_hook,
+    {"handle.remove()": ""},
+    breaks=hidden_tests.as_in_the_gradient,
+    tells="You leave your hook on the optimizer. The second call adds another, and "
+    "decays twice. Keep the handle, and call `remove()`.",
+)
+
+decay_of_distinct_values = edit(
+    mended_decay_returning_the_penalty,
+    {
+        "penalty = 0.0": "penalty, done = 0.0, []",
+        "if p.grad is None:": """
+        done.append(p.clone())
+        if p.grad is None or any(
+            p.shape == q.shape and torch.equal(p, q) for q in done[:-1]
+        ):
+        """,
+    },
+    breaks=hidden_tests.each_kind_of_parameter,
+    tells="You look by their values for parameters that come twice. Two layers may "
+    "have equal values and are both decayed. Compare `id(p)`.",
+)

@@ -1032,3 +1032,19 @@ groups_counting_elements = edit(
     tells="You spare a matrix of one element. It has two dimensions, so it "
     "decays.",
 )
+
+groups_without_equal_values = edit(
+    mended_groups_with_a_misspelt_key,
+    {
+        "groups, used = [], set()": "groups, used, held = [], set(), []",
+        "if p.requires_grad:": """
+        same = any(p.shape == q.shape and torch.equal(p, q) for q in held)
+        if p.requires_grad and not same:
+            held.append(p)
+        """,
+    },
+    breaks=hidden_tests.each_parameter_once,
+    tells="You look for shared parameters by their values. Two new norms of one "
+    "width have equal weights, and two new biases are both zero: the second "
+    "is left out. Compare `id(p)`.",
+)

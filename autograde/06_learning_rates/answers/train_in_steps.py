@@ -32,7 +32,7 @@ def steps_by_milestones(model, optimizer, loader, num_epochs, step_size, gamma):
     for _ in range(num_epochs):
         rates.append(list(plan.get_last_lr()))
         for X, y in loader:
-            optimizer.zero_grad(set_to_none=False)
+            optimizer.zero_grad(set_to_none=True)
             (model(X) - y).square().mean().backward()
             optimizer.step()
         plan.step()
@@ -788,3 +788,56 @@ def steps_by_ratio_of_groups(
             F.mse_loss(model(X), y).backward()
             optimizer.step()
     return used
+
+
+steps_cleared_to_zeros = edit(
+    mended_steps_in_train_mode,
+    {"optimizer.zero_grad()": "optimizer.zero_grad(set_to_none=False)"},
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You set gradients to zeros. A frozen parameter that still has an old "
+    "gradient then has one of zeros, and weight decay and momentum move it. "
+    "`zero_grad()` with its default sets None, which the optimizer skips.",
+)
+
+steps_cleared_once_an_epoch = edit(
+    mended_steps_in_train_mode,
+    {
+        """
+        for X, y in loader:
+            optimizer.zero_grad()
+        """: """
+        optimizer.zero_grad()
+        for X, y in loader:
+        """,
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You clear the gradients once for each epoch. Within it they add up: each "
+    "step is made on the sum over all batches so far. Clear before each "
+    "`backward()`.",
+)
+
+steps_on_the_sum = edit(
+    mended_steps_in_train_mode,
+    {
+        "F.mse_loss(model(X), y).backward()": 'F.mse_loss(model(X), y, reduction="sum").backward()',
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You train on the sum of the squared errors. The exercise asks for their "
+    "mean, `F.mse_loss(model(X), y)`.",
+)
+
+steps_skipping_zero_rates = edit(
+    mended_steps_in_train_mode,
+    {
+        "rates.append(plan.get_last_lr())": """
+        rates.append(plan.get_last_lr())
+        if not any(rates[-1]):
+            plan.step()
+            continue
+        """,
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You leave out epochs in which all rates are 0. They train no weight, and "
+    "batch norm's statistics move all the same. The model is called for "
+    "each pair.",
+)
