@@ -183,7 +183,7 @@ def test_a_learner_reads_solves_validates_and_submits(
     assert MEAN in sources
     course_says(mini.root, "grade", "03")
     (mark,) = points(mini.root, "03").values()
-    assert mark == 4.25
+    assert mark == 4.0
 
     # and the page that comes back is read in the same browser
     course_says(mini.root, "feedback", "03")
@@ -193,7 +193,7 @@ def test_a_learner_reads_solves_validates_and_submits(
     picture(page, "learner-feedback-there")
     (fetched,) = mini.work.glob("03_mini/feedback/*/03_mini.html")
     page.goto(fetched.as_uri())
-    expect(page.locator("body")).to_contain_text("4.25")
+    expect(page.locator("body")).to_contain_text("4")
     expect(page.locator("body")).to_contain_text("You never refuse.")
     picture(page, "learner-feedback")
 
@@ -266,7 +266,7 @@ def test_an_instructor_grades_in_formgrader(
     row.locator("td.autograde a").click()
     expect(page.locator(".modal-content")).to_contain_text("Success")
     picture(page, "instructor-autograded")
-    assert points(mini.root, "03") == {"mallory": 4.25}
+    assert points(mini.root, "03") == {"mallory": 4.0}
 
     # the submission, as formgrader shows it, runs no script
     page.goto(f"{lab}/formgrader/gradebook/03_mini/03_mini")
@@ -274,7 +274,7 @@ def test_an_instructor_grades_in_formgrader(
     expect(page.locator("input.score").first).to_be_visible()
     assert page.evaluate("window.stolen") is None
     mark = page.locator("input.score#double_hidden")
-    expect(mark).to_have_attribute("placeholder", "2.25")  # it is wired up
+    expect(mark).to_have_attribute("placeholder", "2")  # it is wired up
     comment = page.locator("textarea.comment").first
     expect(comment).to_have_attribute("placeholder", re.compile("comments"))
     with page.expect_response(lambda one: "/api/grade/" in one.url):

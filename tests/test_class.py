@@ -249,7 +249,7 @@ def test_all_routes_agree_and_what_a_person_gave_stays(mini: Course) -> None:
     put(mini, "dan", b"\x00\x01\x02 no notebook")
     put(mini, "eve", notebook(mini))
     before = digests(mini.autograde / "submitted")
-    expected = {"ada": 5.0, "bob": 3.5, "cleo": 2.25, "dan": 0.0, "eve": 0.0}
+    expected = {"ada": 5.0, "bob": 3.5, "cleo": 2.0, "dan": 0.0, "eve": 0.0}
 
     # nbgrader's command line with the course's settings
     said = nbgrader_says(mini, "autograde", CHAPTER)

@@ -70,20 +70,21 @@ def test_a_solved_chapter_says_so() -> None:
     assert "03 · One hot and losses" in words
     assert "5 of 5 points" in words
     assert "Everything is solved." in words
-    assert "ones at labels passed 4 / 4" in words
+    assert "ones at labels passed" in words
     assert "Next:" not in words
 
 
 def test_a_failed_check_is_told_with_its_message_and_points() -> None:
     text = page(mixed(), submission(), student="Ada")
     one_hot = read(section(text, "One hot")).words
-    assert "ones at labels passed 2 / 2" in one_hot
+    assert "2 / 4 partly solved" in one_hot
+    assert "ones at labels passed" in one_hot
     assert (
         "labels left alone failed Your code changed its input labels in place. "
-        "0 / 2" in one_hot
+        "ones at labels passed" in one_hot
     )
     cross_entropy = read(section(text, "Cross entropy")).words
-    assert "finite timed out It took too long. 0 / 3" in cross_entropy
+    assert "finite timed out It took too long." in cross_entropy
     assert "a loop that never ends" in cross_entropy
     mean_loss = read(section(text, "Mean loss")).words
     assert "not attempted" in mean_loss

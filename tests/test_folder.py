@@ -223,9 +223,62 @@ def test_one_file_and_its_page(mini: Course, tmp_path: Path) -> None:
     )
 
     assert "3 of 5 points" in said
+    assert "3 of 3  Double: solved" in said
+    assert "0 of 2  Mean: not solved yet" in said
+    assert "Starting the grader for 03_mini" in said
     page = tmp_path / "out" / "03_mini.html"
     assert str(page) in said.replace("\n", "")
     assert "That is the sum." in page.read_text(encoding="utf-8")
+
+
+def test_the_page_of_one_file_opens_in_a_browser(
+    mini: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> "{tmp_path}/opened"\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    path = tmp_path / "renamed by me.ipynb"
+    path.write_text(nbformat.writes(notebook(mini, **RIGHT)))
+
+    course_says(mini.root, "grade", "03", "--from", path)
+    course_says(mini.root, "grade", "03", "--from", path, "--no-browser")
+
+    page = mini.work / ".course" / "reports" / "03_mini.html"
+    assert page.exists()
+    assert (tmp_path / "opened").read_text() == f"{page.as_uri()}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"# Read me", "The file is no notebook"),
+        (b"", "The file is empty"),
+        (
+            nbformat.writes(
+                nbformat.v4.new_notebook(
+                    cells=[nbformat.v4.new_code_cell("print(1)")]
+                )
+            ).encode(),
+            "None of the notebook's cells belongs to this chapter",
+        ),
+    ],
+)
+def test_a_file_that_is_no_notebook_of_the_chapter_is_refused_at_once(
+    mini: Course, tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    path = tmp_path / "mine.ipynb"
+    path.write_bytes(content)
+
+    said = course_says(
+        mini.root,
+        *("grade", "03", "--from", path, "--to", tmp_path / "out"),
+        code=2,
+    )
+
+    assert sentence in " ".join(said.split())
+    assert "Starting the grader" not in said
+    assert not list((tmp_path / "out").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_reaching_for_the_grader_is_shown_and_costs_nothing(
     assert points(report) == {"double": 3, "mean": 2}
     told = "\n".join(report.needs_human)
     assert "line 5: `from course_grader.kernel import serve`" in told
-    assert "4.25 points in place of 5" in told
+    assert "4 points in place of 5" in told
     assert "Nothing was taken off." in told
 
 

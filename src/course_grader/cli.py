@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import hashlib
 import os
@@ -10,7 +11,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
@@ -31,9 +34,14 @@ from course_grader.startup import skip_slow_imports
 if TYPE_CHECKING:
     from course_grader.classroom.nbgrader_api import Classroom
     from course_grader.grading.pool import Outcome
+    from course_grader.judge.report import ExerciseReport
 
 console = Console(highlight=False)
 errors = Console(highlight=False, stderr=True)
+
+LEAST_TOLD = 0.95
+"""Of a chapter's wrong answers: the share whose learner hears the mistake's own
+words or sees a case that shows it."""
 
 
 def progress_bar() -> Progress:
@@ -117,6 +125,8 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         return _profile(course, args)
     if args.answer is not None:
         return _show(course, args)
+    if args.told:
+        return _told(course, args)
     started = time.perf_counter()
     # the author's own code: under a learner's conditions where that can be
     with WarmProcess(course.limits, sandbox.missing() is None) as warm:
@@ -177,6 +187,51 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         f"not ({time.perf_counter() - started:.1f} s)"
     )
     return 1 if bad else 0
+
+
+def _told(course: Course, args: argparse.Namespace) -> int:
+    """What wrong answers' learners are told, as a table; 1 if fewer than
+    `LEAST_TOLD` of them hear their own words or see their case."""
+    from course_grader.judge import sandbox
+    from course_grader.judge.warming import WarmProcess
+
+    table = Table("exercise", "wrong answers", "own words", "a case", "either")
+    total = [0, 0, 0, 0]
+    with WarmProcess(course.limits, sandbox.missing() is None) as warm:
+        from course_grader.chapter.grading import load_grading
+        from course_grader.judge.signatures import (
+            read_signatures,
+            signatures_file,
+        )
+        from course_grader.judge.told import told
+
+        grading = load_grading(course, course.chapter(args.chapter))
+        file = signatures_file(course, grading.chapter.name)
+        for one in grading.chapter.exercises:
+            if not one.id.startswith(args.exercise or ""):
+                continue
+            known = {one.id: read_signatures(file, grading, one.id)}
+            counts = [0, 0, 0, 0]
+            for answer in told(warm, grading, known, 1, [one.id]):
+                shown = answer.case or answer.raised
+                either = answer.own_words or shown
+                found = (True, answer.own_words, shown, either)
+                counts = [a + b for a, b in zip(counts, found, strict=True)]
+                if args.verbose or not either:
+                    _say(answer.answer.name, answer.report)
+            table.add_row(one.id, *map(str, counts))
+            total = [a + b for a, b in zip(total, counts, strict=True)]
+    table.add_row("all", *map(str, total))
+    console.print(table)
+    return int(total[3] < LEAST_TOLD * total[0])
+
+
+def _say(name: str, report: ExerciseReport) -> None:
+    """What a learner reads on the page, as text."""
+    from course_grader.feedback.text import as_text
+
+    console.print(f"[bold]{report.exercise}[/] {name}")
+    console.print(as_text(report), markup=False, highlight=False)
 
 
 def _show(course: Course, args: argparse.Namespace) -> int:
@@ -417,10 +472,12 @@ def grade(course: Course, args: argparse.Namespace) -> int:
         return _grade_class(course, args, name, seed)
     if args.scheduler:
         raise CourseError("--scheduler grades a class, not --from.")
-    if args.to is None:
-        raise CourseError("Say with --to where the results go.")
     from course_grader.classroom.folder import results_folder
 
+    if args.to is None:
+        if not args.source.is_file():
+            raise CourseError("Say with --to where the results go.")
+        args.to = course.work / ".course" / "reports"
     results_folder(args.to, args.source)
     if args.source.is_file():
         return _grade_file(course, args, name, seed)
@@ -583,24 +640,68 @@ def _grade_folder(
 def _grade_file(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
+    """Grades one notebook; 0 if it was graded, 2 if it is none of the chapter, 1
+    if the machinery failed."""
+    from course_grader.chapter.build import build_chapter
     from course_grader.grading.pool import Job, grade_many
+    from course_grader.grading.repair import repair
     from course_grader.judge import sandbox
 
+    submitted = args.source.read_bytes()
+    _, _, released = build_chapter(course, name)
+    refused = repair(submitted, released).refused
+    if refused:
+        console.print(f"{args.source} is not graded. {refused}", markup=False)
+        return 2
     # one's own notebook just runs; with the sandbox's limits where there is one
     sandboxed = not args.unsandboxed and sandbox.missing() is None
-    jobs = [Job("you", args.source.read_bytes())]
-    outcomes = grade_many(
-        course, name, seed, jobs, 1, args.all_cells, sandboxed, pages=True
-    )
+    jobs = [Job("you", submitted)]
+    with _saying(f"Starting the grader for {name}, then grading your notebook"):
+        outcomes = list(
+            grade_many(
+                course, name, seed, jobs, 1, args.all_cells, sandboxed, True
+            )
+        )
     # beside the grading
     from course_grader.classroom.folder import write_page
+    from course_grader.feedback.learner import standing
+    from course_grader.needs import open_in_browser
 
+    failed = 0
     for outcome in outcomes:
+        if outcome.report is None:
+            failed = _tell(console, outcome)
+            continue
+        for one in outcome.report.exercises:
+            points = f"{one.points:g} of {one.max_points:g}"
+            ended = standing(one, one.points)
+            console.print(f"{points:>10}  {one.title}: {ended}", markup=False)
         failed = _tell(console, outcome)
-        if outcome.report is not None:
-            path = write_page(args.to, outcome)
-            console.print(f"Your report is in {path}.")
+        path = write_page(args.to, outcome).resolve()
+        console.print(
+            f"Your report is in {path}.", markup=False, soft_wrap=True
+        )
+        if args.browser:
+            open_in_browser(path.as_uri())
     return 1 if failed else 0
+
+
+@contextlib.contextmanager
+def _saying(what: str) -> Iterator[None]:
+    """Says what is being done, and in a terminal for how long already."""
+    if not console.is_terminal:
+        console.print(f"{what} …")
+        yield
+        return
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as shown:
+        shown.add_task(f"{what} …", total=None)
+        yield
 
 
 def _tell(where: Console, outcome: Outcome) -> int:
@@ -835,6 +936,11 @@ def _parser() -> argparse.ArgumentParser:
         help="one answer: its cell, and the first case of each check it loses",
     )
     one.add_argument(
+        "--told",
+        action="store_true",
+        help="what learners with wrong answers are told, as a table",
+    )
+    one.add_argument(
         "--seeds", type=int, default=1, help="how many seeds; 1 if not given"
     )
     one.add_argument(
@@ -901,7 +1007,17 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder of STUDENT/*.ipynb, or one notebook",
     )
     one.add_argument(
-        "--to", type=Path, metavar="DIR", help="where --from's results go"
+        "--to",
+        type=Path,
+        metavar="DIR",
+        help="where --from's results go; of one notebook to work/.course/reports "
+        "if not given",
+    )
+    one.add_argument(
+        "--no-browser",
+        dest="browser",
+        action="store_false",
+        help="do not open the report of one notebook",
     )
     one.add_argument("--seed", type=int, help="of the hidden cases")
     one.add_argument(

@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from course_grader.kernel.limits import Limits
 
@@ -49,13 +50,7 @@ class Course:
     @cached_property
     def limits(self) -> Limits:
         """What one submission may take, from `[tool.course.limits]`."""
-        with (self.root / "pyproject.toml").open("rb") as file:
-            given = (
-                tomllib.load(file)
-                .get("tool", {})
-                .get("course", {})
-                .get("limits", {})
-            )
+        given = self._settings.get("limits", {})
         try:
             return Limits(**given)
         except TypeError as error:
@@ -64,6 +59,31 @@ class Course:
                 + ", ".join(Limits.__dataclass_fields__)
                 + f", not {', '.join(set(given) - set(Limits.__dataclass_fields__))}."
             ) from error
+
+    @cached_property
+    def exams(self) -> frozenset[str]:
+        """Chapters whose feedback shows no case and no text of an exception, from
+        `[tool.course] exams`: names or numbers, or "all".
+
+        Raises:
+            CourseError: it is no list, or names no chapter.
+        """
+        given = self._settings.get("exams", [])
+        if not isinstance(given, list):
+            raise CourseError(
+                'pyproject.toml: [tool.course] exams is a list, as ["03"].'
+            )
+        if "all" in given:
+            return frozenset(self.chapters())
+        return frozenset(self.chapter(str(one)) for one in given)
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        """`[tool.course]` of pyproject.toml."""
+        with (self.root / "pyproject.toml").open("rb") as file:
+            found = tomllib.load(file).get("tool", {}).get("course", {})
+        assert isinstance(found, dict)
+        return found
 
     def source_of(self, chapter: str) -> Path:
         """The one source of a chapter."""

@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import sys
+import webbrowser
 from dataclasses import dataclass
 
 _LOOPBACK = "127.0.0.1"
@@ -137,6 +138,18 @@ def need_port(port: int) -> str | None:
         f"Port {port} is taken by another program: open JupyterLab on another "
         f"one with `course lab --port {free_port(port)}`."
     )
+
+
+def open_in_browser(address: str) -> bool:
+    """Opens an address where there is a browser with windows, or where the
+    variable BROWSER names one; whether it did."""
+    windows = os.name == "nt" or sys.platform == "darwin"
+    if not windows and not any(
+        os.environ.get(name)
+        for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    ):
+        return False
+    return webbrowser.open(address)
 
 
 def report() -> list[Need]:

@@ -2,7 +2,7 @@
 
 It prints what the report holds, what the instructor set by hand, and the
 learner's own code with what that code printed and drew. Nothing else is within
-its reach: no hidden input, no expected value, no line of test code.
+its reach: no line of test code, and no case but those that the report shows.
 """
 
 from __future__ import annotations
@@ -87,6 +87,18 @@ class ExerciseView:
     @property
     def missing(self) -> float:
         return self.report.max_points - self.points
+
+    @property
+    def told(self) -> Sequence[CheckReport]:
+        """The checks in the order in which they are read: faults first, then
+        what passed."""
+        own = [one for one in self.report.checks if not one.follows]
+        return sorted(own, key=lambda one: one.verdict is Verdict.PASSED)
+
+    @property
+    def following(self) -> Sequence[CheckReport]:
+        """The checks that fail as another one before them."""
+        return [one for one in self.report.checks if one.follows]
 
     @property
     def bar(self) -> Sequence[CheckReport | Mark]:

@@ -26,13 +26,20 @@ from course_grader.grading.reaching import (
     without_reaching,
 )
 from course_grader.grading.repair import Repaired, repair
+from course_grader.judge.failing import LONGEST_TEXT, Shows
 from course_grader.judge.judging import (
     Expectations,
     Prober,
     draw_cases,
     judge_exercise,
 )
-from course_grader.judge.kernels import Died, Kernel, ProbeRun, out_of_time
+from course_grader.judge.kernels import (
+    Died,
+    Kernel,
+    ProbeRun,
+    Traced,
+    out_of_time,
+)
 from course_grader.judge.misconceptions import Misconceptions
 from course_grader.judge.reference import (
     PreparedKernels,
@@ -47,6 +54,7 @@ from course_grader.judge.report import (
 )
 from course_grader.judge.signatures import read_signatures, signatures_file
 from course_grader.judge.warming import GraderBroken, WarmProcess
+from course_grader.judge.written import one_line
 
 JUDGE_TRIES = 2
 """How often an exercise is judged before the judge's own failure counts."""
@@ -63,6 +71,7 @@ class Prepared:
         expected: cases, and the same results.
         kernels: where answers of the bank run.
         misconceptions: the wrong answers' behaviour on the same cases.
+        shows: which cases feedback may show; None in an exam.
     """
 
     grading: Grading
@@ -71,6 +80,7 @@ class Prepared:
     expected: Expectations
     kernels: PreparedKernels
     misconceptions: Misconceptions
+    shows: Shows | None
 
     def work_out(self) -> None:
         """Asks the reference for everything, so that no submission waits for
@@ -135,6 +145,7 @@ def prepare(
             signatures,
             functools.partial(bank_process, kernels, grading, expected),
         ),
+        None if chapter in course.exams else Shows(grading, seed),
     )
 
 
@@ -246,7 +257,7 @@ class _Run:
         self.notes = list(repaired.notes)
         self.needs_human = list(repaired.needs_human)
         self.dead: dict[str, Died] = {}
-        self.stopped: dict[str, str] = {}
+        self.stopped: dict[str, tuple[str, str]] = {}
         self.kernel: Kernel | None = None
         self.deadline = time.monotonic() + warm.limits.submission_s
         self.chars_left = warm.limits.notebook_chars
@@ -271,7 +282,7 @@ class _Run:
                 nbformat.from_dict(one) for one in self._affordable(outputs)
             ]
             if not ok:
-                self.stopped[cell.id] = _error_words(outputs)
+                self.stopped[cell.id] = _error_of(outputs)
         self.cells_to_run = done
 
     def _run(
@@ -327,7 +338,10 @@ class _Run:
             cell = by_exercise.get(exercise.id)
             report = self._judged(prepared, exercise.id, cell, sources)
             if cell is not None and cell.id in self.stopped:
-                report = _with_cell_error(report, self.stopped[cell.id])
+                name, said = self.stopped[cell.id]
+                if said and prepared.shows is not None:
+                    name = f"{name} ({said})"
+                report = _with_cell_error(report, name)
             tell(report)
             exercises.append(report)
         return SubmissionReport(
@@ -360,10 +374,11 @@ class _Run:
                         prepared.misconceptions.recognise,
                         lambda cell, line: (
                             _line(sources, cell, line)
-                            if cell == cell_id
+                            if cell == cell_id and prepared.shows
                             else ""
                         ),
                         self.dead.get(cell_id),
+                        prepared.shows,
                     )
                 except (CourseError, GraderBroken):
                     raise
@@ -416,6 +431,11 @@ class _TooLate:
         self, probe: str, cases: Sequence[Case], timeout_s: float
     ) -> Iterator[ProbeRun]:
         yield ProbeRun(None, died=self.died)
+
+    def trace(
+        self, probe: str, case: Case, timeout_s: float, enter_only: bool
+    ) -> Traced | None:
+        return None
 
 
 def unjudged(
@@ -479,11 +499,13 @@ def _stopped_output(died: Died) -> NotebookNode:
     return nbformat.from_dict(_text_output(died.why))
 
 
-def _error_words(outputs: list[dict[str, Any]]) -> str:
+def _error_of(outputs: list[dict[str, Any]]) -> tuple[str, str]:
+    """The type of the error that stopped a cell, and what it says."""
     for one in outputs:
         if one["output_type"] == "error":
-            return str(one["ename"])
-    return "an error"
+            name = one_line(str(one["ename"]), 80)
+            return name, one_line(str(one["evalue"]), LONGEST_TEXT)
+    return "an error", ""
 
 
 def _with_cell_error(report: ExerciseReport, ename: str) -> ExerciseReport:
@@ -536,8 +558,8 @@ def write_scores(notebook: NotebookNode, report: SubmissionReport) -> None:
         if grade_id in by_cell:
             exercise = by_cell[grade_id]
             table = "\n".join(
-                f"{one.verdict:14} {one.points:5.2f} of {one.max_points:.2f}  "
-                f"{one.says}" + (f"\n    {one.message}" if one.message else "")
+                f"{one.verdict:14} {one.says}"
+                + (f"\n    {one.message}" if one.message else "")
                 for one in exercise.checks
             )
             cell.outputs = [

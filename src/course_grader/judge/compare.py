@@ -5,8 +5,11 @@ The words never hold a value: they name the kind of difference only.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -39,6 +42,45 @@ _DEFAULTS = {
 }
 
 
+@dataclass(frozen=True)
+class Difference:
+    """Where two values differ first.
+
+    Attributes:
+        path: keys and indices that lead to the place.
+        kind: what differs there.
+        seen: the learner's value at the place.
+        expected: the reference's.
+        sentence: the same for the learner; it holds no value.
+    """
+
+    path: tuple[Any, ...]
+    kind: Kind
+    seen: Any
+    expected: Any
+    sentence: str
+
+
+Kind = Literal[
+    "type", "dtype", "shape", "device", "values", "NaN", "length", "keys"
+]
+
+
+_FOUND: ContextVar[list[Difference] | None] = ContextVar("found", default=None)
+
+
+@contextmanager
+def noted() -> Iterator[list[Difference]]:
+    """Collects what `difference` finds within the block, rules' own calls
+    included, so that a failed check can show the place."""
+    found: list[Difference] = []
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
+
+
 def difference(
     seen: Any, expected: Any, tolerance: Tolerance, what: str = ""
 ) -> str | None:
@@ -50,15 +92,33 @@ def difference(
         tolerance: for numbers.
         what: words for what is compared, such as "out"; empty for the whole.
     """
+    found = _find(seen, expected, tolerance, what, ())
+    notes = _FOUND.get()
+    if found is not None and notes is not None:
+        notes.append(found)
+    return None if found is None else found.sentence
+
+
+def _find(
+    seen: Any,
+    expected: Any,
+    tolerance: Tolerance,
+    what: str,
+    path: tuple[Any, ...],
+) -> Difference | None:
     name = what or "what your code returned"
+
+    def differs(kind: Kind, sentence: str) -> Difference:
+        return Difference(path, kind, seen, expected, sentence)
+
     if isinstance(expected, Tensor) or isinstance(seen, Tensor):
         if type(seen) is not type(expected):
-            return _other_type(name, seen, expected)
-        return _tensors(seen, expected, tolerance, name)
+            return differs("type", _other_type(name, seen, expected))
+        return _tensors(seen, expected, tolerance, name, differs)
     if isinstance(expected, np.ndarray) and isinstance(seen, np.ndarray):
-        return _tensors(_t(seen), _t(expected), tolerance, name)
+        return _tensors(_t(seen), _t(expected), tolerance, name, differs)
     if type(seen) is not type(expected):
-        return _other_type(name, seen, expected)
+        return differs("type", _other_type(name, seen, expected))
     if isinstance(expected, float | complex):
         if seen == expected:
             return None
@@ -70,53 +130,86 @@ def difference(
             torch.tensor(expected, dtype=dtype),
             tolerance,
             name,
+            differs,
         )
     if isinstance(expected, list | tuple):
         if len(seen) != len(expected):
-            return f"{_cap(name)} has the wrong length."
+            return differs("length", f"{_cap(name)} has the wrong length.")
         for index, (one, other) in enumerate(zip(seen, expected, strict=True)):
             place = f"{what}[{index}]" if what else f"entry {index}"
-            found = difference(one, other, tolerance, place)
+            found = _find(one, other, tolerance, place, (*path, index))
             if found:
                 return found
         return None
     if isinstance(expected, dict):
         if list(seen) != list(expected) and set(seen) != set(expected):
-            return f"{_cap(name)} has the wrong keys."
+            return differs("keys", f"{_cap(name)} has the wrong keys.")
         for key in expected:
             place = f"{what}[{key!r}]" if what else f"{key}"
-            found = difference(seen[key], expected[key], tolerance, place)
+            found = _find(
+                seen[key], expected[key], tolerance, place, (*path, key)
+            )
             if found:
                 return found
         return None
+    if seen == expected:
+        return None
     if isinstance(expected, Unknown):
-        return None if seen == expected else _other_type(name, seen, expected)
-    return None if seen == expected else f"{_cap(name)} is wrong."
+        return differs("type", _other_type(name, seen, expected))
+    return differs("values", f"{_cap(name)} is wrong.")
 
 
 def _tensors(
-    seen: Tensor, expected: Tensor, tolerance: Tolerance, name: str
-) -> str | None:
+    seen: Tensor,
+    expected: Tensor,
+    tolerance: Tolerance,
+    name: str,
+    differs: Callable[[Kind, str], Difference],
+) -> Difference | None:
     if seen.dtype != expected.dtype:
-        return (
+        return differs(
+            "dtype",
             f"{_cap(name)} has the dtype {_dtype(seen)}, but it should be "
-            f"{_dtype(expected)}."
+            f"{_dtype(expected)}.",
         )
     if seen.dim() != expected.dim():
-        return (
+        return differs(
+            "shape",
             f"{_cap(name)} has {seen.dim()} dimension"
             f"{'' if seen.dim() == 1 else 's'}, but it should have "
-            f"{expected.dim()}."
+            f"{expected.dim()}.",
         )
     if seen.shape != expected.shape:
-        return f"{_cap(name)} has the wrong shape."
+        return differs("shape", f"{_cap(name)} has the wrong shape.")
     if seen.device.type != expected.device.type:
-        return f"{_cap(name)} is on the wrong device ({seen.device.type})."
+        return differs(
+            "device",
+            f"{_cap(name)} is on the wrong device ({seen.device.type}).",
+        )
     if seen.device.type == "meta":
         return None
     seen, expected = seen.detach(), expected.detach()
     if torch.equal(seen, expected):  # mostly, and tolerances cost much more
         return None
+    differ = differing(seen, expected, tolerance)
+    if not bool(differ.any()):
+        return None
+    if (
+        (seen.dtype.is_floating_point or seen.dtype.is_complex)
+        and bool(torch.isnan(seen).any())
+        and not bool(torch.isnan(expected).any())
+    ):
+        return differs("NaN", f"{_cap(name)} holds NaN.")
+    if expected.numel() == 1:
+        return differs("values", f"{_cap(name)} is wrong.")
+    return differs("values", f"{_cap(name)} has wrong values.")
+
+
+def differing(
+    seen: Tensor, expected: Tensor, tolerance: Tolerance = Tolerance()
+) -> Tensor:
+    """Which entries of two tensors of one shape and dtype differ; bool of their
+    shape."""
     rtol, atol = _DEFAULTS.get(seen.dtype, (0.0, 0.0))
     rtol = rtol if tolerance.rtol is None else tolerance.rtol
     atol = atol if tolerance.atol is None else tolerance.atol
@@ -124,28 +217,25 @@ def _tensors(
         wide = (
             torch.float64 if seen.dtype.is_floating_point else torch.complex128
         )
-        seen, expected = seen.to(wide), expected.to(wide)
-        if torch.equal(
-            torch.isnan(seen), torch.isnan(expected)
-        ) and torch.allclose(
-            seen, expected, rtol=rtol, atol=atol, equal_nan=True
-        ):
-            return None
-        if bool(torch.isnan(seen).any()) and not bool(
-            torch.isnan(expected).any()
-        ):
-            return f"{_cap(name)} holds NaN."
-    return f"{_cap(name)} has wrong values."
+        return ~torch.isclose(
+            seen.to(wide),
+            expected.to(wide),
+            rtol=rtol,
+            atol=atol,
+            equal_nan=True,
+        )
+    return seen != expected
 
 
 def _other_type(name: str, seen: Any, expected: Any) -> str:
     return (
-        f"{_cap(name)} is {_type_words(seen)}, but it should be "
-        f"{_type_words(expected)}."
+        f"{_cap(name)} is {type_words(seen)}, but it should be "
+        f"{type_words(expected)}."
     )
 
 
-def _type_words(value: Any) -> str:
+def type_words(value: Any) -> str:
+    """A value's type with its article."""
     words = {
         type(None): "None",
         Tensor: "a tensor",

@@ -27,7 +27,7 @@ from course_grader.judge.judging import (
     expectations,
     judge_exercise,
 )
-from course_grader.judge.kernels import ProbeRun, read_record
+from course_grader.judge.kernels import ProbeRun, Traced, read_record
 from course_grader.judge.report import ExerciseReport
 from course_grader.kernel import plain
 from course_grader.kernel.probing import load_probes, run_probe
@@ -53,6 +53,12 @@ class LocalProber:
         """Runs a probe on each case."""
         for case in cases:
             yield self._probe(probe, case)
+
+    def trace(
+        self, probe: str, case: Case, timeout_s: float, enter_only: bool
+    ) -> Traced | None:
+        """Nothing: this route gives points alone."""
+        return None
 
     def _probe(self, probe: str, case: Case) -> ProbeRun:
         """A case and an answer travel as they would between processes, so that

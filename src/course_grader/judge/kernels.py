@@ -14,7 +14,7 @@ import math
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from course_grader.checks import Case, Effects, Result
@@ -76,12 +76,27 @@ class ProbeRun:
         out_of_memory: it ran into the memory limit.
         where: (cell id, line) of the learner's last line before an exception.
         died: set if the process ended in it.
+        text: the exception's own; a learner's.
     """
 
     result: Result | None
     out_of_memory: bool = False
     where: tuple[str, int] | None = None
     died: Died | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A probe call that was made once more to note its calls.
+
+    Attributes:
+        run: what it gave this time.
+        calls: as `kernel.tracing` notes them; a learner's word, of any form.
+    """
+
+    run: ProbeRun
+    calls: Any
 
 
 _OVER = {
@@ -282,6 +297,19 @@ class Probing:
             if run.died is not None:
                 return
 
+    def trace(
+        self, probe: str, case: Case, timeout_s: float, enter_only: bool
+    ) -> Traced | None:
+        """Makes one probe call and notes the calls that it makes; None if
+        nothing of use comes back."""
+        request = _request(probe, case, "enter" if enter_only else "calls")
+        run = self._answered(request, timeout_s)
+        if run.result is None or not isinstance(run.result.data, dict):
+            return None
+        given = run.result.data
+        result = replace(run.result, data=given.get("data"))
+        return Traced(replace(run, result=result), given.get("trace"))
+
     def _answered(self, batch: bytes, timeout_s: float) -> ProbeRun:
         """Sends requests and takes the answer to the oldest open one."""
         if self.died is not None:
@@ -328,9 +356,10 @@ def out_of_time(limits: Limits) -> str:
     )
 
 
-def _request(probe: str, case: Case) -> bytes:
+def _request(probe: str, case: Case, trace: str | None = None) -> bytes:
     layout, blob = plain.encode(case)
-    return frame({"op": "probe", "probe": probe, "case": layout}, blob)
+    asked = {"op": "probe", "probe": probe, "case": layout}
+    return frame(asked if trace is None else {**asked, "trace": trace}, blob)
 
 
 def read_record(answer: dict[str, Any], data: Any) -> ProbeRun:
@@ -338,7 +367,7 @@ def read_record(answer: dict[str, Any], data: Any) -> ProbeRun:
     effects = answer.get("effects")
     if not isinstance(effects, dict):
         effects = {}
-    where = answer.get("where")
+    where, text = answer.get("where"), answer.get("text")
     return ProbeRun(
         Result(
             data=data,
@@ -358,6 +387,7 @@ def read_record(answer: dict[str, Any], data: Any) -> ProbeRun:
         and isinstance(where[0], str)
         and type(where[1]) is int
         else None,
+        text=text if isinstance(text, str) else "",
     )
 
 

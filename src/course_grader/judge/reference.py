@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
 from course_grader.checks import Check, Result
+from course_grader.judge.failing import Shows
 from course_grader.judge.judging import (
     Behaviour,
     Expectations,
@@ -267,6 +268,7 @@ def judge_answer(
             prober,
             recognise,
             lambda cell, line: _line(source, line),
+            shows=Shows(grading, expected.seed),
         )
 
 

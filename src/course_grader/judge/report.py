@@ -1,11 +1,12 @@
 """What judging a submission gives: verdicts, points and words for the learner.
 
-Everything here is shown to learners, so nothing here holds a hidden input, an
-expected value or a line of test code.
+Everything here is shown to learners, so nothing here holds a line of test code, and
+a hidden case only where one may be shown (`judge.failing`).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -32,6 +33,26 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
+class FailingCase:
+    """One case on which a check failed: plain text, not escaped, of a size that a
+    page can show. Parts of it come from the learner's process.
+
+    Attributes:
+        call: the calls that lead to it, as code.
+        given: what stands for larger arguments, a line each.
+        yours: what the learner's code gave; empty if there is nothing to show.
+        right: what is right; likewise.
+        differs: how the two differ, in words; `code` in backticks.
+    """
+
+    call: str
+    given: tuple[str, ...] = ()
+    yours: str = ""
+    right: str = ""
+    differs: str = ""
+
+
+@dataclass(frozen=True)
 class CheckReport:
     """One hidden check of one submission.
 
@@ -39,9 +60,12 @@ class CheckReport:
         name: the check's name.
         says: what is checked, in the learner's words.
         verdict: how it ended.
-        points: what it gave.
-        max_points: its share of the exercise's points.
+        points: what it gave, of its share.
+        max_points: its share of the exercise's points, not rounded.
         message: what went wrong, in the learner's terms; empty if it passed.
+        case: the smallest case on which it failed; None if none is shown.
+        follows: it fails as another check before it does, whose name this is:
+            one fault, told there. Empty if it has a fault of its own.
     """
 
     name: str
@@ -50,6 +74,8 @@ class CheckReport:
     points: float
     max_points: float
     message: str = ""
+    case: FailingCase | None = None
+    follows: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +85,7 @@ class ExerciseReport:
     Attributes:
         exercise: its id.
         title: its title in the chapter.
-        points: sum over its checks.
+        points: sum over its checks, in whole or half points.
         max_points: what the chapter gives for it.
         checks: its checks, in the order of `hidden_tests.py`.
         misconception: what the one wrong answer of the bank that behaves alike
@@ -79,11 +105,25 @@ class ExerciseReport:
 
     @classmethod
     def from_json(cls, tree: dict[str, Any]) -> ExerciseReport:
-        checks = (
-            CheckReport(**{**one, "verdict": Verdict(one["verdict"])})
-            for one in tree["checks"]
-        )
-        return cls(**{**tree, "checks": tuple(checks)})
+        checks = tuple(map(_check_from_json, tree["checks"]))
+        return cls(**{**tree, "checks": checks})
+
+
+def _check_from_json(tree: dict[str, Any]) -> CheckReport:
+    case = tree.get("case")
+    if case is not None:
+        case = FailingCase(**{**case, "given": tuple(case["given"])})
+    verdict = Verdict(tree["verdict"])
+    return CheckReport(**{**tree, "verdict": verdict, "case": case})
+
+
+def half_points(points: float, max_points: float, whole: bool) -> float:
+    """Points as they count: whole or half ones, the nearest. All of them only
+    for a whole answer, whose checks all passed."""
+    if whole:
+        return max_points
+    rounded = round(2 * points) / 2
+    return max(0.0, min(rounded, math.ceil(2 * max_points) / 2 - 0.5))
 
 
 @dataclass(frozen=True)

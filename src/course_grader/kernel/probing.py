@@ -19,8 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from course_grader.kernel.tracing import Trace
 from course_utils.visible_checks import raises_itself
 
+LONGEST_TEXT = 500
+"""Characters of an exception's own text that are passed on."""
 PROBE_SEED = 20_26
 """Seeds global random state before every probe call, on every side."""
 
@@ -45,6 +48,7 @@ def run_probe(
     namespace: Mapping[str, Any],
     case: dict[str, Any],
     is_learners_file: Callable[[str], bool],
+    trace: Trace | None = None,
 ) -> dict[str, Any]:
     """Calls a probe with what the namespace defines and records the call.
 
@@ -53,15 +57,18 @@ def run_probe(
         namespace: where the implementation stands.
         case: the inputs; belongs to this call alone.
         is_learners_file: tells whether a code file name is a learner's cell.
+        trace: notes the calls that the probe makes.
 
     Returns:
         A record with `data` (what the probe returned), `raised` (class names
-        from the exception up), `effects`, `not_attempted`, `out_of_memory`
-        and `where` (code file and line of the learner's last frame, or None).
+        from the exception up), `text` (the exception's own), `effects`,
+        `not_attempted`, `out_of_memory` and `where` (code file and line of the
+        learner's last frame, or None).
     """
     record: dict[str, Any] = {
         "data": None,
         "raised": [],
+        "text": "",
         "not_attempted": False,
         "out_of_memory": False,
         "where": None,
@@ -77,12 +84,15 @@ def run_probe(
         ):
             warnings.simplefilter("always")
             try:
-                given = _implementations(probe, namespace, modules)
+                given = _implementations(probe, namespace, modules, trace)
                 record["data"] = probe(*given, case)
             except BaseException as error:
                 _describe(error, record, is_learners_file)
                 if isinstance(error, KeyboardInterrupt):
                     raise
+            finally:
+                if trace is not None:
+                    trace.end()
         record["effects"] = {
             **before.changes(),
             "modules_changed": modules.changes(),
@@ -102,6 +112,7 @@ def _implementations(
     probe: Callable[..., Any],
     namespace: Mapping[str, Any],
     modules: _ModuleWatch,
+    trace: Trace | None,
 ) -> list[Any]:
     names = list(inspect.signature(probe).parameters)[:-1]
     given = []
@@ -111,6 +122,8 @@ def _implementations(
         value = namespace[name]
         if isinstance(value, types.FunctionType):
             value = modules.watched(value)
+        if trace is not None:
+            value = trace.traced(name, value)
         given.append(value)
     return given
 
@@ -132,6 +145,7 @@ def _describe(
         last, traceback = traceback, traceback.tb_next
     record["where"] = where
     text = str(error)
+    record["text"] = text[:LONGEST_TEXT]
     record["out_of_memory"] = isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError)
         and ("allocate memory" in text or "not enough memory" in text)

@@ -21,6 +21,7 @@ from course_grader.kernel import plain
 from course_grader.kernel.channel import Channel, ChannelClosed
 from course_grader.kernel.probing import load_probes, run_probe
 from course_grader.kernel.shell import CellShell
+from course_grader.kernel.tracing import Trace
 
 CELL_FILE_MARK = "<ipython-input-"
 """How IPython names the code of cells in tracebacks."""
@@ -126,11 +127,14 @@ def _answer_probes(
             case "probes":
                 probes = load_probes(marshal.loads(blob))
             case "probe":
+                traced = request.get("trace")
+                trace = None if traced is None else Trace(traced == "enter")
                 record = run_probe(
                     probes[request["probe"]],
                     shell.user_ns,
                     plain.decode(request["case"], blob),
                     lambda name: name.startswith(CELL_FILE_MARK),
+                    trace,
                 )
                 if record["where"] is not None:
                     file, line = record["where"]
@@ -145,5 +149,8 @@ def _answer_probes(
                         ),
                         line,
                     ]
-                layout, answer = plain.encode(record.pop("data"))
+                data = record.pop("data")
+                if trace is not None:
+                    data = {"data": data, "trace": trace.record()}
+                layout, answer = plain.encode(data)
                 channel.send({**record, "data": layout}, answer)
