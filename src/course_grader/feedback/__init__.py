@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from course_grader.feedback.autograded import sanitise
 from course_grader.feedback.classpage import class_report
-from course_grader.feedback.learner import Mark, page, page_without_report
+from course_grader.feedback.learner import (
+    Mark,
+    below_a_cell,
+    page,
+    page_without_report,
+)
 
 if TYPE_CHECKING:
     from course_grader.feedback.exporter import FeedbackExporter
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FeedbackExporter",
     "Mark",
+    "below_a_cell",
     "class_report",
     "page",
     "page_without_report",

@@ -71,6 +71,12 @@ def _style() -> str:
 
 
 @cache
+def notebook_style() -> Markup:
+    """The style of what is shown within a notebook."""
+    return Markup((_ROOM / "notebook.css").read_text(encoding="utf-8"))
+
+
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_ROOM),

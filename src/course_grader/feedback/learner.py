@@ -188,6 +188,28 @@ def page(
     )
 
 
+def below_a_cell(report: SubmissionReport) -> str:
+    """What a notebook shows below a visible check: one exercise's verdict, the
+    first fault with its case, and all checks, folded.
+
+    Args:
+        report: of that exercise alone.
+    """
+    if not report.exercises:
+        return ""
+    (one,) = report.exercises
+    failed = [c for c in one.checks if c.verdict is not Verdict.PASSED]
+    return frame.render(
+        "notebook.html.jinja",
+        report=one,
+        notes=report.notes,
+        failed=failed,
+        first=_first_open(one),
+        passed=[c for c in one.checks if c.verdict is Verdict.PASSED],
+        notebook_style=frame.notebook_style(),
+    )
+
+
 def page_without_report(
     chapter: str,
     notebook: NotebookNode,

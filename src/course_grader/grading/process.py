@@ -81,6 +81,37 @@ class GradingClient:
         )
         return SubmissionReport.from_json(answer["report"]), blob.decode()
 
+    def check(
+        self, chapter: str, seed: int, submitted: bytes, exercise: str
+    ) -> tuple[SubmissionReport, str]:
+        """Judges one exercise of a notebook, and nothing else of it.
+
+        Args:
+            chapter: the chapter's name.
+            seed: the cases are drawn from it.
+            submitted: the notebook.
+            exercise: its id.
+
+        Returns:
+            (report, html): of that exercise; the html is what a notebook shows.
+
+        Raises:
+            CourseError: the chapter cannot be graded.
+            GradingFailed: the process died or broke on this notebook.
+        """
+        answer, blob = self._ask(
+            {
+                "op": "grade",
+                "chapter": chapter,
+                "seed": seed,
+                "all_cells": False,
+                "page_for": None,
+                "only": exercise,
+            },
+            submitted,
+        )
+        return SubmissionReport.from_json(answer["report"]), blob.decode()
+
     def _ask(
         self, request: dict[str, Any], blob: bytes
     ) -> tuple[dict[str, Any], bytes]:
@@ -303,7 +334,11 @@ def _answer(
         watch.close()  # what it lacks is known here now
         return {}, b""
     report, text = watch.grade(
-        key, blob, request["all_cells"], request["page_for"]
+        key,
+        blob,
+        request["all_cells"],
+        request["page_for"],
+        request.get("only"),
     )
     return {"report": report.to_json()}, text.encode()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -155,6 +156,7 @@ def grade_submission(
     submitted: bytes,
     all_cells: bool = False,
     tell: Callable[[ExerciseReport], None] = lambda _: None,
+    only: str | None = None,
 ) -> Graded:
     """Grades one submission.
 
@@ -164,6 +166,8 @@ def grade_submission(
         submitted: the notebook file as it was handed in.
         all_cells: run untouched reading cells and visible checks too.
         tell: is told of each exercise as it has been judged.
+        only: the one exercise that is judged, with the cells that it needs; all
+            if None.
 
     Raises:
         CourseError: the reference does not run or breaks its own checks.
@@ -175,8 +179,9 @@ def grade_submission(
     for cell in repaired.notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    prepared.reference.begin(_handed_in(repaired.notebook, prepared.released))
-    run = _Run(warm, repaired, all_cells)
+    begun = _handed_in(repaired.notebook, prepared.released)
+    prepared.reference.begin(one for one in begun if only in (None, one))
+    run = _Run(warm, repaired, all_cells, only)
     try:
         run.cells()
         report = run.judge(prepared, tell)
@@ -184,7 +189,7 @@ def grade_submission(
         run.close()
         prepared.reference.rest()
     reaching = _reaching(run.all_cells)
-    if reaching and report.points > 0:
+    if reaching and report.points > 0 and only is None:
         reaching += _without_reaching(prepared, run, report)
     report = replace(report, needs_human=(*report.needs_human, *reaching))
     notebook = repaired.notebook
@@ -244,14 +249,20 @@ class _Run:
     """One learner's process, replaced when it dies."""
 
     def __init__(
-        self, warm: WarmProcess, repaired: Repaired, all_cells: bool
+        self,
+        warm: WarmProcess,
+        repaired: Repaired,
+        all_cells: bool,
+        only: str | None = None,
     ) -> None:
         assert repaired.notebook is not None
         self.warm, self.repaired, self.every_cell = warm, repaired, all_cells
+        self.only = only
         self.cells_to_run = [
             cell
             for cell in repaired.notebook.cells
             if _runs(cell, repaired.changed, all_cells)
+            and (only is None or _exercise_id(cell) in ("", only))
         ]
         self.all_cells = list(self.cells_to_run)
         self.notes = list(repaired.notes)
@@ -335,6 +346,8 @@ class _Run:
         sources = {cell.id: cell.source for cell in self.cells_to_run}
         exercises = []
         for exercise in grading.chapter.exercises:
+            if self.only not in (None, exercise.id):
+                continue
             cell = by_exercise.get(exercise.id)
             report = self._judged(prepared, exercise.id, cell, sources)
             if cell is not None and cell.id in self.stopped:
@@ -504,12 +517,18 @@ def _error_of(outputs: list[dict[str, Any]]) -> tuple[str, str]:
     for one in outputs:
         if one["output_type"] == "error":
             name = one_line(str(one["ename"]), 80)
-            return name, one_line(str(one["evalue"]), LONGEST_TEXT)
+            said = re.sub(r"<ipython-input-[^>]*>", "your cell", one["evalue"])
+            return name, one_line(said, LONGEST_TEXT)
     return "an error", ""
 
 
 def _with_cell_error(report: ExerciseReport, ename: str) -> ExerciseReport:
     """Names the error that stopped the cell where it left nothing to judge."""
+    untried = [
+        one.name
+        for one in report.checks
+        if one.verdict is Verdict.NOT_ATTEMPTED
+    ]
     return replace(
         report,
         checks=tuple(
@@ -518,8 +537,9 @@ def _with_cell_error(report: ExerciseReport, ename: str) -> ExerciseReport:
                 verdict=Verdict.ERROR,
                 message=f"Your cell stopped with {ename} before it defined "
                 "what the exercise asks for.",
+                follows="" if one.name == untried[0] else untried[0],
             )
-            if one.verdict is Verdict.NOT_ATTEMPTED
+            if one.name in untried
             else one
             for one in report.checks
         ),

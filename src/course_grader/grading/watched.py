@@ -29,7 +29,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_grader.course import CourseError
-from course_grader.feedback import page, sanitise
+from course_grader.feedback import below_a_cell, page, sanitise
 from course_grader.grading.repair import repair
 from course_grader.grading.submission import (
     Prepared,
@@ -110,6 +110,7 @@ class Watch:
         submitted: bytes,
         all_cells: bool,
         page_for: str | None,
+        only: str | None = None,
     ) -> tuple[SubmissionReport, str]:
         """Grades one submission.
 
@@ -118,6 +119,8 @@ class Watch:
             submitted: the notebook file as it was handed in.
             all_cells: run untouched reading cells and visible checks too.
             page_for: whose page is wanted; None for the graded notebook.
+            only: the one exercise that is judged; what is shown is then a part
+                of a notebook's output.
 
         Returns:
             (report, text): the text is a page, or a notebook that is safe to open.
@@ -127,14 +130,19 @@ class Watch:
             GraderBroken: the process that starts learners' processes is gone.
             ChannelClosed: the client is.
         """
-        request = {"key": key, "all_cells": all_cells, "page_for": page_for}
+        request = {
+            "key": key,
+            "all_cells": all_cells,
+            "page_for": page_for,
+            "only": only,
+        }
         cpu_s = self.warm.limits.grader_cpu_s
         for _ in range(TRIES):
             ended = self._ask(request, submitted, cpu_s)
             if ended.report is not None or ended.verdict is not None:
                 break
         prepared = self.ready[key]
-        report = ended.report or _partial(prepared, ended)
+        report = ended.report or _partial(prepared, ended, only)
         if ended.shown is None:
             # the code at least, without its outputs
             tree = {**request, "report": report.to_json()}
@@ -143,7 +151,7 @@ class Watch:
             notebook = nbformat.from_dict(prepared.released)
             write_scores(notebook, report)
             nothing = None if page_for is not None else notebook
-            ended.shown = _shown(report, nothing, page_for).decode()
+            ended.shown = _shown(report, nothing, page_for, only).decode()
         return report, ended.shown
 
     def _ask(
@@ -258,7 +266,9 @@ def rehearse(prepared: Prepared) -> None:
         _shown(report, prepared.released, page_for)
 
 
-def _partial(prepared: Prepared, ended: _Ended) -> SubmissionReport:
+def _partial(
+    prepared: Prepared, ended: _Ended, only: str | None = None
+) -> SubmissionReport:
     chapter = prepared.grading.chapter
     judged = {one.exercise: one for one in ended.judged}
     verdict = ended.verdict or Verdict.ERROR
@@ -270,6 +280,7 @@ def _partial(prepared: Prepared, ended: _Ended) -> SubmissionReport:
             judged.get(one.id)
             or unjudged(prepared.grading, one.id, verdict, ended.why)
             for one in chapter.exercises
+            if only in (None, one.id)
         ),
         needs_human=(f"It was not graded to its end. {ended.why}",),
     )
@@ -319,7 +330,7 @@ def _work(
         if notebook is None:
             notebook = nbformat.from_dict(prepared.released)
         write_scores(notebook, report)
-        return _shown(report, notebook, page_for)
+        return _shown(report, notebook, page_for, request["only"])
     graded = grade_submission(
         warm,
         prepared,
@@ -328,17 +339,21 @@ def _work(
         lambda one: channel.send(
             {"what": "exercise", "exercise": one.to_json()}
         ),
+        request["only"],
     )
     channel.send({"what": "report", "report": graded.report.to_json()})
-    return _shown(graded.report, graded.notebook, page_for)
+    return _shown(graded.report, graded.notebook, page_for, request["only"])
 
 
 def _shown(
     report: SubmissionReport,
     notebook: NotebookNode | None,
     page_for: str | None,
+    only: str | None = None,
 ) -> bytes:
-    if page_for is not None:
+    if only is not None:
+        text = below_a_cell(report)
+    elif page_for is not None:
         text = page(report, notebook, student=page_for)
     else:
         assert notebook is not None

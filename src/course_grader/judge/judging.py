@@ -522,7 +522,7 @@ class _Telling:
                 one.found is not None,
             )
             case, subject = failing_case(failure, self, self.words)
-            if case is not None and failure.found is not None:
+            if case is not None and case.right and failure.found is not None:
                 before = self._before(one, failure.found)
                 case = replace(case, differs=f"{case.differs} {before}".strip())
         message = self._message(one, subject)
