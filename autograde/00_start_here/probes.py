@@ -73,12 +73,25 @@ def environment(env_for, case):
 NAMES = (VISIBLE, ORDER)
 
 
+def refusal(env_for, case):
+    """The environment, or that the GPUs were refused with a ValueError."""
+    try:
+        return environment(env_for, case)
+    except ValueError:
+        return {"refused": True, "tag": case["tag"]}
+
+
 def seen_cards(physical_ids, case):
     return {"ids": physical_ids(case["visible"], case["num_gpus"])}
 
 
 def name_of_card(cuda_name, case):
-    return {"name": cuda_name(case["gpu"], case["visible"], case["num_gpus"])}
+    """The name, or that the program does not see the card."""
+    visible, num_gpus = case["visible"], case["num_gpus"]
+    try:
+        return {"name": cuda_name(case["gpu"], visible, num_gpus)}
+    except ValueError:
+        return {"refused": True}
 
 
 # to_device
