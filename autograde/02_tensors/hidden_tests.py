@@ -328,6 +328,9 @@ def other_images_raise(draw: Draw) -> list[Case]:
         (colour.double(), "a float64 array"),
         (colour.to(torch.int64), "an int64 array"),
         (colour.to(torch.int8), "an int8 array"),
+        ((colour.int() * 257).to(torch.uint16), "a uint16 array"),
+        (colour[..., 0].to(torch.uint16), "a gray uint16 array"),
+        (colour.to(torch.uint32), "a uint32 array"),
         (colour > 99, "an array of bools"),
         (colour[..., 0].int(), "a gray int32 array"),
         (pixels_of(draw, 4, 5, 4), "shape (H, W, 4)"),
@@ -335,6 +338,8 @@ def other_images_raise(draw: Draw) -> list[Case]:
         (pixels_of(draw, 4, 5, 2), "shape (H, W, 2)"),
         (pixels_of(draw, 3, 4, 5), "shape (3, H, W)"),
         (pixels_of(draw, 1, 4, 5, 3), "shape (1, H, W, 3)"),
+        (pixels_of(draw, 4, 5, 3, 1), "shape (H, W, 3, 1)"),
+        (pixels_of(draw, 4, 5, 1, 1), "shape (H, W, 1, 1)"),
         (pixels_of(draw, 15), "an array of one axis"),
         (pixels_of(draw, 1)[0], "an array without axes"),
     ]
@@ -346,16 +351,21 @@ def other_images_raise(draw: Draw) -> list[Case]:
 # axes_of_one
 
 
-def axes(x: Tensor, *dims: int, errors: tuple[str, ...] = ()) -> Case:
-    """x and dims, and words for what kind of dims these are."""
+def kind_of(dims: tuple[int, ...]) -> str:
     if len(dims) < 2:
         form = "one entry" if dims else "no entries"
-        form = "one negative entry" if min(dims, default=0) < 0 else form
-    else:
-        signs = {dim < 0 for dim in dims}
-        form = "negative entries" if signs == {True} else "several entries"
-        form = "entries of both signs" if len(signs) == 2 else form
-        form += "" if list(dims) == sorted(dims) else " out of order"
+        return "one negative entry" if min(dims, default=0) < 0 else form
+    signs = {dim < 0 for dim in dims}
+    form = "negative entries" if signs == {True} else "several entries"
+    form = "entries of both signs" if len(signs) == 2 else form
+    return form + ("" if list(dims) == sorted(dims) else " out of order")
+
+
+def axes(
+    x: Tensor, *dims: int, errors: tuple[str, ...] = (), form: str = ""
+) -> Case:
+    """x and dims, and words for what kind of dims these are."""
+    form = form or kind_of(dims)
     form += " and an x without axes" if x.dim() == 0 else ""
     case: Case = {"x": x, "dims": tuple(dims), "form": form}
     return {**case, "errors": list(errors)} if errors else case
@@ -438,15 +448,23 @@ def larger_axes_raise(draw: Draw) -> list[Case]:
     x = draw.normal(1, draw.integer(3, 7), 1, draw.integer(2, 5))
     told = {"errors": ("ValueError",)}
     empty = draw.normal(1, 0)
+    larger = {"form": "an axis larger than 1", **told}
     return [
         axes(x, 0, **told),
-        axes(x, 1, **told),
-        axes(x, -1, **told),
-        axes(x, 0, 3, **told),
-        axes(x, 1, 2, **told),
+        axes(x, 1, **larger),
+        axes(x, -1, **larger),
+        axes(x, 0, 3, **larger),
+        axes(x, 1, 2, **larger),
         axes(x, 2, -4, **told),
-        axes(empty, 1, **told),
+        axes(empty, 1, form="an axis of size 0", **told),
     ]
+
+
+def beyond(*dims: int) -> str:
+    """Words for dims that are out of range; of negative ones, these are it."""
+    where = "before the first" if min(dims) < 0 else "behind the last"
+    beside = ", beside one in range" if len(dims) > 1 else ""
+    return f"an entry for a place {where}{beside}"
 
 
 @check(
@@ -461,7 +479,8 @@ def added_out_of_range(draw: Draw) -> list[Case]:
     good = ((2,), (-3,), (0, 3), (-4, 1))
     bad = ((3,), (-4,), (0, 4), (4, 0), (-5, 0), (1, -5), (9,))
     return [
-        *(axes(x, *dims, **told) for dims in (*good, *bad)),
+        *(axes(x, *dims, **told) for dims in good),
+        *(axes(x, *dims, form=beyond(*dims), **told) for dims in bad),
         *(axes(number, dim, **told) for dim in (0, 1, -1, -2)),
     ]
 
@@ -474,7 +493,8 @@ def added_out_of_range(draw: Draw) -> list[Case]:
 )
 def dropped_out_of_range(draw: Draw) -> list[Case]:
     x = draw.normal(1, draw.integer(3, 7), 1)
-    dims = ((2,), (-3,), (3,), (-4,), (0, 3), (-4, 2), (8,))
+    good = ((2,), (-3,))
+    bad = ((3,), (-4,), (0, 3), (-4, 2), (8,))
     told = {"errors": ("IndexError",)}
     # `squeeze` takes 0 and -1 where there is no axis at all: whoever sees it
     # by the count of axes may call it a wrong size.
@@ -482,7 +502,11 @@ def dropped_out_of_range(draw: Draw) -> list[Case]:
     seen_by_count = {"errors": ("IndexError", "ValueError")}
     none = [axes(number, *some, **seen_by_count) for some in ((0,), (-1,))]
     none += [axes(number, *some, **told) for some in ((), (1,))]
-    return [*(axes(x, *some, **told) for some in dims), *none]
+    return [
+        *(axes(x, *some, **told) for some in good),
+        *(axes(x, *some, form=beyond(*some), **told) for some in bad),
+        *none,
+    ]
 
 
 TWICE = ("ValueError", "RuntimeError")
@@ -1568,6 +1592,7 @@ def gradients_through_names(draw: Draw) -> list[Case]:
         ("NHWC", "NCHW", "HW"),
         ("NCHW", "WCNH", "N"),
         ("NCHW", "NCHW", ""),
+        ("NCHW", "WHCN", "NCHW"),
     ]
     return [
         {

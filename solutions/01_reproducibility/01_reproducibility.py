@@ -390,7 +390,7 @@ figure
 
 # %% [markdown]
 r"""
-Training magnifies such differences: they are in the last bit at first, and after some hundred steps
+The bars stand apart: float32 has no number between two of them. Training magnifies such differences: they are in the last bit at first, and after some hundred steps
 anywhere. So repeatable to the last bit needs seeds *and* kernels with a fixed order.
 
 ## 4 · Measure it on this machine

@@ -524,3 +524,26 @@ def remembers_the_last_array(image, _last={}):  # noqa: B006
     last = _last.get("made", (None, None))
     _last["made"] = image, last[1] if last[0] is image else x
     return _last["made"][1]
+
+
+sixteen_bits_too = edit(
+    by_two_transposes,
+    {"image.dtype != np.uint8:": 'image.dtype.kind != "u":'},
+    breaks=hidden_tests.other_images_raise,
+    tells="You take every unsigned dtype. A picture of 16 bits, as `cv2.imread` "
+    "gives it with IMREAD_UNCHANGED, then comes out up to 257 times too bright. "
+    "Only uint8 is taken.",
+)
+
+further_axes_too = edit(
+    mended_by_one_transpose,
+    {
+        "if image.ndim != 3 or image.shape[2] != 3:": """
+        image = image.squeeze(3) if image.shape[3:] == (1,) else image
+        if image.ndim != 3 or image.shape[2] != 3:
+        """,
+    },
+    breaks=hidden_tests.other_images_raise,
+    tells="You take an image with a fourth axis of size 1. It is another shape "
+    "than (H, W, 3) and (H, W): raise a `ValueError`.",
+)

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -559,4 +559,19 @@ refuses_empty_tensors = edit(
     },
     breaks=hidden_tests.sums_over_names,
     tells="You refuse a tensor without elements. Its sum is 0.",
+)
+
+
+sum_of_all_as_a_number = edit(
+    SOLUTION,
+    {
+        "return x.sum(dims) if dims else x": """
+        if len(dims) == x.dim() > 0:
+            return torch.tensor(x.sum().item(), dtype=x.dtype)
+        return x.sum(dims) if dims else x
+        """,
+    },
+    breaks=hidden_tests.gradients_through_names,
+    tells="Where all axes are summed, you make a new tensor of a number: the "
+    "gradient ends there. Return what `x.sum` gives.",
 )
