@@ -3,7 +3,7 @@
 # `make lab PYTHON=python3.12` makes .venv with that Python, where there is none.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo check test test-all site record bench release release-check
+.PHONY: help lab teach demo check test test-all site record bench release release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -11,6 +11,10 @@ help: ## this list
 lab: ## install into .venv, fill work/ with the chapters, open JupyterLab
 	@sh tools/setup.sh instructor
 	@.venv/bin/course lab
+
+teach: ## the instructor's JupyterLab with formgrader
+	@sh tools/setup.sh instructor
+	@.venv/bin/course teach
 
 demo: ## an instructor's day on a synthetic class
 	@sh tools/setup.sh instructor

@@ -78,7 +78,7 @@ def course_says(root: Path, *arguments: object, code: int = 0) -> str:
 
 def put(root: Path, student: str, notebook: NotebookNode) -> None:
     """Lays a submission where `course collect` puts it."""
-    folder = root / "autograde" / "submitted" / student / "03_mini"
+    folder = root / "class" / "submitted" / student / "03_mini"
     folder.mkdir(parents=True)
     nbformat.write(notebook, folder / "03_mini.ipynb")
 
@@ -133,4 +133,5 @@ def points(root: Path, chapter: str) -> dict[str, float]:
     return {
         student: float(row["points"])
         for student, row in exported(root, chapter).items()
+        if row["points"]
     }

@@ -220,10 +220,11 @@ def write_mini(root: Path) -> Course:
     (root / "pyproject.toml").write_text(
         (ROOT / "pyproject.toml")
         .read_text(encoding="utf-8")
-        .partition("[tool.ruff]")[0]
-        .partition("[tool.course.limits]")[0]
-        + "\n[tool.course.limits]\ncell_s = 5\nmemory_bytes = 2000000000\n",
+        .partition("[tool.ruff]")[0],
         encoding="utf-8",
+    )
+    (root / "course.toml").write_text(
+        "[limits]\ncell_s = 5\nmemory_bytes = 2000000000\n"
     )
     shutil.copyfile(ROOT / "LICENSE", root / "LICENSE")
     return Course(root)

@@ -86,12 +86,13 @@ class Grader:
 def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     folder = tmp_path_factory.mktemp("attacked")
     course = write_mini(folder / "mini")
-    text = course.root / "pyproject.toml"
+    text = course.settings_file
     text.write_text(text.read_text() + "submission_s = 15\ngrader_cpu_s = 20\n")
     course = Course(course.root)
     secret = folder / "secret.txt"
     secret.write_text("the instructor's own")
-    gradebook = course.autograde / "gradebook.db"
+    gradebook = course.people / "gradebook.db"
+    gradebook.parent.mkdir()
     gradebook.write_bytes(b"SQLite format 3\0 marks of all")
     shm = Path("/dev/shm") / f"course-{secrets.token_hex(6)}"
     shm.write_text("shared by the instructor's processes")

@@ -80,7 +80,7 @@ def bank_cell(grading: Grading, name: str) -> str:
 
 
 def submitted(course: Course, student: str) -> Path:
-    folder = course.autograde / "submitted" / student / CHAPTER
+    folder = course.people / "submitted" / student / CHAPTER
     return folder / f"{CHAPTER}.ipynb"
 
 
@@ -143,7 +143,7 @@ def test_a_term_day(mini: Course, tmp_path: Path) -> None:
     lines = {line.partition(":")[0]: line for line in said.splitlines()}
     assert {"carol", "dan", "erin"} <= set(lines)
     assert "holiday" in lines["erin"]
-    before = digests(mini.autograde / "submitted")
+    before = digests(mini.people / "submitted")
     assert {path.split("/")[0] for path in before} == {
         "ada",
         "bob",
@@ -166,11 +166,11 @@ def test_a_term_day(mini: Course, tmp_path: Path) -> None:
     assert (bob["double"], bob["mean"], bob["max_points"]) == ("1.5", "2", "5")
 
     # a second grading finds nothing to do
-    autograded = digests(mini.autograde / "autograded")
+    autograded = digests(mini.people / "autograded")
     said = course_says(root, "grade", "03")
     assert "4 submissions, 4 of them graded already" in said
     assert " points" not in said
-    assert digests(mini.autograde / "autograded") == autograded
+    assert digests(mini.people / "autograded") == autograded
 
     # a page for each, and to the learners who came by the exchange
     course_says(root, "feedback", "03")
@@ -195,14 +195,14 @@ def test_a_term_day(mini: Course, tmp_path: Path) -> None:
     first = submitted(mini, "bob").read_bytes()
     hand_in(mini, homes["bob"], notebook(mini, double=NOISY, mean=BY_METHOD))
     assert "bob: Updated" in course_says(root, "collect", "03")
-    (kept,) = (mini.autograde / "versions" / "bob").rglob("*.ipynb")
+    (kept,) = (mini.people / "versions" / "bob").rglob("*.ipynb")
     assert kept.read_bytes() == first
     said = course_says(root, "grade", "03")
     assert "4 submissions, 3 of them graded already" in said
     assert "bob: 5 of 5 points" in said
     assert points(root, "03") == {**expected, "bob": 5.0}
 
-    after = digests(mini.autograde / "submitted")
+    after = digests(mini.people / "submitted")
     assert {k: v for k, v in after.items() if not k.startswith("bob")} == {
         k: v for k, v in before.items() if not k.startswith("bob")
     }
@@ -248,7 +248,7 @@ def test_all_routes_agree_and_what_a_person_gave_stays(mini: Course) -> None:
     put(mini, "cleo", notebook(mini, double="in_place", mean="the_sum"))
     put(mini, "dan", b"\x00\x01\x02 no notebook")
     put(mini, "eve", notebook(mini))
-    before = digests(mini.autograde / "submitted")
+    before = digests(mini.people / "submitted")
     expected = {"ada": 5.0, "bob": 3.5, "cleo": 2.0, "dan": 0.0, "eve": 0.0}
 
     # nbgrader's command line with the course's settings
@@ -258,7 +258,7 @@ def test_all_routes_agree_and_what_a_person_gave_stays(mini: Course) -> None:
     (about_dan,) = [line for line in said.splitlines() if " dan: " in line]
 
     # the course's command, over the read-only files that nbgrader leaves
-    left = mini.autograde / "autograded" / "ada" / CHAPTER / f"{CHAPTER}.ipynb"
+    left = mini.people / "autograded" / "ada" / CHAPTER / f"{CHAPTER}.ipynb"
     assert left.stat().st_mode & 0o777 == 0o444
     done = run_course(
         root,
@@ -285,16 +285,12 @@ def test_all_routes_agree_and_what_a_person_gave_stays(mini: Course) -> None:
     assert points(root, "03") == expected
 
     # nbgrader's own Execute, which cannot read dan's file
-    shutil.move(
-        mini.autograde / "submitted" / "dan", root / "dan.out.of.the.way"
-    )
+    shutil.move(mini.people / "submitted" / "dan", root / "dan.out.of.the.way")
     nbgrader_says(mini, "autograde", CHAPTER, "--force", *STOCK)
     assert points(root, "03") == expected
     assert graded_by_hand(mini, "bob") == by_hand
-    shutil.move(
-        root / "dan.out.of.the.way", mini.autograde / "submitted" / "dan"
-    )
-    assert digests(mini.autograde / "submitted") == before
+    shutil.move(root / "dan.out.of.the.way", mini.people / "submitted" / "dan")
+    assert digests(mini.people / "submitted") == before
 
 
 def children_of(pid: int) -> list[int]:
@@ -353,9 +349,9 @@ def test_the_demo_shows_a_whole_day(mini: Course) -> None:
     folder = mini.root / "build" / "demo"
     assert str(folder / "grades.csv") in table
     assert len((folder / "grades.csv").read_text().splitlines()) == 21
-    pages = list(folder.glob(f"autograde/feedback/*/{CHAPTER}/{CHAPTER}.html"))
+    pages = list(folder.glob(f"class/feedback/*/{CHAPTER}/{CHAPTER}.html"))
     assert len(pages) == 20
-    assert not (mini.autograde / "gradebook.db").exists()  # the class's own
+    assert not (mini.people / "gradebook.db").exists()  # the class's own
 
 
 @pytest.mark.parametrize(
@@ -391,8 +387,8 @@ def test_work_of_somebody_who_is_not_on_the_roster(
     about_archive, about_stranger = said.splitlines()
     assert about_archive.startswith("bad.zip is not collected")
     assert about_stranger.startswith("stranger: ")
-    assert not (mini.autograde / "submitted").exists()
-    (kept,) = (mini.autograde / "versions").rglob("*.ipynb")
+    assert not (mini.people / "submitted").exists()
+    (kept,) = (mini.people / "versions").rglob("*.ipynb")
     assert "_unknown" in kept.parts
 
 

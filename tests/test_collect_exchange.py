@@ -28,6 +28,9 @@ c.CourseDirectory.course_id = "tricks"
 c.Exchange.root = str(here / "exchange")
 c.Exchange.assignment_dir = str(here / "work")
 c.ExchangeFactory.collect = "course_grader.classroom.collect.SafeCollect"
+c.ExchangeFactory.release_feedback = (
+    "course_grader.classroom.release_feedback.ReleaseFeedback"
+)
 """
 as_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can make folders of another account"
@@ -447,8 +450,8 @@ def test_a_time_zone_other_than_utc_is_understood(course):
 
 @pytest.mark.slow
 def test_a_zip_goes_all_the_way_to_released_feedback(course):
-    """nbgrader stops the release for a whole class where one submission lacks
-    timestamp.txt or submission_secret.txt."""
+    """nbgrader's own release stops for a whole class at the first submission
+    that did not come through the exchange."""
     path = course / "download.zip"
     notebook = course / "work" / CHAPTER / NOTEBOOK
     with zipfile.ZipFile(path, "w") as archive:
@@ -461,7 +464,8 @@ def test_a_zip_goes_all_the_way_to_released_feedback(course):
     nbgrader(course, "generate_feedback", CHAPTER)
     nbgrader(course, "release_feedback", CHAPTER)
     released = course / "exchange" / "tricks" / "feedback"
-    assert len(list(released.iterdir())) == 2
+    assert len(list(released.iterdir())) == 1  # alice's: she can fetch it
+    assert (course / "feedback" / "bob" / CHAPTER / f"{CHAPTER}.html").is_file()
     with api.gradebook as gradebook:
         scores = {
             one.student.id: one.score

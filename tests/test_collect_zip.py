@@ -15,7 +15,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import parse_utc
 
 from course_grader.classroom.collect_names import Student, roster
+from course_grader.classroom.collect_times import Times, parse_handed_in
+from course_grader.classroom.collect_versions import read_receipt
 from course_grader.classroom.collect_zip import ArchiveLimits, collect_zip
+from course_grader.course import CourseError
 
 CHAPTER = "03_one_hot_and_losses"
 NOTEBOOK = f"{CHAPTER}.ipynb"
@@ -61,7 +64,9 @@ def dated(entry, when=NOON):
 
 
 def collect(paths, coursedir, **options):
-    options.setdefault("timezone", UTC)
+    """As `--handed-in zip` does, unless `times` says something else."""
+    zone = options.pop("timezone", UTC)
+    options.setdefault("times", Times(zone, of_entries=True))
     students = options.pop("students", ROSTER)
     return collect_zip(paths, coursedir, CHAPTERS, students, **options)
 
@@ -81,8 +86,7 @@ def tree(coursedir):
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))
-        if path.is_file()
-        and path.name not in ("timestamp.txt", "submission_secret.txt")
+        if path.is_file() and path.name not in ("timestamp.txt", "receipt.json")
     }
 
 
@@ -274,8 +278,10 @@ def test_without_a_time_zone_the_machines_is_meant(
         "from nbgrader.coursedir import CourseDirectory\n"
         "from course_grader.classroom.collect_names import Student\n"
         "from course_grader.classroom.collect_zip import collect_zip\n"
+        "from course_grader.classroom.collect_times import Times\n"
         "collect_zip(Path(sys.argv[1]), CourseDirectory(root=sys.argv[2]),\n"
-        f"            [{CHAPTER!r}], [Student('alice')])\n"
+        f"            [{CHAPTER!r}], [Student('alice')],\n"
+        "            times=Times(of_entries=True))\n"
     )
     subprocess.run(
         [sys.executable, "-c", code, str(path), coursedir.root],
@@ -284,6 +290,196 @@ def test_without_a_time_zone_the_machines_is_meant(
     )
     stamp = submitted(coursedir, "alice") / "timestamp.txt"
     assert stamp.read_text() == "2026-03-01 03:00:00.000000 UTC"
+
+
+def times_of(coursedir, *students):
+    return {
+        student: (submitted(coursedir, student) / "timestamp.txt").read_text()
+        if (submitted(coursedir, student) / "timestamp.txt").exists()
+        else None
+        for student in students
+    }
+
+
+def test_a_download_says_nothing_of_when_work_was_handed_in(
+    coursedir, download
+):
+    """Canvas and Moodle write the time of the download into every entry."""
+    path = download(
+        (f"liddellalice_4711_67890_{NOTEBOOK}", ALICES),
+        (f"builderbob_LATE_12346_67891_{NOTEBOOK}", BOBS),
+    )
+    outcomes = collect(path, coursedir, times=Times(UTC))
+    assert times_of(coursedir, "alice", "bob") == {"alice": None, "bob": None}
+    assert all("at an unknown time" in one.message for one in outcomes)
+    assert not any(one.needs_human for one in outcomes)
+    receipts = [
+        read_receipt(submitted(coursedir, student))
+        for student in ("alice", "bob")
+    ]
+    assert [one.late for one in receipts] == [False, True]
+    assert receipts[0].path == (f"liddellalice_4711_67890_{NOTEBOOK}",)
+    # the exchange has no way back to them
+    assert not list(Path(coursedir.root).rglob("submission_secret.txt"))
+
+
+def test_a_later_download_is_newer_though_its_times_are_unknown(
+    coursedir, download
+):
+    def of(day, content):
+        entry = dated(f"alice/{NOTEBOOK}", (2026, 3, day, 12, 0, 0))
+        return download((entry, content), name=f"{day}.zip")
+
+    unknown = Times(UTC)
+    collect(of(1, b"one"), coursedir, times=unknown)
+    collect(of(3, b"three"), coursedir, times=unknown)
+    (outcome,) = collect(of(2, b"two"), coursedir, times=unknown)
+    assert read(coursedir, "alice") == b"three"
+    assert outcome.needs_human
+    assert {b"one", b"two"} <= set(tree(coursedir).values())
+
+
+def test_times_that_are_said_later_are_learned(coursedir, download, tmp_path):
+    """As a teacher collects first, and finds the worksheet afterwards."""
+    path = download(
+        (f"Alice Liddell_101_assignsubmission_file_/{NOTEBOOK}", ALICES),
+        (f"Bob Builder_102_assignsubmission_file_/{NOTEBOOK}", BOBS),
+    )
+    collect(path, coursedir, times=Times(UTC))
+    worksheet = tmp_path / "Grades-03.csv"
+    worksheet.write_text(
+        "Identifier,Full name,Last modified (submission)\n"
+        'Participant 101,Alice Liddell,"Friday, 20 November 2026, 6:05 PM"\n'
+        "Participant 102,Bob Builder,-\n",
+        encoding="utf-8-sig",
+    )
+    zone = timezone(timedelta(hours=1))
+    times = parse_handed_in(str(worksheet), ROSTER, zone)
+    said = [one.message for one in collect(path, coursedir, times=times)]
+    assert "Its time is known now: handed in 2026-11-20 18:05:00" in said[0]
+    assert said[1] == f"Already collected: {NOTEBOOK}."
+    assert times_of(coursedir, "alice", "bob") == {
+        "alice": "2026-11-20 17:05:00.000000 UTC",
+        "bob": None,
+    }
+    # and stay, whatever the next download brings
+    collect(path, coursedir, times=Times(UTC))
+    assert times_of(coursedir, "alice")["alice"].startswith("2026-11-20 17:05")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            f"77-88 - Alice Liddell - Nov 20, 2026 605 PM/{NOTEBOOK}",
+            "2026-11-20 18:05:00",
+        ),
+        (
+            f"Chapter_3_alice_attempt_2026-11-20-18-05-33_{NOTEBOOK}",
+            "2026-11-20 18:05:33",
+        ),
+        (f"Submitted files/Alice Liddell/Chapter 3/Version 1/{NOTEBOOK}", None),
+        (f"Group A-Alice Liddell_1_assignsubmission_file_/{NOTEBOOK}", None),
+        (f"{CHAPTER}_alice.ipynb", None),
+    ],
+)
+def test_other_systems_and_the_times_in_their_names(
+    coursedir, download, name, expected
+):
+    other = name.replace("Alice Liddell", "Bob Builder").replace("alice", "bob")
+    other = other.replace("77-", "78-").replace("_1_assign", "_2_assign")
+    path = download((name, ALICES), (other, BOBS))
+    collect(path, coursedir, times=Times(UTC))
+    assert read(coursedir, "alice") == ALICES
+    assert read(coursedir, "bob") == BOBS
+    stamp = times_of(coursedir, "alice")["alice"]
+    assert stamp == (expected and f"{expected}.000000 UTC")
+
+
+def test_teams_counts_versions(coursedir, download):
+    folder = "Alice Liddell/Chapter 3"
+    path = download(
+        (f"{folder}/Version 10/{NOTEBOOK}", b"ten"),
+        (f"{folder}/Version 9/{NOTEBOOK}", b"nine"),
+        (f"Bob Builder/Chapter 3/Version 1/{NOTEBOOK}", BOBS),
+    )
+    collect(path, coursedir, times=Times(UTC))
+    assert read(coursedir, "alice") == b"ten"
+    assert b"nine" in tree(coursedir).values()
+
+
+def test_gradescope_names_its_submitters_in_a_list(coursedir, download):
+    listed = """\
+submission_11:
+  :submitters:
+  - :name: Alice Liddell
+    :sid: '4711'
+    :email: alice@example.org
+  :created_at: 2026-11-20 18:05:00.5 +01:00
+submission_12:
+  :submitters:
+  - :name: Bob Builder
+    :email: bob@example.org
+  :created_at: 2026-11-20 17:05:00 Z
+"""
+    path = download(
+        ("assignment_1_export/submission_metadata.yml", listed),
+        (f"assignment_1_export/submission_11/{NOTEBOOK}", ALICES),
+        (f"assignment_1_export/submission_12/{NOTEBOOK}", BOBS),
+        # a learner's own file of that name says nothing
+        (
+            "assignment_1_export/submission_12/submission_metadata.yml",
+            listed.replace("submission_12", "x").replace("_11", "_12"),
+        ),
+    )
+    collect(path, coursedir, times=Times(UTC))
+    assert read(coursedir, "alice") == ALICES
+    assert read(coursedir, "bob") == BOBS
+    assert times_of(coursedir, "alice", "bob") == {
+        "alice": "2026-11-20 17:05:00.500000 UTC",
+        "bob": "2026-11-20 17:05:00.000000 UTC",
+    }
+
+
+def test_a_number_that_contradicts_a_name_is_heeded(coursedir, download):
+    """Somebody else of alice's name, whose number the roster does not have."""
+    path = download((f"liddellalice_5555_67890_{NOTEBOOK}", ALICES))
+    (outcome,) = collect(path, coursedir)
+    assert "is nobody on the roster" in outcome.message
+    assert read(coursedir, "alice") is None
+
+
+def test_a_person_says_whose_a_file_is(coursedir, download):
+    path = download(
+        (f"Participant 17_17_assignsubmission_file_/{NOTEBOOK}", ALICES),
+        ("mine/03.ipynb", BOBS),
+    )
+    collect(path, coursedir, assigned={"Participant 17": "alice"})
+    assert read(coursedir, "alice") == ALICES
+    collect(path, coursedir, assigned={"03.ipynb": "bob"})
+    assert read(coursedir, "bob") == BOBS
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("student,handed_in\nalice,01/02/2026 18:00\n", "line 2"),
+        ("student,handed_in\nalice,18:00\n", "line 2"),
+        ("student,handed_in\nalice,vendredi 20 novembre\n", "no time"),
+        ("name,points\nalice,3\n", "needs a column"),
+        ("", "needs a column"),
+    ],
+)
+def test_a_file_of_times_that_cannot_be_trusted(tmp_path, text, words):
+    path = tmp_path / "times.csv"
+    path.write_text(text)
+    with pytest.raises(CourseError, match=words):
+        parse_handed_in(str(path), ROSTER, UTC)
+
+
+def test_what_is_no_time_at_all():
+    with pytest.raises(CourseError, match="write zip"):
+        parse_handed_in("soon", ROSTER, UTC)
 
 
 def test_an_unknown_student_is_reported_and_the_file_kept(coursedir, download):

@@ -214,10 +214,8 @@ def test_an_exam_shows_no_case_no_text_and_no_line(
             prepared.close()
 
     practice = report()
-    settings = mini.root / "pyproject.toml"
-    settings.write_text(
-        settings.read_text() + '\n[tool.course]\nexams = ["03"]\n'
-    )
+    settings = mini.settings_file
+    settings.write_text('exams = ["03"]\n' + settings.read_text())
     exam = report()
 
     assert "division by zero" in str(practice.to_json())
@@ -234,8 +232,7 @@ def test_an_exam_shows_no_case_no_text_and_no_line(
 
 
 def test_a_setting_that_names_no_chapter_is_refused(mini: Course) -> None:
-    settings = mini.root / "pyproject.toml"
-    settings.write_text('[tool.course]\nexams = ["77"]\n')
+    mini.settings_file.write_text('exams = ["77"]\n')
     with pytest.raises(CourseError, match="no chapter '77'"):
         _ = Course(mini.root).exams
 

@@ -116,7 +116,7 @@ def test_many_graders_and_manual_marks_at_once_lose_nothing(
     hand_in(in_postgresql)
     course_says(root, "grade", "03")
     assert points(root, "03") == expected()
-    assert not (in_postgresql.autograde / "gradebook.db").exists()
+    assert not (in_postgresql.people / "gradebook.db").exists()
 
     # eight people give extra points while everything is graded again, twice
     by_hand = [
@@ -148,7 +148,7 @@ def test_many_graders_and_manual_marks_at_once_lose_nothing(
     assert "holds 12 submissions" in course_says(root, "backup", file)
     other = write_mini(tmp_path / "other").root
     assert "12 submissions" in course_says(other, "restore", file)
-    assert (other / "autograde" / "gradebook.db").exists()
+    assert (other / "class" / "gradebook.db").exists()
     assert points(other, "03") == points(root, "03")
 
 
@@ -179,7 +179,7 @@ def test_a_backup_brings_a_class_back(mini: Course, tmp_path: Path) -> None:
     }
     for name in ("submitted", "autograded", "source", "release"):
         shutil.rmtree(mini.autograde / name)
-    (mini.autograde / "gradebook.db").unlink()
+    (mini.people / "gradebook.db").unlink()
     assert "12 submissions" in course_says(root, "restore", file)
     assert exported(root, "03") == before
     assert {path: path.read_bytes() for path in lost} == lost
@@ -198,7 +198,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_written(
     file = tmp_path / "class.tar.gz"
     file.write_bytes(b"no archive")
     assert "cannot be read" in course_says(mini.root, "restore", file, code=2)
-    assert not (mini.autograde / "submitted").exists()
+    assert not (mini.people / "submitted").exists()
 
 
 def test_a_chapter_with_submissions_is_said_to_be_frozen(mini: Course) -> None:

@@ -98,10 +98,10 @@ def test_a_canary_in_every_secret_place_stays_out(mini: Course) -> None:
         canary = f"{indent}_ = 'canary-{file.stem}'\n"
         new = canary + old if old.startswith(" ") else old + canary
         file.write_text(text.replace(old, new))
-    for folder in ("src/course_utils", "autograde/submitted/ada/03_mini"):
+    for folder in ("src/course_utils", "class/submitted/ada/03_mini"):
         (mini.root / folder).mkdir(parents=True)
     (mini.root / "src/course_utils/__init__.py").write_text("")
-    (mini.root / "autograde/submitted/ada/03_mini/x.ipynb").write_text("canary")
+    (mini.root / "class/submitted/ada/03_mini/x.ipynb").write_text("canary")
 
     course_says(mini.root, "publish", "kit")
 

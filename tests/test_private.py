@@ -48,7 +48,7 @@ def test_results_of_a_folder(mini: Course, tmp_path: Path) -> None:
 def test_gradebook_graded_work_and_backup(mini: Course, tmp_path: Path) -> None:
     root = mini.root
     run(root, "release")
-    place = mini.autograde / "submitted" / "ada" / "03_mini" / "03_mini.ipynb"
+    place = mini.people / "submitted" / "ada" / "03_mini" / "03_mini.ipynb"
     place.parent.mkdir(parents=True)
     place.write_text(nbformat.writes(notebook(mini, **RIGHT)))
     backup = tmp_path / "class.tar.gz"
@@ -58,8 +58,8 @@ def test_gradebook_graded_work_and_backup(mini: Course, tmp_path: Path) -> None:
     run(root, "export", "03", "--to", marks)
     run(root, "backup", backup)
 
-    assert others(mini.autograde / "gradebook.db") == {}
-    assert others(mini.autograde / "autograded") == {}
+    assert others(mini.people / "gradebook.db") == {}
+    assert others(mini.people / "autograded") == {}
     assert mini.autograde.joinpath("submitted").stat().st_mode & 0o077 == 0
     assert others(marks) == {}
     assert others(backup) == {}

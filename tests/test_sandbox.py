@@ -163,6 +163,7 @@ def test_no_file_of_the_course_or_of_the_instructor(
         ROOT / "solutions",
         ROOT / "autograde",
         course.root / "autograde" / "03_mini" / "hidden_tests.py",
+        course.settings_file,
         tmp_path / "secret",
         "/etc/shadow",
         "/run",

@@ -5,11 +5,21 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import shutil
+import zipfile
 from pathlib import Path
 
 import nbformat
 import pytest
-from commands import course_says, points, run_nbgrader, without_ports
+from commands import (
+    course_says,
+    exported,
+    points,
+    run_course,
+    run_nbgrader,
+    without_ports,
+)
 from nbclient import NotebookClient
 
 from course_grader.chapter.build import build_chapter
@@ -28,12 +38,11 @@ ROSTER = (
 def term(mini: Course, tmp_path: Path) -> Course:
     """A released chapter, a roster, and three who hand in: on the 1st of December at
     noon, 20 hours later, and three days later."""
-    with (mini.autograde / "nbgrader_config.py").open("a") as settings:
-        settings.write(
-            "c.AssignLatePenalties.plugin_class = "
-            '"course_grader.classroom.term.PenaltyPerDay"\n'
-            "c.PenaltyPerDay.percent = 10\n"
-        )
+    limits = mini.settings_file.read_text()
+    mini.settings_file.write_text(
+        'timezone = "Europe/Berlin"\n'
+        "[late]\npercent_per_day = 10\nfree_days = 1\n" + limits
+    )
     course_says(mini.root, "release")
     roster = tmp_path / "roster.csv"
     roster.write_text(ROSTER)
@@ -46,7 +55,7 @@ def term(mini: Course, tmp_path: Path) -> Course:
         ("bob", "2026-12-02 08:00:00"),
         ("cleo", "2026-12-04 13:00:00"),
     ):
-        folder = mini.autograde / "submitted" / student / CHAPTER
+        folder = mini.people / "submitted" / student / CHAPTER
         folder.mkdir(parents=True)
         nbformat.write(
             answered(grading, released, right), folder / f"{CHAPTER}.ipynb"
@@ -65,14 +74,34 @@ def test_late_work_loses_a_share_for_every_day(term: Course) -> None:
     said = course_says(root, "due", "03", "2026-12-01T13:00+01:00")
     assert "03_mini: due" in said
     assert points(root, "03") == {"ada": 5, "bob": 4.5, "cleo": 3.0}
-    course_says(root, "due", "03", "--extend", "cleo", "2.5")
+    course_says(root, "extend", "2.5", "cleo", "--chapter", "03")
     assert points(root, "03") == {"ada": 5, "bob": 4.5, "cleo": 4.5}
     course_says(root, "grade", "03", "--again", "--yes")
     assert points(root, "03") == {"ada": 5, "bob": 4.5, "cleo": 4.5}
 
     assert "is no date" in course_says(root, "due", "03", "soon", code=2)
-    said = course_says(root, "due", "03", "--extend", "dan", "1", code=2)
-    assert "holds nothing of dan" in said
+    said = course_says(root, "extend", "1", "dan", code=2)
+    assert "On no roster: dan" in said
+
+    # one of everybody's late days is free, and so each total says
+    totals = json.loads(course_says(root, "total", "--json"))
+    assert {one["student"]: one["percent"] for one in totals} == {
+        "ada": 100,
+        "bob": 100,
+        "cleo": 100,
+    }
+    assert [one["late_days"] for one in totals] == [0, 1, 1]
+
+    # every change of a mark left a line: the penalties that came and went
+    trail = [
+        json.loads(line)
+        for line in (term.people / "marks.jsonl").read_text().splitlines()
+    ]
+    assert [
+        (one["student"], one["before"], one["after"])
+        for one in trail
+        if one["what"] == "late_submission_penalty" and one["student"] == "cleo"
+    ][:3] == [("cleo", None, 2.0), ("cleo", 2.0, None), ("cleo", None, 0.5)]
 
 
 def test_an_lms_gets_marks_with_its_own_ids(term: Course) -> None:
@@ -101,6 +130,7 @@ def test_an_lms_gets_marks_with_its_own_ids(term: Course) -> None:
         "ID number": "1815",
         "Email address": "ada@example.org",
         CHAPTER: "5",
+        "Look at": "",
     }
     assert moodle[1]["First name"] == "'=Bob"  # no formula for a spreadsheet
 
@@ -130,3 +160,127 @@ def test_solutions_come_after_the_deadline(
         for one in cell.get("outputs", [])
     )
     assert printed.count("looks right") == 2
+
+
+def notebooks_of(term: Course) -> bytes:
+    folder = term.people / "submitted" / "ada" / CHAPTER
+    return (folder / f"{CHAPTER}.ipynb").read_bytes()
+
+
+def test_an_lms_there_and_back(term: Course, tmp_path: Path) -> None:
+    """Zips as Canvas and Moodle make them, after the deadline: nobody who was in
+    time is late, and the pages go back under the names that were given."""
+    root = term.root
+    solved = notebooks_of(term)
+    for student in ("ada", "bob", "cleo"):
+        shutil.rmtree(term.people / "submitted" / student)
+    course_says(root, "due", "03", "2026-11-20 18:00")
+    download = tmp_path / "submissions.zip"
+    with zipfile.ZipFile(download, "w") as archive:
+        # written now, as both systems do
+        archive.writestr(f"lovelaceada_1815_90001_{CHAPTER}.ipynb", solved)
+        archive.writestr(f"hara_LATE_1900_90002_{CHAPTER}-1.ipynb", solved)
+        archive.writestr("zed_77_90003_04_other.ipynb", b"{}")
+    said = course_says(root, "collect", "--zip", download, code=3)
+    assert said.count("at an unknown time") == 3
+    assert "zed_77 is nobody on the roster" in said
+    course_says(root, "grade", "03")
+    # late by Canvas's word, for a day at least; who is not is not
+    found = exported(root, "03")
+    assert found["ada"]["points"] == "5"
+    assert found["ada"]["handed_in"] == "unknown"
+    assert found["bob"]["points"] == "4.5"
+    assert found["bob"]["days_late"] == "unknown"
+
+    status = json.loads(course_says(root, "status", "--json"))
+    assert status[0]["handed_in"] == 2
+    assert status[0]["late"] == 1
+    assert status[0]["due"] == "2026-11-20T17:00:00+00:00"  # Berlin's 18:00
+
+    # the times are found after all
+    times = tmp_path / "times.csv"
+    times.write_text(
+        "student,handed_in\nada,2026-11-20 17:59\nbob,2026-11-21 18:30\n"
+    )
+    said = course_says(
+        root, "collect", "--zip", download, "--handed-in", times, code=3
+    )
+    assert "handed in 2026-11-20 17:59:00 CET" in said
+    found = exported(root, "03")
+    assert found["ada"]["points"] == "5"
+    assert found["bob"]["points"] == "4"
+    assert found["bob"]["days_late"] == "2"
+
+    back = tmp_path / "back.zip"
+    course_says(root, "feedback", "03", "--zip", back)
+    with zipfile.ZipFile(back) as archive:
+        assert sorted(archive.namelist()) == [
+            f"hara_LATE_1900_90002_{CHAPTER}_feedback.html",
+            f"lovelaceada_1815_90001_{CHAPTER}_feedback.html",
+        ]
+        assert b"5" in archive.read(archive.namelist()[0])
+
+
+def test_an_extension_is_given_before_anything_is_handed_in(
+    term: Course, tmp_path: Path
+) -> None:
+    root = term.root
+    shutil.rmtree(term.people / "submitted" / "cleo")
+    course_says(root, "due", "03", "2026-12-01 12:00")
+    given = tmp_path / "extensions.csv"
+    given.write_text("student,chapter,days\nbob,3,1\nada,,7\n")
+    said = course_says(root, "extend", "--from", given)
+    assert "bob has 1 days more for 03_mini." in said
+    course_says(root, "grade", "03")
+    found = exported(root, "03")
+    assert {who: row["points"] for who, row in found.items()} == {
+        "ada": "5",
+        "bob": "5",  # 20 hours late, and a day more
+    }
+    run_nbgrader(root, "db", "student", "add", "cleo")
+    found = exported(root, "03")
+    assert found["cleo"]["points"] == ""  # has a row, and nothing in it
+    assert "bob: 1 days more" in course_says(root, "due", "03")
+
+
+def test_who_needs_a_human_gets_no_zero_in_an_lms(term: Course) -> None:
+    root = term.root
+    notebook = term.people / "submitted" / "bob" / CHAPTER / f"{CHAPTER}.ipynb"
+    notebook.write_text("not a notebook")
+    course_says(root, "grade", "03")
+    done = run_course(root, "export", "--format", "canvas")
+    assert done.returncode == 3
+    assert "Look at bob" in done.stderr
+    rows = {row[3]: row[5] for row in csv.reader(io.StringIO(done.stdout))}
+    assert rows["ada"] == "5"
+    assert rows["bob"] == ""
+    status = json.loads(course_says(root, "status", "--json"))
+    assert status[0]["look"] == 1
+
+
+def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
+    root = term.root
+    course_says(root, "grade", "03")
+    course_says(root, "report")
+    page = (term.people / "feedback" / "term.html").read_text()
+    assert "Ada Lovelace" in page
+    course_says(root, "similar", "03")
+    page = (term.people / "feedback" / f"{CHAPTER}_similar.html").read_text()
+    assert "not who copied" in page
+
+    assert "Nothing was deleted" in course_says(root, "forget", "cleo")
+    course_says(root, "forget", "cleo", "--yes")
+    left = [path.name for path in term.people.rglob("*cleo*")]
+    assert left == []
+    assert set(points(root, "03")) == {"ada", "bob"}
+    assert "is nobody" in course_says(root, "forget", "..", code=2)
+
+    course_says(root, "new-term", "2026 autumn")
+    kept = root / "archive" / "2026 autumn"
+    assert (kept / "gradebook.db").is_file()
+    assert (kept / "submitted" / "ada" / CHAPTER).is_dir()
+    status = json.loads(course_says(root, "status", "--json"))
+    assert status[0]["handed_in"] == 0
+    assert "exists already" in course_says(
+        root, "new-term", "2026 autumn", code=2
+    )

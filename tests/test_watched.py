@@ -67,7 +67,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     course = write_mini(tmp_path_factory.mktemp("watched"))
     tests = course.autograde / "03_mini" / "hidden_tests.py"
     tests.write_text(tests.read_text() + RULES)
-    settings = course.root / "pyproject.toml"
+    settings = course.settings_file
     settings.write_text(
         settings.read_text()
         + "submission_s = 20\ngrader_cpu_s = 3\ngrader_bytes = 1_000_000_000\n"

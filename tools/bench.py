@@ -125,7 +125,7 @@ def classroom(course: Course, chapter: str, work: dict[str, bytes]) -> None:
     """Releases the chapter and lays the submissions where `collect` would."""
     nbgrader_api.release(nbgrader_api.open_classroom(course), chapter)
     for student, content in work.items():
-        folder = course.autograde / "submitted" / student / chapter
+        folder = course.people / "submitted" / student / chapter
         folder.mkdir(parents=True)
         (folder / f"{chapter}.ipynb").write_bytes(content)
 
@@ -172,12 +172,12 @@ def on_one_core() -> Iterator[None]:
 
 def graded_at(course: Course, chapter: str) -> list[float]:
     """When each graded notebook was written, in order."""
-    graded = (course.autograde / "autograded").glob(f"*/{chapter}/*.ipynb")
+    graded = (course.people / "autograded").glob(f"*/{chapter}/*.ipynb")
     return sorted(path.stat().st_mtime for path in graded)
 
 
 def forget(course: Course) -> None:
-    shutil.rmtree(course.autograde / "autograded", ignore_errors=True)
+    shutil.rmtree(course.people / "autograded", ignore_errors=True)
 
 
 @contextmanager

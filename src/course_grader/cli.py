@@ -12,10 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import argcomplete
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -28,11 +29,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from course_grader.classroom import commands as classroom_commands
 from course_grader.course import Course, CourseError, find_course
 from course_grader.startup import skip_slow_imports
 
 if TYPE_CHECKING:
-    from course_grader.classroom.nbgrader_api import Classroom
     from course_grader.grading.pool import Outcome
     from course_grader.judge.report import ExerciseReport
 
@@ -430,40 +431,6 @@ def release(course: Course, args: argparse.Namespace) -> int:
     return 0
 
 
-def collect(course: Course, args: argparse.Namespace) -> int:
-    """Collects submissions from the exchange, or from an LMS's zip."""
-    from course_grader.classroom import nbgrader_api
-
-    classroom = nbgrader_api.open_classroom(course)
-    if args.zip:
-        return _collect_zip(course, classroom, args)
-    if args.chapter is None:
-        raise CourseError("Say which chapter to collect from the exchange.")
-    name = course.chapter(args.chapter)
-    for line in nbgrader_api.collect(classroom, name).splitlines():
-        console.print(line, markup=False)
-    return 0
-
-
-def _collect_zip(
-    course: Course, classroom: Classroom, args: argparse.Namespace
-) -> int:
-    from course_grader.classroom.collect_names import roster
-    from course_grader.classroom.collect_zip import collect_zip
-
-    outcomes = collect_zip(
-        args.zip,
-        classroom.coursedir,
-        course.chapters(),
-        roster(classroom.coursedir),
-        add_students=args.add_students,
-    )
-    for one in outcomes:
-        said = f"{one.student}: {one.message}" if one.student else one.message
-        console.print(said, markup=False)
-    return 1 if any(one.needs_human for one in outcomes) else 0
-
-
 def grade(course: Course, args: argparse.Namespace) -> int:
     """Grades collected submissions, or a folder or a file without a gradebook."""
     seed = secrets.randbelow(2**31) if args.seed is None else args.seed
@@ -515,9 +482,11 @@ def _grade_class(
     classroom = nbgrader_api.open_classroom(course)
     found = {one.student: one for one in gradebook.submissions(classroom, name)}
     todo = [one for one in found.values() if args.again or not one.graded]
+    already = sum(one.graded for one in found.values())
     console.print(
-        f"{name}: {len(found)} submissions, {len(found) - len(todo)} of them "
-        f"graded already (seed {seed})."
+        f"{name}: {len(found)} submissions, {already} of them graded already"
+        f"{', which are graded again' if args.again and already else ''} "
+        f"(seed {seed})."
     )
     # read when a worker is free: a large class need not fit into memory
     jobs = (Job(one.student, one.path.read_bytes()) for one in todo)
@@ -721,142 +690,6 @@ def _tell(where: Console, outcome: Outcome) -> int:
     return int(report is None)
 
 
-def feedback(course: Course, args: argparse.Namespace) -> int:
-    """Writes every graded learner's page and puts it into the exchange."""
-    from course_grader.classroom import nbgrader_api
-
-    classroom = nbgrader_api.open_classroom(course)
-    name = course.chapter(args.chapter)
-    folder = nbgrader_api.feedback(classroom, name)
-    console.print(f"The pages are in {folder}/STUDENT/{name}/.")
-    return 0
-
-
-def report(course: Course, args: argparse.Namespace) -> int:
-    """Writes the class at a glance: one page for the instructor."""
-    from course_grader.classroom import gradebook, nbgrader_api
-    from course_grader.classroom.private import private_folder, write_private
-    from course_grader.feedback import class_report
-
-    classroom = nbgrader_api.open_classroom(course)
-    name = course.chapter(args.chapter)
-    reports = gradebook.reports(classroom, name)
-    if not reports:
-        raise CourseError(
-            f"Nothing of {name} is graded yet: run `course grade {name}`."
-        )
-    path = args.to or course.autograde / "feedback" / f"{name}.html"
-    private_folder(path.parent)
-    write_private(path, class_report(name, reports))
-    console.print(f"The class at a glance is in {path}.")
-    return 0
-
-
-def export(course: Course, args: argparse.Namespace) -> int:
-    """Writes the marks as CSV, or as Canvas or Moodle imports them."""
-    from course_grader.classroom import gradebook, nbgrader_api
-    from course_grader.classroom.collect_names import roster
-    from course_grader.classroom.marks_files import FORMATS
-    from course_grader.classroom.private import write_private
-
-    classroom = nbgrader_api.open_classroom(course)
-    found = gradebook.marks(classroom, _chapters(course, args.chapters))
-    students = {one.id: one for one in roster(classroom.coursedir)}
-    text = FORMATS[args.format](found, students)
-    if args.to is None:
-        sys.stdout.write(text)
-    else:
-        write_private(args.to, text)
-        console.print(f"{len(found)} marks are in {args.to}.")
-    return 0
-
-
-def due(course: Course, args: argparse.Namespace) -> int:
-    """Says when a chapter is due, sets it, or gives one student more time."""
-    from course_grader.classroom import nbgrader_api, term
-
-    classroom = nbgrader_api.open_classroom(course)
-    name = course.chapter(args.chapter)
-    if args.when is not None:
-        term.set_due(classroom, name, term.parse_due(args.when))
-    if args.extend is not None:
-        student, days = args.extend
-        if not days.replace(".", "", 1).isdigit():
-            raise CourseError(f"{days} is no number of days.")
-        term.extend(classroom, name, student, float(days))
-        console.print(f"{student} has {days} days more for {name}.")
-    moment = term.due(classroom, name)
-    said = (
-        "no due date" if moment is None else f"due {moment.astimezone():%c %Z}"
-    )
-    console.print(f"{name}: {said}")
-    return 0
-
-
-def solutions(course: Course, args: argparse.Namespace) -> int:
-    """Writes solved notebooks, of chapters whose due date has passed."""
-    from course_grader.chapter.build import build_chapter
-    from course_grader.chapter.notebook import solved_notebook, write
-    from course_grader.classroom import nbgrader_api, term
-
-    classroom = nbgrader_api.open_classroom(course)
-    for name in _chapters(course, args.chapters):
-        moment = term.due(classroom, name)
-        if not args.now and (moment is None or moment > datetime.now(UTC)):
-            raise CourseError(
-                f"{name} has no due date that has passed: `course due {name} "
-                '"2026-12-01 18:00"` sets one, `--now` writes its solutions '
-                "all the same."
-            )
-        _, source, _ = build_chapter(course, name)
-        path = args.to / name / f"{name}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(write(solved_notebook(source)), encoding="utf-8")
-        console.print(f"{path}: written")
-    return 0
-
-
-def backup(course: Course, args: argparse.Namespace) -> int:
-    """Writes the class, gradebook and people's work, into one file."""
-    from course_grader.classroom import backup as whole
-    from course_grader.classroom import nbgrader_api
-
-    number = whole.backup(nbgrader_api.open_classroom(course), args.file)
-    console.print(f"{args.file} holds {number} submissions.")
-    return 0
-
-
-def restore(course: Course, args: argparse.Namespace) -> int:
-    """Puts a backup into a course that has no class yet."""
-    from course_grader.classroom import backup as whole
-    from course_grader.classroom import nbgrader_api
-
-    number = whole.restore(nbgrader_api.open_classroom(course), args.file)
-    console.print(f"{number} submissions of {args.file} are back.")
-    return 0
-
-
-def status(course: Course, args: argparse.Namespace) -> int:
-    """Shows, chapter by chapter, what is released, collected and graded."""
-    from course_grader.classroom import gradebook, nbgrader_api
-
-    classroom = nbgrader_api.open_classroom(course)
-    released = classroom.api.get_released_assignments()
-    table = Table("chapter", "released", "submitted", "graded", "to look at")
-    for name in course.chapters():
-        found = list(gradebook.submissions(classroom, name))
-        marks = gradebook.marks(classroom, [name])
-        table.add_row(
-            name,
-            "yes" if name in released else "no",
-            str(len(found)),
-            str(sum(one.graded for one in found)),
-            str(sum(one.needs_manual for one in marks)),
-        )
-    console.print(table)
-    return 0
-
-
 def demo(course: Course, args: argparse.Namespace) -> int:
     """An instructor's day on a synthetic class of 20, on a copy of the course."""
     from course_grader.classroom import demo as day
@@ -890,27 +723,53 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     for mark in found:
         table.add_row(
             mark.student,
-            f"{mark.points:g} of {mark.max_points:g}",
+            f"{mark.points or 0:g} of {mark.max_points:g}",
             *(f"{points:g}" for points in mark.by_exercise.values()),
         )
     console.print(table)
     grades = copy.root / "grades.csv"
-    grades.write_text(as_csv(found, {}), encoding="utf-8")
+    grades.write_text(as_csv(found, {}, classroom.zone), encoding="utf-8")
     console.print(f"Marks: {grades}")
     console.print(f"Feedback: {folder}/STUDENT/{name}/{name}.html")
     return 0
 
 
+PACKAGE = "pytorch-training-tricks"
+GROUPS = {
+    "a learner": (
+        ("lab", "grade"),
+        "course grade 03 --from work/03_one_hot_and_losses/"
+        "03_one_hot_and_losses.ipynb --to report",
+    ),
+    "an instructor, in a term": (
+        (
+            *("teach", "demo", "release", "collect", "grade", "feedback"),
+            *("report", "similar", "status", "due", "extend", "export"),
+            *("solutions", "total", "backup", "restore", "new-term", "forget"),
+        ),
+        'course due 03 "2026-12-01 18:00"',
+    ),
+    "an author": (
+        ("new", "try", "mutate", "build", "publish"),
+        "course try 03 one_hot --show ANSWER",
+    ),
+}
 _CHAPTER = "a chapter's name or number"
 _CHAPTERS = "names or numbers; all chapters if none is given"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="course", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="course",
+        usage="course [--course FOLDER] COMMAND ...",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument(
         "--course", type=Path, help="the course's folder, if not this one"
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=version(PACKAGE))
+    commands = parser.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS)
 
     def command(
         name: str, run: Callable[[Course, argparse.Namespace], int]
@@ -919,7 +778,10 @@ def _parser() -> argparse.ArgumentParser:
             name, help=run.__doc__, description=run.__doc__
         )
         sub.set_defaults(run=run)
+        said[name] = " ".join((run.__doc__ or "").split())
         return sub
+
+    said: dict[str, str] = {}
 
     one = command("build", build)
     one.add_argument("chapters", nargs="*", help=_CHAPTERS)
@@ -983,20 +845,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     one = command("release", release)
     one.add_argument("chapters", nargs="*", help=_CHAPTERS)
-    one = command("collect", collect)
-    one.add_argument("chapter", nargs="?", help=_CHAPTER)
-    one.add_argument(
-        "--zip",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="archives or folders downloaded from an LMS",
-    )
-    one.add_argument(
-        "--add-students",
-        action="store_true",
-        help="collect from those who are not on the roster, too",
-    )
     one = command("grade", grade)
     one.add_argument("chapter", help=_CHAPTER)
     one.add_argument(
@@ -1042,60 +890,33 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--yes", action="store_true", help="write changed marks unasked"
     )
-    one = command("feedback", feedback)
-    one.add_argument("chapter", help=_CHAPTER)
-    one = command("report", report)
-    one.add_argument("chapter", help=_CHAPTER)
-    one.add_argument(
-        "--to", type=Path, metavar="FILE", help="the file to write"
-    )
-    one = command("due", due)
-    one.add_argument("chapter", help=_CHAPTER)
-    one.add_argument(
-        "when",
-        nargs="?",
-        help='such as "2026-12-01 18:00", in this machine\'s time zone',
-    )
-    one.add_argument(
-        "--extend",
-        nargs=2,
-        metavar=("STUDENT", "DAYS"),
-        help="more time for one student who has handed in",
-    )
-    one = command("solutions", solutions)
-    one.add_argument("chapters", nargs="*", help=_CHAPTERS)
-    one.add_argument(
-        "--to", type=Path, required=True, metavar="DIR", help="where to"
-    )
-    one.add_argument(
-        "--now", action="store_true", help="before the chapter is due, too"
-    )
-    one = command("export", export)
-    one.add_argument("chapters", nargs="*", help=_CHAPTERS)
-    one.add_argument(
-        "--format",
-        choices=("csv", "canvas", "moodle"),
-        default="csv",
-        help="csv if not given",
-    )
-    one.add_argument(
-        "--to", type=Path, metavar="FILE", help="the file to write"
-    )
-    one = command("backup", backup)
-    one.add_argument("file", type=Path, help="a .tar.gz that does not exist")
-    one = command("restore", restore)
-    one.add_argument("file", type=Path, help="what `course backup` wrote")
-    command("status", status)
+    classroom_commands.register(command)
     one = command("demo", demo)
     one.add_argument("chapter", nargs="?", default="03", help=_CHAPTER)
+    parser.epilog = _grouped(said)
+    argcomplete.autocomplete(parser)
     return parser
+
+
+def _grouped(said: dict[str, str]) -> str:
+    """All commands by who types them, with an example each."""
+    lines = []
+    for who, (names, example) in GROUPS.items():
+        lines.append(f"{who}:")
+        lines += [f"  {name:<10} {said[name]}" for name in names]
+        lines += [f"  for example: {example}", ""]
+    return "\n".join([*lines, "course COMMAND --help says more."])
 
 
 def main() -> None:
     """Entry point of `course`."""
     skip_slow_imports()
-    args = _parser().parse_args()
-    if args.run in (collect, grade, report, export, backup, restore):
+    parser = _parser()
+    args = parser.parse_args()
+    if "run" not in args:
+        parser.print_help(sys.stderr)
+        sys.exit(2)
+    if args.run is grade or args.run in classroom_commands.ABOUT_PEOPLE:
         os.umask(0o077)  # what these write is about people
     try:
         sys.exit(args.run(find_course(args.course), args))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -39,23 +40,51 @@ class Course:
 
     @property
     def autograde(self) -> Path:
-        """nbgrader's course root."""
+        """Hidden tests, answers, and nbgrader's settings."""
         return self.root / "autograde"
+
+    @property
+    def people(self) -> Path:
+        """nbgrader's course root: everything about the people of a class."""
+        return self.root / "class"
 
     @property
     def work(self) -> Path:
         """Where a learner on this machine works."""
         return self.root / "work"
 
+    @property
+    def settings_file(self) -> Path:
+        """What an instructor sets; no file of the project, so that a newer
+        edition never touches it."""
+        return self.root / "course.toml"
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What `course.toml` says; docs/instructors.md names what it may hold.
+
+        Raises:
+            CourseError: the file cannot be read.
+        """
+        try:
+            text = self.settings_file.read_text(encoding="utf-8")
+            return tomllib.loads(text)
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise CourseError(
+                f"course.toml cannot be read: {error}."
+            ) from error
+
     @cached_property
     def limits(self) -> Limits:
-        """What one submission may take, from `[tool.course.limits]`."""
-        given = self._settings.get("limits", {})
+        """What one submission may take, from `[limits]` in `course.toml`."""
+        given = self.settings.get("limits", {})
         try:
             return Limits(**given)
         except TypeError as error:
             raise CourseError(
-                "pyproject.toml: [tool.course.limits] knows "
+                "course.toml: [limits] knows "
                 + ", ".join(Limits.__dataclass_fields__)
                 + f", not {', '.join(set(given) - set(Limits.__dataclass_fields__))}."
             ) from error
@@ -63,27 +92,24 @@ class Course:
     @cached_property
     def exams(self) -> frozenset[str]:
         """Chapters whose feedback shows no case and no text of an exception, from
-        `[tool.course] exams`: names or numbers, or "all".
+        `exams` in `course.toml`: names or numbers, or "all".
 
         Raises:
             CourseError: it is no list, or names no chapter.
         """
-        given = self._settings.get("exams", [])
+        given = self.settings.get("exams", [])
         if not isinstance(given, list):
-            raise CourseError(
-                'pyproject.toml: [tool.course] exams is a list, as ["03"].'
-            )
+            raise CourseError('course.toml: exams is a list, as ["03"].')
         if "all" in given:
             return frozenset(self.chapters())
         return frozenset(self.chapter(str(one)) for one in given)
 
-    @cached_property
-    def _settings(self) -> dict[str, Any]:
-        """`[tool.course]` of pyproject.toml."""
-        with (self.root / "pyproject.toml").open("rb") as file:
-            found = tomllib.load(file).get("tool", {}).get("course", {})
-        assert isinstance(found, dict)
-        return found
+    def settings_of_grading(self) -> str:
+        """A `course.toml` that holds what grading reads, and nothing that is
+        between the instructor and this machine."""
+        return f"exams = {json.dumps(sorted(self.exams))}\n" + (
+            self.limits.as_toml()
+        )
 
     def source_of(self, chapter: str) -> Path:
         """The one source of a chapter."""
@@ -108,6 +134,8 @@ class Course:
         Raises:
             CourseError: there is none or more than one.
         """
+        if re.fullmatch(r"\d", name):
+            name = f"0{name}"
         found = [
             one
             for one in self.chapters()

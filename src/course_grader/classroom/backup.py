@@ -7,6 +7,7 @@ also move from SQLite to PostgreSQL, or back.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
 import tempfile
@@ -74,7 +75,8 @@ def restore(classroom: Classroom, source: Path) -> int:
     try:
         archive = tarfile.open(source)  # noqa: SIM115
     except (OSError, tarfile.TarError) as error:
-        raise CourseError(f"{source} cannot be read: {error}.") from error
+        why = getattr(error, "strerror", None) or error
+        raise CourseError(f"{source} cannot be read: {why}.") from error
     with archive, tempfile.TemporaryDirectory() as folder:
         try:
             archive.extractall(folder, filter="data")
@@ -109,6 +111,8 @@ def restore(classroom: Classroom, source: Path) -> int:
         for name, path in places.items():
             private_folder(path)
             shutil.copytree(Path(folder) / name, path, dirs_exist_ok=True)
+            if name == "inbound":
+                path.chmod(0o733)  # nbgrader's own: all write, nobody lists
     return number
 
 
@@ -119,7 +123,50 @@ def _folders(classroom: Classroom) -> dict[str, Path]:
         step: Path(coursedir.root) / getattr(coursedir, f"{step}_directory")
         for step in STEPS
     }
-    return {**found, "versions": classroom.course.autograde / "versions"}
+    return {
+        **found,
+        "versions": Path(coursedir.root) / "versions",
+        # what was handed in and not collected yet
+        "inbound": inbound(classroom),
+    }
+
+
+def new_term(classroom: Classroom, name: str) -> Path:
+    """Puts the class away and begins an empty one. Nothing is deleted.
+
+    Args:
+        classroom: the class that ends.
+        name: of its folder in `archive/`.
+
+    Returns:
+        Where the class is now.
+
+    Raises:
+        CourseError: the name is taken or no folder's, or the gradebook is not a
+            file of the class's folder.
+    """
+    course = classroom.course
+    if not re.fullmatch(r"\w[\w. -]{0,60}", name):
+        raise CourseError(f"{name!r} is no name for a folder.")
+    kept = course.root / "archive" / name
+    if kept.exists():
+        raise CourseError(f"{kept} exists already: take another name.")
+    url = classroom.coursedir.db_url
+    if not url.startswith("sqlite:///"):
+        raise CourseError(
+            "The gradebook is in a database of its own: `course backup` the "
+            "class, name an empty database in course.toml, then move "
+            f"{course.people} to {kept}."
+        )
+    private_folder(kept.parent)
+    course.people.rename(kept)
+    return kept
+
+
+def inbound(classroom: Classroom) -> Path:
+    """Where the exchange keeps what learners submit."""
+    root = Path(classroom.config.Exchange.root)
+    return root / classroom.coursedir.course_id / "inbound"
 
 
 def _copy_rows(source: Engine, target: Engine) -> None:

@@ -31,6 +31,7 @@ from course_grader.classroom.collect_tree import (
     printable,
 )
 from course_grader.classroom.collect_versions import (
+    RECEIPT_FILE,
     Outcome,
     bad_student_id,
     keep_version,
@@ -236,7 +237,9 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
 
     def _is_ignored(self, name: str, is_folder: bool) -> bool:
         """nbgrader's own rule: what `ignore` fits, and files that no `include`
-        fits."""
+        fits. A learner writes no receipt of a learning management system."""
+        if name == RECEIPT_FILE:
+            return True
         if any(fnmatch(name, pattern) for pattern in self.coursedir.ignore):
             return True
         return not is_folder and not any(

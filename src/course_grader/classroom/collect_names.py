@@ -8,10 +8,12 @@ the learner may have chosen: the outermost folder, the beginning of the name.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +32,26 @@ _CANVAS = re.compile(
     r"(?P<name>[^_]+)_(?:(?P<late>LATE)_)?(?P<user>\d+)_\d{3,}_(?P<file>.+)",
     re.S,
 )
+# "anon_a1B2c_67890_name.ipynb": who it is, Canvas alone knows.
+_CANVAS_ANONYMOUS = re.compile(
+    r"(?P<name>anon_[A-Za-z0-9]{5})_(?:(?P<late>LATE)_)?\d{3,}_(?P<file>.+)",
+    re.S,
+)
+# Brightspace: "12345-67890 - First Last - Nov 22, 2026 605 PM", a folder or the
+# beginning of a file's name.
+_BRIGHTSPACE = re.compile(
+    r"(?P<number>\d+)-\d+ ?- ?(?P<name>.+?) ?- ?"
+    r"(?P<when>[A-Z][a-z]{2,8} \d{1,2}, \d{4} \d{3,4} [AP]M)"
+    r"(?: ?- ?(?P<file>.+))?",
+    re.S,
+)
+# Blackboard: "Homework 3_jdoe_attempt_2026-11-22-18-05-33_name.ipynb".
+_BLACKBOARD = re.compile(
+    r"(?P<before>.+?)_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_(?P<file>.+))?",
+    re.S,
+)
+# Teams keeps what was turned in before: ".../First Last/Homework/Version 2/".
+_TEAMS_VERSION = re.compile(r"Version (\d{1,4})")
 _NOTEBOOK = re.compile(r"(?P<stem>.*)\.ipynb(?:\.txt|\.json)?", re.S | re.I)
 # How Google Drive begins the name of a copy, in some of its languages.
 _COPY_OF = frozenset(
@@ -73,6 +95,9 @@ class Owner:
         number: what tells two people of that name apart, if the name says it.
         file_name: the name without what was put before it.
         late: marked as late by the learning management system.
+        when: when it was handed in, on the system's clock, without its time
+            zone; None if the name does not say.
+        version: counts what one learner turned in for one task.
     """
 
     ids: tuple[str, ...]
@@ -80,6 +105,8 @@ class Owner:
     number: str
     file_name: str
     late: bool = False
+    when: datetime | None = None
+    version: int = 0
 
 
 def roster(coursedir: CourseDirectory) -> list[Student]:
@@ -149,7 +176,7 @@ def num_wrapping_folders(
         inner = [path[1:] for path in notebooks]
         if (
             _MOODLE.fullmatch(name)
-            or _ids_by_name(name, known)
+            or ids_by_name(name, known)
             or not all(
                 owner_of(path[:-1], path[-1], known, chapters).claimed
                 for path in inner
@@ -179,15 +206,37 @@ def owner_of(
     known = list(students)
     while folders and chapter_of(folders[0], chapters):
         folders = folders[1:]
-    if folders:
-        moodle = _MOODLE.fullmatch(folders[0])
-        if moodle:
-            return _moodle_owner(moodle, file_name, known)
-        ids = _ids_by_name(folders[0], known)
-        return Owner(ids, folders[0], "", file_name)
-    moodle = _MOODLE.fullmatch(file_name)
+    outermost = folders[0] if folders else file_name
+    inside = file_name if folders else None
+    moodle = _MOODLE.fullmatch(outermost)
     if moodle:
-        return _moodle_owner(moodle, moodle["file"], known)
+        return _moodle_owner(moodle, inside or moodle["file"], known)
+    brightspace = _BRIGHTSPACE.fullmatch(outermost)
+    if brightspace and (inside or brightspace["file"]):
+        return _brightspace_owner(
+            brightspace, inside or brightspace["file"], known
+        )
+    blackboard = _BLACKBOARD.fullmatch(outermost)
+    if blackboard and (inside or blackboard["file"]):
+        return _blackboard_owner(
+            blackboard, inside or blackboard["file"], known
+        )
+    if folders:
+        ids = ids_by_name(folders[0], known)
+        turned_in = [
+            int(found[1])
+            for found in map(_TEAMS_VERSION.fullmatch, folders[1:])
+            if found
+        ]
+        return Owner(
+            ids, folders[0], "", file_name, version=max(turned_in, default=0)
+        )
+    anonymous = _CANVAS_ANONYMOUS.fullmatch(file_name)
+    if anonymous:
+        name = anonymous["name"]
+        ids = ids_by_name(name, known)
+        late = anonymous["late"] is not None
+        return Owner(ids, name, name, anonymous["file"], late)
     canvas = _CANVAS.fullmatch(file_name)
     if canvas:
         return _canvas_owner(canvas, known)
@@ -197,8 +246,61 @@ def owner_of(
 def _moodle_owner(
     match: re.Match[str], file_name: str, students: list[Student]
 ) -> Owner:
-    ids = _ids_by_name(match["name"], students)
-    return Owner(ids, match["name"], match["number"], file_name)
+    # In a course with groups the group's name stands before the learner's.
+    name = rest = match["name"]
+    ids: tuple[str, ...] = ()
+    while not ids and rest:
+        ids = ids_by_name(rest, students)
+        name = rest if ids else name
+        rest = rest.partition("-")[2]
+    return Owner(ids, name, match["number"], file_name)
+
+
+def _brightspace_owner(
+    match: re.Match[str], file_name: str, students: list[Student]
+) -> Owner:
+    day, clock, half = match["when"].rsplit(" ", 2)
+    when = None
+    for month in ("%b", "%B"):
+        with contextlib.suppress(ValueError):
+            when = datetime.strptime(
+                f"{day} {clock:0>4} {half}", f"{month} %d, %Y %I%M %p"
+            )
+    number = match["number"]
+    ids = tuple(one.id for one in students if one.lms_user_id == number)
+    ids = ids or ids_by_name(match["name"], students)
+    return Owner(ids, match["name"], number, file_name, when=when)
+
+
+def _blackboard_owner(
+    match: re.Match[str], file_name: str, students: list[Student]
+) -> Owner:
+    when = None
+    with contextlib.suppress(ValueError):
+        when = datetime.strptime(match["when"], "%Y-%m-%d-%H-%M-%S")
+    # The task's name and the learner's may both hold underscores.
+    parts = match["before"].split("_")
+    names = [
+        "_".join(parts[i:]) for i in range(max(1, len(parts) - 5), len(parts))
+    ]
+    for name in names:
+        ids = ids_by_name(name, students)
+        if ids:
+            return Owner(ids, name, name, file_name, when=when)
+    return Owner((), parts[-1], parts[-1], file_name, when=when)
+
+
+def _not_of_another_number(
+    ids: tuple[str, ...], number: str, students: list[Student]
+) -> tuple[str, ...]:
+    """Without those whom the roster knows under another number: somebody of the
+    same name is somebody else."""
+    others = {
+        one.id
+        for one in students
+        if one.lms_user_id.isdigit() and one.lms_user_id != number
+    }
+    return tuple(one for one in ids if one not in others)
 
 
 def _canvas_owner(match: re.Match[str], students: list[Student]) -> Owner:
@@ -211,6 +313,7 @@ def _canvas_owner(match: re.Match[str], students: list[Student]) -> Owner:
             if one.id.casefold() in (user, name, f"{name}_{user}")
             or name in _run_together(one)
         ]
+        ids = list(_not_of_another_number(tuple(ids), user, students))
     late = match["late"] is not None
     claimed = f"{match['name']}_{user}"
     return Owner(tuple(ids), claimed, user, match["file"], late)
@@ -240,11 +343,34 @@ def _plain_owner(
     for match in islice(re.finditer("_+", file_name), 20):
         claimed, rest = file_name[: match.start()], file_name[match.end() :]
         if claimed and _is_exactly_a_chapter(rest, chapters):
-            return Owner(_ids_by_name(claimed, students), claimed, "", rest)
+            return Owner(ids_by_name(claimed, students), claimed, "", rest)
     claimed, double, rest = file_name.partition("__")
     if claimed and double:
-        return Owner(_ids_by_name(claimed, students), claimed, "", rest)
+        return Owner(ids_by_name(claimed, students), claimed, "", rest)
+    claimed = _behind_a_chapter(_stem(file_name), chapters)
+    if claimed:
+        return Owner(ids_by_name(claimed, students), claimed, "", file_name)
     return Owner((), "", "", file_name)
+
+
+def _behind_a_chapter(stem: str, chapters: Sequence[str]) -> str:
+    """The learner in "03_one_hot_jdoe", the name that many teachers ask for."""
+    found = ""
+    for chapter in chapters:
+        number, *title = _words(chapter)
+        begins = re.match(
+            r"[\W_]*0*"
+            + r"[\W_]+".join(
+                map(re.escape, [number.lstrip("0") or "0", *title])
+            )
+            + r"[\W_]+",
+            stem,
+            re.I,
+        )
+        if begins:
+            rest = re.sub(r"\s*\(\d+\)$", "", stem[begins.end() :]).strip()
+            found = min(found or rest, rest, key=len)
+    return "" if found.isdigit() else found
 
 
 def new_student_id(claimed: str) -> str:
@@ -253,7 +379,7 @@ def new_student_id(claimed: str) -> str:
     return re.sub(r"[^\w.@-]+", "_", name).strip("_. ")[:60]
 
 
-def _ids_by_name(name: str, students: list[Student]) -> tuple[str, ...]:
+def ids_by_name(name: str, students: Sequence[Student]) -> tuple[str, ...]:
     """Ids of those of this id, e-mail address or full name."""
     key = _name_key(name)
     ids = tuple(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import re
 import secrets
 import shutil
@@ -25,6 +26,46 @@ from nbgrader.utils import parse_utc
 UNKNOWN = "_unknown"
 TIMESTAMP_FILE = "timestamp.txt"
 SECRET_FILE = "submission_secret.txt"
+RECEIPT_FILE = "receipt.json"
+"""How work came from a learning management system; no learner can hand it in."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """How work came that a learning management system let one download.
+
+    Attributes:
+        path: the notebook's path in the archive, from the top down: the names
+            under which the system takes feedback back.
+        as_of: when the archive was made, in UTC without a time zone: it was
+            handed in by then.
+        late: the system marks it as late.
+    """
+
+    path: tuple[str, ...]
+    as_of: datetime
+    late: bool
+
+    def write(self, folder: Path) -> None:
+        """Lays it beside the notebook."""
+        tree = {
+            "path": self.path,
+            "as_of": format_timestamp(self.as_of),
+            "late": self.late,
+        }
+        text = json.dumps(tree, ensure_ascii=False, indent=1)
+        (folder / RECEIPT_FILE).write_text(text, encoding="utf-8")
+
+
+def read_receipt(folder: Path) -> Receipt | None:
+    """A submission's receipt; None if it came another way."""
+    try:
+        tree = json.loads((folder / RECEIPT_FILE).read_text(encoding="utf-8"))
+        as_of = parse_timestamp(tree["as_of"])
+        assert as_of is not None
+        return Receipt(tuple(map(str, tree["path"])), as_of, bool(tree["late"]))
+    except (OSError, ValueError, KeyError, TypeError, AssertionError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -106,6 +147,19 @@ def format_timestamp(timestamp: datetime) -> str:
     return timestamp.strftime("%Y-%m-%d %H:%M:%S.%f UTC")
 
 
+def mark_from_lms(
+    folder: Path, timestamp: datetime | None, receipt: Receipt
+) -> None:
+    """Sees to what lies beside a notebook that came by an archive: its receipt,
+    its time if that is known, and no secret, for the exchange has no way back
+    to whoever did not hand in there."""
+    receipt.write(folder)
+    (folder / TIMESTAMP_FILE).unlink(missing_ok=True)
+    if timestamp is not None:
+        text = format_timestamp(timestamp)
+        (folder / TIMESTAMP_FILE).write_text(text, encoding="utf-8")
+
+
 def mark(folder: Path, timestamp: datetime) -> str:
     """Sees to the two files that nbgrader wants in a submission.
 
@@ -173,14 +227,22 @@ def put_in_place(made: Path, submitted: Path, versions: Path) -> Path | None:
     """
     older = None
     if submitted.exists():
-        timestamp = read_timestamp(submitted)
-        if timestamp is None:
-            changed = submitted.stat().st_mtime
-            timestamp = datetime.fromtimestamp(changed, UTC)
-        older = keep_version(submitted, versions, timestamp)
+        older = keep_version(submitted, versions, known_by(submitted))
     submitted.parent.mkdir(parents=True, exist_ok=True)
     _move(made, submitted)
     return older
+
+
+def known_by(folder: Path) -> datetime:
+    """By when a submission was handed in, in UTC without a time zone: at its
+    time, or else by when its archive was made, or its folder."""
+    timestamp = read_timestamp(folder)
+    if timestamp is None and (receipt := read_receipt(folder)) is not None:
+        timestamp = receipt.as_of
+    if timestamp is None:
+        changed = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+        timestamp = changed.replace(tzinfo=None)
+    return timestamp
 
 
 def keep_version(folder: Path, versions: Path, timestamp: datetime) -> Path:
@@ -217,7 +279,8 @@ def _move(folder: Path, place: Path) -> None:
 
 
 def same_content(one: Path, other: Path) -> bool:
-    """Whether two folders hold the same files, nbgrader's secret aside."""
+    """Whether two folders hold the same files, nbgrader's secret and our receipt
+    aside."""
     ours, theirs = _digests(one), _digests(other)
     return ours is not None and ours == theirs
 
@@ -228,7 +291,7 @@ def _digests(folder: Path) -> dict[str, str] | None:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             return None
-        if path.is_file() and path.name != SECRET_FILE:
+        if path.is_file() and path.name not in (SECRET_FILE, RECEIPT_FILE):
             name = path.relative_to(folder).as_posix()
             found[name] = digest(path)
     return found

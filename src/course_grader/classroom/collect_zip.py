@@ -16,22 +16,26 @@ import struct
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from types import MappingProxyType
 
+import yaml
 from nbgrader.coursedir import CourseDirectory
 
 from course_grader.classroom.collect_names import (
     Owner,
     Student,
     chapter_of,
+    ids_by_name,
     is_notebook,
     new_student_id,
     num_wrapping_folders,
     owner_of,
 )
+from course_grader.classroom.collect_times import Times
 from course_grader.classroom.collect_tree import (
     LeftOut,
     Limits,
@@ -44,11 +48,14 @@ from course_grader.classroom.collect_tree import (
 from course_grader.classroom.collect_versions import (
     UNKNOWN,
     Outcome,
+    Receipt,
     bad_student_id,
     digest,
     keep_version,
-    mark,
+    known_by,
+    mark_from_lms,
     put_in_place,
+    read_receipt,
     read_timestamp,
     staging,
     submitted_folder,
@@ -59,6 +66,7 @@ _CHUNK_BYTES = 1 << 20
 _ENCRYPTED = 0x1
 _UTF8_NAME = 0x800
 _NO_NOTEBOOK = "not a notebook"
+_GRADESCOPE = "submission_metadata.yml"
 # What `zipfile` raises on an entry that is not as it should be.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -90,6 +98,7 @@ class ArchiveLimits:
 
 
 _DEFAULT_LIMITS = ArchiveLimits()
+_UNKNOWN_TIMES = Times()
 
 
 class UnreadableArchive(Exception):
@@ -102,7 +111,7 @@ class _Found:
 
     Attributes:
         parts: its path there, from the top down.
-        timestamp: when it was handed in, in UTC without a time zone.
+        timestamp: its date there, in UTC without a time zone.
         copy: its content, in the staging folder; None if it was left out.
         why: why it was left out.
     """
@@ -115,21 +124,33 @@ class _Found:
 
 @dataclass(frozen=True)
 class _HandedIn:
-    """A notebook whose student is known, in order of time.
+    """A notebook whose student is known.
 
     Attributes:
-        timestamp: as in `_Found`.
-        order: its number among all that were found.
+        timestamp: when it was handed in, in UTC without a time zone; None if
+            that is not known.
+        version, number: which of two that are not apart in time is newer: what
+            the system counts, then the order in which they were found.
         name: the name it was handed in under.
         copy: its content, in the staging folder.
-        late: marked as late by the learning management system.
+        receipt: how it came.
     """
 
-    timestamp: datetime
-    order: int
+    timestamp: datetime | None
+    version: int
+    number: int
     name: str
     copy: Path
-    late: bool
+    receipt: Receipt
+
+    @property
+    def known_by(self) -> datetime:
+        """By when it was handed in."""
+        return self.timestamp or self.receipt.as_of
+
+    @property
+    def order(self) -> tuple[datetime, int, int]:
+        return self.known_by, self.version, self.number
 
 
 def collect_zip(
@@ -138,27 +159,30 @@ def collect_zip(
     chapters: Sequence[str],
     students: Iterable[Student],
     *,
+    times: Times = _UNKNOWN_TIMES,
+    assigned: Mapping[str, str] = MappingProxyType({}),
     add_students: bool = False,
-    timezone: tzinfo | None = None,
-    limits: ArchiveLimits = ArchiveLimits(),
+    limits: ArchiveLimits = _DEFAULT_LIMITS,
 ) -> list[Outcome]:
     """Puts the notebooks of downloaded archives where nbgrader grades them.
 
     A student's newest notebook of a chapter becomes
     `submitted/STUDENT/CHAPTER/CHAPTER.ipynb`, byte for byte, unless what lies
     there is as new; all others are kept under `versions/`. Contents are not
-    looked at. Known forms of names: Moodle's, Canvas's, `STUDENT/name.ipynb`,
-    `STUDENT_name.ipynb`, `STUDENT__name.ipynb`.
+    looked at. Known forms of names: those of Moodle, Canvas, Brightspace,
+    Blackboard, Teams and Gradescope, and `STUDENT/name.ipynb`,
+    `STUDENT_name.ipynb`, `STUDENT__name.ipynb`, `CHAPTER_STUDENT.ipynb`.
 
     Args:
         paths: archives; folders with archives only; folders as unpacked.
         coursedir: the course.
         chapters: all chapters of the course.
         students: the roster, as `collect_names.roster` reads it.
+        times: where hand-in times come from.
+        assigned: whose a file is whose name does not say it: a student's id by
+            the file's name, or by what the name claims.
         add_students: also collect for those who are not on the roster, under
             an id made of their name; nbgrader adds them when it grades.
-        timezone: of the times in archives, which do not say it unless the
-            archive was made on Unix; None for that of this machine.
         limits: how much to read.
 
     Returns:
@@ -169,14 +193,20 @@ def collect_zip(
     with staging(coursedir) as work:
         work.mkdir()
         collector = _Collector(
-            coursedir, list(chapters), list(students), add_students, work
+            coursedir,
+            list(chapters),
+            list(students),
+            times,
+            assigned,
+            add_students,
+            work,
         )
         for path in itertools.chain.from_iterable(map(_archives_in, given)):
             try:
                 if path.is_dir():
                     found = list(_read_folder(path, work, limits))
                 else:
-                    found = list(_read_archive(path, work, timezone, limits))
+                    found = list(_read_archive(path, work, times.zone, limits))
             except UnreadableArchive as error:
                 message = f"{printable(path.name)} is not collected: {error}."
                 collector.outcomes.append(Outcome("", "", None, message, True))
@@ -193,12 +223,16 @@ class _Collector:
         coursedir: CourseDirectory,
         chapters: list[str],
         students: list[Student],
+        times: Times,
+        assigned: Mapping[str, str],
         add_students: bool,
         work: Path,
     ) -> None:
         self.coursedir = coursedir
         self.chapters = chapters
         self.students = students
+        self.times = times
+        self.assigned = assigned
         self.add_students = add_students
         self.work = work
         self.outcomes: list[Outcome] = []
@@ -209,6 +243,7 @@ class _Collector:
 
     def sort_out(self, found: list[_Found]) -> None:
         """Says whose each file of one archive is, and of which chapter."""
+        found, named = _gradescope(found)
         wrapping = num_wrapping_folders(
             [one.parts for one in found if one.copy is not None],
             self.students,
@@ -218,7 +253,25 @@ class _Collector:
         for one in found:
             *folders, name = one.parts[wrapping:] or one.parts
             owner = owner_of(folders, name, self.students, self.chapters)
-            owned.append((one, owner, *self.student_of(owner)))
+            if folders and folders[0] in named:
+                submitter = named[folders[0]]
+                ids = next(
+                    filter(
+                        None,
+                        (
+                            ids_by_name(n, self.students)
+                            for n in submitter.names
+                        ),
+                    ),
+                    (),
+                )
+                owner = replace(
+                    owner,
+                    ids=ids,
+                    claimed=submitter.names[-1],
+                    when=submitter.when,
+                )
+            owned.append((one, owner, *self.student_of(owner, one.parts[-1])))
 
         # Two people whose names fit one student: one may pass for the other.
         people: dict[str, set[str]] = defaultdict(set)
@@ -231,8 +284,11 @@ class _Collector:
                 student = ""
             self.sort_in(one, owner, student, why)
 
-    def student_of(self, owner: Owner) -> tuple[str, str]:
+    def student_of(self, owner: Owner, name: str) -> tuple[str, str]:
         """The student's id, or "" and why nobody is meant for sure."""
+        for known in (name, owner.claimed):
+            if known in self.assigned:
+                return self.assigned[known], ""
         if len(owner.ids) == 1:
             return owner.ids[0], ""
         if owner.ids:
@@ -259,11 +315,12 @@ class _Collector:
         if student and chapter:
             self.handed_in[student, chapter].append(
                 _HandedIn(
-                    one.timestamp,
+                    self.times.handed_in(owner, student, one.timestamp),
+                    owner.version,
                     next(self.number),
                     printable(owner.file_name),
                     one.copy,
-                    owner.late,
+                    Receipt(one.parts, one.timestamp, owner.late),
                 )
             )
             return
@@ -332,11 +389,8 @@ class _Collector:
         notebook = submitted / f"{chapter}.ipynb"
         known = {digest(path) for path in versions.glob("*/*.ipynb")}
         existing = digest(notebook) if notebook.is_file() else ""
-        existing_time = read_timestamp(submitted)
 
-        *older, newest = sorted(
-            handed_in, key=lambda one: (one.timestamp, one.order)
-        )
+        *older, newest = sorted(handed_in, key=lambda one: one.order)
         newest_digest = digest(newest.copy)
         num_kept = 0
         for one in older:
@@ -346,21 +400,28 @@ class _Collector:
                 known.add(content)
                 num_kept += 1
 
-        when = f"{newest.timestamp:%Y-%m-%d %H:%M:%S} UTC"
-        late = " The learning management system marks it as late."
-        remark = late if newest.late else ""
+        when = "at an unknown time"
+        if newest.timestamp is not None:
+            when = self.times.said(newest.timestamp)
+        remark = (
+            " The learning management system marks it as late."
+            if newest.receipt.late
+            else ""
+        )
         if newest_digest == existing:
-            message = f"Already collected: {newest.name}."
-            return Outcome(student, chapter, notebook, message + remark)
-        if existing_time is not None and newest.timestamp <= existing_time:
+            said = f"Already collected: {newest.name}."
+            if self.learn(submitted, newest):
+                said += f" Its time is known now: handed in {when}."
+            return Outcome(student, chapter, notebook, said + remark)
+        if existing and newest.known_by <= known_by(submitted):
             if newest_digest in known:
                 message = f"Already kept as an older version: {newest.name}."
                 return Outcome(student, chapter, notebook, message + remark)
             kept = self.keep(newest, chapter, versions)
             where = kept.relative_to(self.coursedir.root)
             message = (
-                f"{newest.name} of {when} is not newer than what is already "
-                f"collected; not graded, but kept in {where}."
+                f"{newest.name}, handed in {when}, is not newer than what is "
+                f"already collected; not graded, but kept in {where}."
             )
             return Outcome(student, chapter, notebook, message + remark, True)
 
@@ -374,15 +435,72 @@ class _Collector:
             message += f" Older versions are kept in {where}."
         return Outcome(student, chapter, notebook, message + remark)
 
+    def learn(self, submitted: Path, again: _HandedIn) -> bool:
+        """Notes what a later download says about work that lies there already:
+        a time that was not known, names under which feedback goes back."""
+        receipt, timestamp = read_receipt(submitted), read_timestamp(submitted)
+        if receipt is None and timestamp is not None:
+            return False  # it came through the exchange, which knows its time
+        newly = timestamp is None and again.timestamp is not None
+        if newly or receipt is None:
+            mark_from_lms(submitted, again.timestamp, again.receipt)
+        return newly
+
     def as_submission(self, one: _HandedIn, chapter: str) -> Path:
         folder = self.new_folder()
         one.copy.rename(folder / f"{chapter}.ipynb")
-        mark(folder, one.timestamp)
+        mark_from_lms(folder, one.timestamp, one.receipt)
         return folder
 
     def keep(self, one: _HandedIn, chapter: str, versions: Path) -> Path:
         made = self.as_submission(one, chapter)
-        return keep_version(made, versions, one.timestamp)
+        return keep_version(made, versions, one.known_by)
+
+
+@dataclass(frozen=True)
+class _Submitter:
+    """Whose a folder of a Gradescope export is.
+
+    Attributes:
+        names: the student number, e-mail address and name; those it has.
+        when: when it was handed in.
+    """
+
+    names: tuple[str, ...]
+    when: datetime | None
+
+
+def _gradescope(
+    found: list[_Found],
+) -> tuple[list[_Found], dict[str, _Submitter]]:
+    """Splits Gradescope's list of submitters off: its folders are numbers, and
+    one YAML file beside them says whose they are."""
+    lists = [one for one in found if one.parts[-1] == _GRADESCOPE]
+    rest = [one for one in found if one.parts[-1] != _GRADESCOPE]
+    named: dict[str, _Submitter] = {}
+    for one in lists:
+        # at the top alone: a learner's file of that name lies in a folder
+        if one.copy is None or len(one.parts) > 2:
+            continue
+        try:
+            tree = yaml.safe_load(one.copy.read_text(encoding="utf-8"))
+            for folder, entry in tree.items():
+                who = entry[":submitters"][0]
+                names = tuple(
+                    str(who[key])
+                    for key in (":sid", ":email", ":name")
+                    if isinstance(who.get(key), (str, int)) and who[key]
+                )
+                when = entry.get(":created_at")
+                if names:
+                    named[str(folder)] = _Submitter(
+                        names, when if isinstance(when, datetime) else None
+                    )
+        except (OSError, ValueError, yaml.YAMLError, RecursionError):
+            continue
+        except (AttributeError, KeyError, IndexError, TypeError):
+            continue
+    return rest, named
 
 
 def _archives_in(path: Path) -> list[Path]:
@@ -559,8 +677,11 @@ def _objection(entry: zipfile.ZipInfo, name: str, limits: ArchiveLimits) -> str:
         return "encrypted"
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "packed in a way that is not read here"
-    if entry.file_size > limits.max_file_bytes:
-        return f"unpacks to more than {limits.max_file_bytes / 1e6:g} MB"
+    most = limits.max_file_bytes
+    if name == _GRADESCOPE:
+        most = min(most, 2_000_000)
+    if entry.file_size > most:
+        return f"unpacks to more than {most / 1e6:g} MB"
     ratio = entry.file_size / max(entry.compress_size, 1)
     if entry.file_size > 10_000_000 and ratio > limits.max_ratio:
         return f"unpacks to more than {limits.max_ratio} times its size"
@@ -568,7 +689,7 @@ def _objection(entry: zipfile.ZipInfo, name: str, limits: ArchiveLimits) -> str:
 
 
 def _objection_to_name(name: str) -> str:
-    if is_notebook(name):
+    if is_notebook(name) or name == _GRADESCOPE:
         return ""
     if name.lower().endswith((".zip", ".7z", ".rar", ".tar", ".gz", ".tgz")):
         return "an archive by itself"

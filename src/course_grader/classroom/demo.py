@@ -61,7 +61,12 @@ def copy_course(course: Course, folder: Path) -> Course:
         folder / "autograde" / "nbgrader_config.py",
     )
     shutil.copyfile(course.root / "pyproject.toml", folder / "pyproject.toml")
-    return Course(folder)
+    # not the instructor's settings, which may name a real exchange
+    made = Course(folder)
+    made.settings_file.write_text(
+        course.settings_of_grading(), encoding="utf-8"
+    )
+    return made
 
 
 def answered(

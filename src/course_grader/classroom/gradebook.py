@@ -6,21 +6,33 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import shutil
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
-from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
+from nbgrader.preprocessors import SaveAutoGrades
 from sqlalchemy.exc import SAWarning
 
+from course_grader.classroom.collect_versions import (
+    SECRET_FILE,
+    TIMESTAMP_FILE,
+    read_receipt,
+)
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.private import private_folder, write_private
+from course_grader.classroom.term import (
+    LatePenalties,
+    lateness,
+    read_extensions,
+)
 from course_grader.course import CourseError
 from course_grader.judge.report import SubmissionReport
 
@@ -117,7 +129,7 @@ class OpenGradebook:
             late = self._store_marks(chapter, submission, notebook)
         if late:
             resources = _resources(self.classroom, chapter, student)
-            step = AssignLatePenalties(parent=self.classroom.api)
+            step = LatePenalties(parent=self.classroom.api)
             step.preprocess(notebook, resources)
         folder = self.classroom.folder("autograded", student, chapter)
         private_folder(folder)
@@ -125,10 +137,10 @@ class OpenGradebook:
         text = nbformat.writes(notebook, version=4)
         write_private(folder / f"{chapter}.ipynb", text)
         # nbgrader needs both to release feedback to the learner alone
-        for name in ("timestamp.txt", "submission_secret.txt"):
+        for name in (TIMESTAMP_FILE, SECRET_FILE):
             file = submission.path.parent / name
+            (folder / name).unlink(missing_ok=True)
             if file.is_file() and not file.is_symlink():
-                (folder / name).unlink(missing_ok=True)
                 shutil.copyfile(file, folder / name)
         # last of all: a run that stopped half-way grades this one again
         digest = hashlib.sha256(submitted).hexdigest()
@@ -159,9 +171,11 @@ class OpenGradebook:
                     notebook, _resources(self.classroom, chapter, student)
                 )
                 entered = self.gradebook.find_submission(chapter, student)
+                receipt = read_receipt(submission.path.parent)
                 return bool(
                     entered.total_seconds_late > 0
                     or entered.late_submission_penalty
+                    or (receipt is not None and receipt.late)
                 )
             finally:
                 db.remove()
@@ -177,9 +191,15 @@ class OpenGradebook:
             ) from None
         gradebook.update_or_create_student(student)
         read = self.classroom.coursedir.get_existing_timestamp
+        # None if nobody knows, whatever was known of an older version
         timestamp = read(str(submission.path.parent))
-        more = {"timestamp": timestamp} if timestamp else {}
-        gradebook.update_or_create_submission(chapter, student, **more)
+        days = read_extensions(self.classroom.coursedir).get((student, chapter))
+        gradebook.update_or_create_submission(
+            chapter,
+            student,
+            timestamp=timestamp,
+            extension=timedelta(days=days) if days else None,
+        )
 
 
 class _SaveInto(SaveAutoGrades):  # type: ignore[misc]
@@ -241,58 +261,122 @@ class Mark:
         student: the student's id.
         name: the student's name, if the roster has one.
         chapter: the chapter.
-        points: manual marks included, late penalty taken off.
+        points: manual marks included, late penalty taken off; None if nothing
+            is graded: not handed in, not graded yet, or refused by the grader
+            and not marked by hand.
         max_points: what the chapter gives.
         by_exercise: points by grade cell.
-        needs_manual: somebody should look at it.
+        handed_in: when, in UTC; None if nothing is there, or nobody knows.
+        submitted: something was handed in.
+        days_late: that have begun, extension included.
+        said_late: its system marks it as late; by how much is not known.
+        penalty: points that were taken off.
+        by_hand: points that a person set; None if nobody did.
+        look: why somebody should look at it; empty if nobody needs to.
     """
 
     student: str
     name: str
     chapter: str
-    points: float
+    points: float | None
     max_points: float
-    by_exercise: dict[str, float]
-    needs_manual: bool
+    by_exercise: dict[str, float] = field(default_factory=dict)
+    handed_in: datetime | None = None
+    submitted: bool = False
+    days_late: int = 0
+    said_late: bool = False
+    penalty: float = 0.0
+    by_hand: float | None = None
+    look: str = ""
 
 
 def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
-    """All marks of the chapters, by chapter and student; only of students who
-    handed in."""
+    """All marks of the chapters, by chapter and student; of those who handed
+    nothing in, too."""
     coursedir = classroom.coursedir
     found = []
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        names = {
+            one.id: " ".join(filter(None, (one.first_name, one.last_name)))
+            for one in gradebook.students
+        }
         for chapter in chapters:
-            try:
-                collected = gradebook.assignment_submissions(chapter)
-            except MissingEntry:
-                continue
-            for one in collected:
-                student = one.student
-                name = " ".join(
-                    part
-                    for part in (student.first_name, student.last_name)
-                    if part
+            graded: dict[str, Any] = {}
+            max_points = 0.0
+            due_at = None
+            with contextlib.suppress(MissingEntry):
+                assignment = gradebook.find_assignment(chapter)
+                max_points = assignment.max_score
+                if assignment.duedate is not None:
+                    due_at = assignment.duedate.replace(tzinfo=UTC)
+                graded = {
+                    one.student.id: one
+                    for one in gradebook.assignment_submissions(chapter)
+                }
+            collected = {one.student for one in submissions(classroom, chapter)}
+            told = reports(classroom, chapter)
+            for student in sorted({*names, *graded, *collected}):
+                late = lateness(classroom, chapter, student, due_at)
+                mark = Mark(
+                    student=student,
+                    name=names.get(student, ""),
+                    chapter=chapter,
+                    points=None,
+                    max_points=max_points,
+                    handed_in=late.handed_in,
+                    submitted=student in collected or student in graded,
+                    days_late=late.days,
+                    said_late=late.said_late,
                 )
-                grades = [g for nb in one.notebooks for g in nb.grades]
-                found.append(
-                    Mark(
-                        student=student.id,
-                        name=name,
-                        chapter=chapter,
-                        points=max(
-                            0.0, one.score - (one.late_submission_penalty or 0)
-                        ),
-                        max_points=one.max_score,
-                        by_exercise={
-                            grade.name.removesuffix("_hidden"): grade.score
-                            for grade in grades
-                            if grade.max_score
-                        },
-                        needs_manual=bool(one.needs_manual_grade),
+                if student in graded:
+                    mark = _graded_mark(
+                        mark, graded[student], told.get(student)
                     )
-                )
-    return sorted(found, key=lambda mark: (mark.chapter, mark.student))
+                found.append(mark)
+    return found
+
+
+def _graded_mark(
+    mark: Mark, submission: Any, report: SubmissionReport | None
+) -> Mark:
+    """What the gradebook and the report say about one submission."""
+    grades = [g for nb in submission.notebooks for g in nb.grades]
+    by_hand = [g.manual_score for g in grades if g.manual_score is not None]
+    penalty = submission.late_submission_penalty or 0.0
+    refused = report is not None and bool(report.refused)
+    look: list[str] = []
+    if report is not None:
+        look += [report.refused] if report.refused else report.needs_human
+    if submission.needs_manual_grade:
+        look.append("Points are to be given by hand.")
+    return replace(
+        mark,
+        points=None
+        if refused and not by_hand
+        else max(0.0, submission.score - penalty),
+        by_exercise={
+            grade.name.removesuffix("_hidden"): grade.score
+            for grade in grades
+            if grade.max_score
+        },
+        penalty=penalty,
+        by_hand=sum(by_hand) if by_hand else None,
+        look=" ".join(look),
+    )
+
+
+def chapters(classroom: Classroom) -> list[str]:
+    """The chapters that were released, in order."""
+    coursedir = classroom.coursedir
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        return sorted(one.name for one in gradebook.assignments)
+
+
+def students(classroom: Classroom) -> list[str]:
+    """The ids of the roster."""
+    coursedir = classroom.coursedir
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        return sorted(one.id for one in gradebook.students)
 
 
 def automatic_points(classroom: Classroom, chapter: str) -> dict[str, float]:
@@ -313,15 +397,25 @@ def automatic_points(classroom: Classroom, chapter: str) -> dict[str, float]:
         }
 
 
-def reports(classroom: Classroom, chapter: str) -> dict[str, SubmissionReport]:
-    """The reports of all graded submissions, by student."""
+def graded_notebooks(
+    classroom: Classroom, chapter: str
+) -> dict[str, dict[str, Any]]:
+    """The graded notebooks as JSON trees, by student."""
     found = {}
     pattern = classroom.folder("autograded", "*", chapter)
     for folder in sorted(pattern.parent.parent.glob(f"*/{chapter}")):
         path = folder / f"{chapter}.ipynb"
         if path.is_file():
-            notebook = nbformat.read(path, as_version=4)
-            tree = notebook.metadata.get("course", {}).get("report")
-            if tree is not None:
-                found[folder.parent.name] = SubmissionReport.from_json(tree)
+            text = path.read_text(encoding="utf-8")
+            found[folder.parent.name] = json.loads(text)
+    return found
+
+
+def reports(classroom: Classroom, chapter: str) -> dict[str, SubmissionReport]:
+    """The reports of all graded submissions, by student."""
+    found = {}
+    for student, notebook in graded_notebooks(classroom, chapter).items():
+        tree = notebook["metadata"].get("course", {}).get("report")
+        if tree is not None:
+            found[student] = SubmissionReport.from_json(tree)
     return found

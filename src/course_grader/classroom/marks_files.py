@@ -5,20 +5,26 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 
 from course_grader.classroom.collect_names import Student
 from course_grader.classroom.gradebook import Mark
+from course_grader.classroom.total import Total
 
 Roster = Mapping[str, Student]
 Row = Sequence[object]
 
 
-def as_csv(found: Sequence[Mark], roster: Roster) -> str:
-    """One row per student and chapter, one column per exercise."""
+def as_csv(found: Sequence[Mark], roster: Roster, zone: tzinfo | None) -> str:
+    """One row per student and chapter, one column per exercise. Times are in the
+    course's time zone, and say which."""
     exercises = list(
         dict.fromkeys(name for mark in found for name in mark.by_exercise)
     )
-    header = ["chapter", "student", "name", "points", "max_points", *exercises]
+    header = [
+        *("chapter", "student", "name", "points", "max_points", "handed_in"),
+        *("days_late", "penalty", "by_hand", "look_at", *exercises),
+    ]
     return _written(
         header,
         [
@@ -26,24 +32,36 @@ def as_csv(found: Sequence[Mark], roster: Roster) -> str:
                 mark.chapter,
                 mark.student,
                 mark.name,
-                f"{mark.points:g}",
-                f"{mark.max_points:g}",
-                *(
-                    f"{mark.by_exercise[name]:g}"
-                    if name in mark.by_exercise
-                    else ""
-                    for name in exercises
-                ),
+                _number(mark.points),
+                _number(mark.max_points),
+                handed_in_text(mark, zone),
+                "unknown" if mark.said_late else mark.days_late or "",
+                _number(mark.penalty or None),
+                _number(mark.by_hand),
+                mark.look,
+                *(_number(mark.by_exercise.get(name)) for name in exercises),
             ]
             for mark in found
         ],
     )
 
 
-def as_canvas(found: Sequence[Mark], roster: Roster) -> str:
+def handed_in_text(mark: Mark, zone: tzinfo | None) -> str:
+    """When it was handed in, as a person reads it."""
+    if not mark.submitted:
+        return ""
+    if mark.handed_in is None:
+        return "unknown"
+    return f"{mark.handed_in.astimezone(zone):%Y-%m-%d %H:%M:%S%z}"
+
+
+def as_canvas(
+    found: Sequence[Mark], roster: Roster, zone: tzinfo | None
+) -> str:
     """One row per student, one column per chapter, as Canvas' gradebook imports
     them: its `ID` is the roster's LMS id, `SIS Login ID` the student's id here.
-    The row below the header says what each chapter gives."""
+    The row below the header says what each chapter gives. Where there is no
+    mark the cell is empty, which Canvas leaves as it is."""
     chapters = list(dict.fromkeys(mark.chapter for mark in found))
     most = {mark.chapter: f"{mark.max_points:g}" for mark in found}
     return _written(
@@ -57,7 +75,7 @@ def as_canvas(found: Sequence[Mark], roster: Roster) -> str:
                     "",
                     who.id,
                     "",
-                    *(marks.get(chapter, "") for chapter in chapters),
+                    *(_number(marks[chapter].points) for chapter in chapters),
                 ]
                 for who, marks in _by_student(found, roster)
             ),
@@ -65,38 +83,76 @@ def as_canvas(found: Sequence[Mark], roster: Roster) -> str:
     )
 
 
-def as_moodle(found: Sequence[Mark], roster: Roster) -> str:
+def as_moodle(
+    found: Sequence[Mark], roster: Roster, zone: tzinfo | None
+) -> str:
     """One row per student, one column per chapter, for Moodle's grade import:
-    students are found by `ID number` (the roster's LMS id) or `Email address`."""
+    students are found by `ID number` (the roster's LMS id) or `Email address`.
+    Moodle asks which column is which; `Look at` is for the instructor."""
     chapters = list(dict.fromkeys(mark.chapter for mark in found))
     return _written(
-        ["First name", "Last name", "ID number", "Email address", *chapters],
+        [
+            *("First name", "Last name", "ID number", "Email address"),
+            *chapters,
+            "Look at",
+        ],
         [
             [
                 who.first_name or who.id,
                 who.last_name,
                 who.lms_user_id,
                 who.email,
-                *(marks.get(chapter, "") for chapter in chapters),
+                *(_number(marks[chapter].points) for chapter in chapters),
+                " ".join(
+                    f"{chapter}: {mark.look}"
+                    for chapter, mark in marks.items()
+                    if mark.look
+                ),
             ]
             for who, marks in _by_student(found, roster)
         ],
     )
 
 
-FORMATS: dict[str, Callable[[Sequence[Mark], Roster], str]] = {
+FORMATS: dict[str, Callable[[Sequence[Mark], Roster, tzinfo | None], str]] = {
     "csv": as_csv,
     "canvas": as_canvas,
     "moodle": as_moodle,
 }
 
 
+def totals_as_csv(made: Sequence[Total], order: Sequence[str]) -> str:
+    """One row per student: the term's total, and the points of each chapter."""
+    return _written(
+        [
+            *("student", "name", "percent", *order),
+            *("late_days", "forgiven_days", "look_at"),
+        ],
+        [
+            [
+                one.student,
+                one.name,
+                f"{one.percent:.2f}",
+                *(f"{one.by_chapter[chapter]:g}" for chapter in order),
+                one.late_days,
+                one.forgiven,
+                " ".join(one.look),
+            ]
+            for one in made
+        ],
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
 def _by_student(
     found: Sequence[Mark], roster: Roster
-) -> list[tuple[Student, dict[str, str]]]:
-    marks: dict[str, dict[str, str]] = {}
+) -> list[tuple[Student, dict[str, Mark]]]:
+    marks: dict[str, dict[str, Mark]] = {}
     for mark in found:
-        marks.setdefault(mark.student, {})[mark.chapter] = f"{mark.points:g}"
+        marks.setdefault(mark.student, {})[mark.chapter] = mark
     return [
         (roster.get(student) or Student(id=student), marks[student])
         for student in sorted(marks)

@@ -6,9 +6,11 @@ import logging
 import os
 import sys
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
+from dateutil.tz import gettz
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
@@ -36,6 +38,11 @@ class Classroom:
     def coursedir(self) -> CourseDirectory:
         return self.api.coursedir
 
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone in which everything is said; None is this machine's."""
+        return gettz(self.api.timezone)
+
     def folder(self, step: str, student: str, chapter: str) -> Path:
         """nbgrader's folder of a student's chapter in a step such as
         "submitted" or "autograded"."""
@@ -57,6 +64,9 @@ def open_classroom(course: Course) -> Classroom:
             "it back."
         )
     _put_on_path(Path(sys.executable).parent)
+    # asked first, for it says in a sentence what is wrong with course.toml
+    _ = course.settings
+    course.people.mkdir(mode=0o755, exist_ok=True)
     config = PyFileConfigLoader(path.name, path=str(path.parent)).load_config()
     quiet = logging.getLogger("course.nbgrader")
     quiet.propagate = False
@@ -75,7 +85,7 @@ def _shut_people_in(course: Course, coursedir: CourseDirectory) -> None:
     for step in ("submitted", "autograded", "feedback"):
         folder = getattr(coursedir, f"{step}_directory")
         shut(Path(coursedir.root) / folder)
-    shut(course.autograde / "versions")
+    shut(Path(coursedir.root) / "versions")
     if coursedir.db_url.startswith("sqlite:///"):
         shut(Path(coursedir.db_url.removeprefix("sqlite:///")))
 
@@ -156,14 +166,6 @@ def feedback(classroom: Classroom, chapter: str) -> Path:
         api.generate_feedback(chapter, force=True),
         f"writing feedback for {chapter}",
     )
-    pages = classroom.folder("feedback", "*", chapter)
-    for folder in sorted(pages.parent.parent.glob(f"*/{chapter}")):
-        # what came by an LMS has no way back through the exchange
-        if (folder / "submission_secret.txt").exists():
-            student = folder.parent.name
-            succeed(
-                api.release_feedback(chapter, student),
-                f"releasing feedback for {student}",
-            )
+    succeed(api.release_feedback(chapter), f"releasing feedback for {chapter}")
     directory = classroom.coursedir.feedback_directory
     return Path(classroom.coursedir.root) / directory

@@ -1,29 +1,51 @@
 """A term: due dates, extensions and what being late costs, in nbgrader's own terms.
 
-Due dates and extensions stand in nbgrader's gradebook, where formgrader shows them;
-what a day costs is a plugin of nbgrader's late-penalty step.
+Due dates stand in nbgrader's gradebook, where formgrader shows them. Extensions
+stand in a file beside it, since they are given before anything is handed in, and
+nbgrader knows them of submissions alone. What a day costs is a plugin of nbgrader's
+late-penalty step.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
 
+from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import AssignLatePenalties
 from traitlets import Float
 
+from course_grader.classroom.collect_versions import (
+    read_receipt,
+    read_timestamp,
+    submitted_folder,
+)
 from course_grader.classroom.nbgrader_api import Classroom
+from course_grader.classroom.private import write_private
 from course_grader.course import CourseError
 
 DAY_S = 24 * 3600
+EXTENSIONS = "extensions.csv"
+
+
+def days_late(seconds: float) -> int:
+    """Days that have begun since the due date."""
+    return math.ceil(max(seconds, 0) / DAY_S)
 
 
 class PenaltyPerDay(LateSubmissionPlugin):  # type: ignore[misc]
     """Takes a share of the points for every day that has begun since the due date.
-    `c.AssignLatePenalties.plugin_class` names it."""
+    `[late]` in `course.toml` sets it."""
 
     percent = Float(
         10.0, help="Of the points reached, for each day that has begun."
@@ -36,25 +58,71 @@ class PenaltyPerDay(LateSubmissionPlugin):  # type: ignore[misc]
         self, student_id: str, score: float, total_seconds_late: float
     ) -> float | None:
         """Points to take off; None for nothing."""
-        days = math.ceil(total_seconds_late / DAY_S)
-        percent = min(self.percent * days, self.at_most_percent)
+        percent = min(
+            self.percent * days_late(total_seconds_late), self.at_most_percent
+        )
         return round(score * percent / 100, 6) or None
 
 
-def parse_due(text: str) -> datetime:
-    """A moment such as "2026-12-01 18:00", in this machine's time zone, or with
-    a zone of its own ("2026-12-01T18:00+01:00").
+class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
+    """nbgrader's step, which also knows extensions that were given beforehand,
+    and work that a learning management system marks as late without saying by
+    how much: that costs what the first moment of lateness costs, unless its
+    learner had an extension that the system knew nothing of."""
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Sets the penalty of one submission in the gradebook."""
+        known = resources["nbgrader"]
+        chapter, student = known["assignment"], known["student"]
+        above = self.parent
+        while not hasattr(above, "coursedir"):  # nbconvert's exporter has none
+            above = above.parent
+        coursedir: CourseDirectory = above.coursedir
+        with Gradebook(known["db_url"], coursedir.course_id) as gradebook:
+            submission = gradebook.find_submission(chapter, student)
+            days = read_extensions(coursedir).get((student, chapter))
+            given = None if not days else timedelta(days=days)
+            if given != submission.extension:
+                submission.extension = given
+                gradebook.db.commit()
+            unknown = submission.timestamp is None
+        nb, resources = super().preprocess(nb, resources)
+        receipt = read_receipt(submitted_folder(coursedir, student, chapter))
+        if unknown and given is None and receipt is not None and receipt.late:
+            with Gradebook(known["db_url"], coursedir.course_id) as gradebook:
+                notebook = gradebook.find_submission_notebook(
+                    known["notebook"], chapter, student
+                )
+                penalty = self.plugin_inst.late_submission_penalty(
+                    student, notebook.score, 1
+                )
+                if penalty is not None:
+                    notebook.late_submission_penalty = self._check_late_penalty(
+                        notebook, penalty
+                    )
+                gradebook.db.commit()
+        return nb, resources
+
+
+def parse_due(text: str, zone: tzinfo | None = None) -> datetime:
+    """A moment such as "2026-12-01 18:00", in the course's time zone, or with a
+    zone of its own ("2026-12-01T18:00+01:00").
 
     Raises:
         CourseError: it is no such thing.
     """
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise CourseError(
             f'{text} is no date: write "2026-12-01 18:00", with +01:00 behind '
-            "it for a time zone that is not this machine's."
+            "it for a time zone that is not the course's."
         ) from None
+    if moment.tzinfo is None and zone is not None:
+        moment = moment.replace(tzinfo=zone)
+    return moment.astimezone(UTC)
 
 
 def due(classroom: Classroom, chapter: str) -> datetime | None:
@@ -87,38 +155,194 @@ def set_due(classroom: Classroom, chapter: str, moment: datetime) -> None:
                 f"{chapter}` first."
             ) from None
         gradebook.db.commit()
-    _assess(classroom, chapter)
+    assess(classroom, chapter)
+
+
+def read_extensions(
+    coursedir: CourseDirectory,
+) -> dict[tuple[str, str], float]:
+    """Days of more time, by student and chapter.
+
+    Raises:
+        CourseError: the file was edited and is not as it should be.
+    """
+    path = Path(coursedir.root) / EXTENSIONS
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    try:
+        return {
+            (row["student"], row["chapter"]): float(row["days"])
+            for row in csv.DictReader(io.StringIO(text))
+        }
+    except (KeyError, ValueError, TypeError) as error:
+        raise CourseError(
+            f"{path} must have the columns student, chapter and days, and a "
+            f"number in the last: {error}."
+        ) from error
 
 
 def extend(
-    classroom: Classroom, chapter: str, student: str, days: float
+    classroom: Classroom,
+    given: Mapping[tuple[str, str], float],
 ) -> None:
-    """Gives one student more time; another extension replaces the first.
+    """Gives more time, before or after work is handed in; another extension of
+    the same chapter replaces the first, and 0 days take it back.
+
+    Args:
+        classroom: the class.
+        given: days, by student and chapter.
 
     Raises:
-        CourseError: nothing of the student's has been collected.
+        CourseError: somebody is on no roster and has handed nothing in.
+    """
+    coursedir = classroom.coursedir
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        known = {one.id for one in gradebook.students}
+    strangers = sorted({student for student, _ in given} - known)
+    if strangers:
+        raise CourseError(
+            f"On no roster: {', '.join(strangers)}. `nbgrader db student "
+            "import roster.csv` makes one: docs/term.md."
+        )
+    _write_extensions(coursedir, {**read_extensions(coursedir), **given})
+    for chapter in sorted({chapter for _, chapter in given}):
+        assess(classroom, chapter, [one for one, of in given if of == chapter])
+
+
+def forget_extensions(coursedir: CourseDirectory, student: str) -> None:
+    """Deletes a learner's extensions."""
+    known = read_extensions(coursedir)
+    kept = {key: days for key, days in known.items() if key[0] != student}
+    if kept != known:
+        _write_extensions(coursedir, kept)
+
+
+def _write_extensions(
+    coursedir: CourseDirectory, extensions: Mapping[tuple[str, str], float]
+) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["student", "chapter", "days"])
+    writer.writerows(
+        [student, chapter, f"{days:g}"]
+        for (student, chapter), days in sorted(extensions.items())
+        if days
+    )
+    write_private(Path(coursedir.root) / EXTENSIONS, text.getvalue())
+
+
+def read_extensions_file(
+    path: Path, chapters: Sequence[str], chapter_of: Callable[[str], str]
+) -> dict[tuple[str, str], float]:
+    """Extensions from a CSV file with the columns student, days and, where they
+    are not for all chapters, chapter.
+
+    Args:
+        path: the file.
+        chapters: all chapters.
+        chapter_of: a chapter's full name by its name or number.
+
+    Raises:
+        CourseError: the file cannot be used.
+    """
+    given: dict[tuple[str, str], float] = {}
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        raise CourseError(f"{path} cannot be read: {why}.") from error
+    for line, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
+        try:
+            student, days = row["student"].strip(), float(row["days"])
+        except (KeyError, AttributeError, TypeError, ValueError):
+            raise CourseError(
+                f"{path}, line {line}: a student and a number of days must "
+                "stand in the columns student and days."
+            ) from None
+        said = (row.get("chapter") or "").strip()
+        for chapter in [chapter_of(said)] if said else chapters:
+            given[student, chapter] = days
+    return given
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late one submission is.
+
+    Attributes:
+        handed_in: when, in UTC; None if that is not known.
+        days: that have begun since the due date, extension included.
+        said_late: its system marks it as late; by how much is not known.
+    """
+
+    handed_in: datetime | None
+    days: int
+    said_late: bool
+
+
+def lateness(
+    classroom: Classroom, chapter: str, student: str, due_at: datetime | None
+) -> Lateness:
+    """How late a collected submission is."""
+    coursedir = classroom.coursedir
+    folder = submitted_folder(coursedir, student, chapter)
+    moment, receipt = read_timestamp(folder), read_receipt(folder)
+    extension = read_extensions(coursedir).get((student, chapter), 0.0)
+    if moment is None:
+        late = receipt is not None and receipt.late and not extension
+        return Lateness(None, 0, late)
+    moment = moment.replace(tzinfo=UTC)
+    days = 0
+    if due_at is not None:
+        end = due_at + timedelta(days=extension)
+        days = days_late((moment - end).total_seconds())
+    return Lateness(moment, days, False)
+
+
+def take_over_times(classroom: Classroom, chapters: Iterable[str]) -> None:
+    """Tells the gradebook the times of graded submissions that have become known
+    since, and works out anew what they cost."""
+    coursedir = classroom.coursedir
+    for chapter in chapters:
+        changed = []
+        with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+            try:
+                graded = gradebook.assignment_submissions(chapter)
+            except MissingEntry:
+                continue
+            for one in graded:
+                folder = submitted_folder(coursedir, one.student.id, chapter)
+                moment = read_timestamp(folder)
+                if folder.is_dir() and moment != one.timestamp:
+                    one.timestamp = moment
+                    changed.append(one.student.id)
+            gradebook.db.commit()
+        assess(classroom, chapter, changed)
+
+
+def assess(
+    classroom: Classroom, chapter: str, only: Sequence[str] | None = None
+) -> None:
+    """Works out anew what being late costs.
+
+    Args:
+        classroom: the class.
+        chapter: the chapter.
+        only: of these students; None for all with a graded submission.
     """
     coursedir = classroom.coursedir
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
         try:
-            gradebook.grant_extension(chapter, student, minutes=days * 24 * 60)
+            graded = gradebook.assignment_submissions(chapter)
         except MissingEntry:
-            raise CourseError(
-                f"The gradebook holds nothing of {student} for {chapter}: "
-                "grade what was handed in, then extend; the penalty goes."
-            ) from None
-    _assess(classroom, chapter)
-
-
-def _assess(classroom: Classroom, chapter: str) -> None:
-    """What being late costs, worked out anew for all graded submissions."""
-    coursedir = classroom.coursedir
-    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
-        students = [
-            one.student.id for one in gradebook.assignment_submissions(chapter)
-        ]
+            return
+        students = [one.student.id for one in graded]
     for student in students:
-        AssignLatePenalties(parent=classroom.api).preprocess(
+        if only is not None and student not in only:
+            continue
+        LatePenalties(parent=classroom.api).preprocess(
             new_notebook(),
             {
                 "nbgrader": {

@@ -136,6 +136,10 @@ def packed_course(course: Course, chapter: str) -> bytes:
             entry.size = path.stat().st_size
             with path.open("rb") as file:
                 archive.addfile(entry, file)
+        settings = course.settings_of_grading().encode()
+        entry = tarfile.TarInfo(course.settings_file.name)
+        entry.size = len(settings)
+        archive.addfile(entry, io.BytesIO(settings))
     return content.getvalue()
 
 

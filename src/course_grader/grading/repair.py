@@ -28,7 +28,11 @@ from course_grader.grading.definitions import (
     without,
 )
 from course_grader.grading.matching import Cell, Matching, Role, Slot, match
-from course_grader.grading.notebook_file import Submitted, read_submitted
+from course_grader.grading.notebook_file import (
+    Submitted,
+    SubmittedCell,
+    read_submitted,
+)
 
 MAX_ADDED_CELLS = 500
 """Cells of a learner's own that are kept; each is one more to run."""
@@ -162,9 +166,8 @@ def _refusal(
     ]
     if len(foreign) > ours:
         return (
-            "This is the notebook of another chapter (it has the cells "
-            f"{', '.join(foreign[:3])}): submit the notebook with the title "
-            f'"{_title(released)}".'
+            f"This is the notebook of another chapter{_which(read.cells)}: "
+            f'submit the notebook with the title "{_title(released)}".'
         )
     if ours or reading >= max(1.0, READING_SHARE * all_reading):
         return ""
@@ -183,6 +186,15 @@ def _title(released: NotebookNode) -> str:
     """A chapter's title: its first cell opens with it."""
     first: str = released["cells"][0]["source"]
     return first.partition("\n")[0].lstrip("# ")
+
+
+def _which(cells: Sequence[SubmittedCell]) -> str:
+    """Says what a notebook calls itself, where its title has a chapter's form."""
+    for cell in cells:
+        title = re.match(r"# (\d\d · [^\n]{1,80})", cell.source)
+        if cell.cell_type == "markdown" and title:
+            return f', "{title[1].strip()}"'
+    return ""
 
 
 _Key = tuple[int, int, int]

@@ -1,8 +1,9 @@
 """What one submission may take. Each is a setting of the course, under
-`[tool.course.limits]` in pyproject.toml."""
+`[limits]` in course.toml."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 
 GIB = 2**30
@@ -65,6 +66,12 @@ class Limits:
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)
+
+    def as_toml(self) -> str:
+        """A `course.toml` that says these limits and nothing else."""
+        # numbers and booleans are written alike in JSON and TOML
+        lines = [f"{k} = {json.dumps(v)}" for k, v in asdict(self).items()]
+        return "\n".join(["[limits]", *lines, ""])
 
 
 def worst_case(limits: Limits, workers: int) -> str:

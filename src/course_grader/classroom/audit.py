@@ -1,0 +1,93 @@
+"""Who changed which mark: a line for each change, in a file beside the gradebook.
+
+SQLAlchemy tells of every change before it is written, whoever makes it: `course
+grade`, `nbgrader autograde` or a person in formgrader. nbgrader's settings, which
+all of them read, ask for it.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Comment, Grade, SubmittedNotebook
+from sqlalchemy import event, inspect
+from sqlalchemy.orm import Session
+
+from course_grader.classroom.private import write_private
+
+FILE = "marks.jsonl"
+_WATCHED = {
+    Grade: ("auto_score", "manual_score", "extra_credit"),
+    Comment: ("manual_comment",),
+    SubmittedNotebook: ("late_submission_penalty",),
+}
+_kept: set[Path] = set()
+
+
+def keep_trail(folder: Path) -> None:
+    """Writes every change of a mark, from now on in this process, to
+    `marks.jsonl`: when, who, by which account, and the value before and after.
+
+    Args:
+        folder: the class's.
+    """
+    if folder in _kept:
+        return
+    _kept.add(folder)
+    file = folder / FILE
+
+    def changed(session: Session, *more: Any) -> None:
+        lines = [
+            json.dumps(line, ensure_ascii=False)
+            for thing in session.dirty
+            for line in _lines(thing)
+        ]
+        if lines and folder.is_dir():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            with open(os.open(file, flags, 0o600), "a") as trail:
+                trail.write("".join(f"{line}\n" for line in lines))
+
+    event.listen(Session, "before_flush", changed)
+
+
+def forget_trail(folder: Path, student: str) -> None:
+    """Deletes one learner's lines."""
+    file = folder / FILE
+    if file.exists():
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [one for one in lines if json.loads(one)["student"] != student]
+        write_private(file, "".join(kept))
+
+
+def _lines(thing: Any) -> list[dict[str, Any]]:
+    """What changes in one row of the gradebook."""
+    made = []
+    for attribute in _WATCHED.get(type(thing), ()):
+        history = inspect(thing).attrs[attribute].history
+        if not history.has_changes():
+            continue
+        before = history.deleted[0] if history.deleted else None
+        after = history.added[0] if history.added else None
+        if before == after:
+            continue
+        notebook = thing if isinstance(thing, SubmittedNotebook) else None
+        notebook = notebook or thing.notebook
+        made.append(
+            {
+                "when": datetime.now(UTC).isoformat(timespec="seconds"),
+                "account": os.environ.get("JUPYTERHUB_USER")
+                or getpass.getuser(),
+                "student": notebook.assignment.student.id,
+                "chapter": notebook.assignment.name,
+                "cell": "" if notebook is thing else thing.name,
+                "what": attribute,
+                "before": before,
+                "after": after,
+            }
+        )
+    return made
