@@ -745,7 +745,15 @@ GROUPS = {
         (
             *("teach", "demo", "release", "collect", "grade", "feedback"),
             *("report", "similar", "status", "due", "extend", "export"),
-            *("solutions", "total", "backup", "restore", "new-term", "forget"),
+            *(
+                "solutions",
+                "total",
+                "lms",
+                "backup",
+                "restore",
+                "new-term",
+                "forget",
+            ),
         ),
         'course due 03 "2026-12-01 18:00"',
     ),

@@ -79,6 +79,7 @@ class Outcome:
         path: the notebook that will be graded; None if there is none.
         message: one or two sentences for the instructor.
         needs_human: somebody should read the message.
+        failed: what was given could not be read at all.
     """
 
     student: str
@@ -86,6 +87,7 @@ class Outcome:
     path: Path | None
     message: str
     needs_human: bool = False
+    failed: bool = False
 
 
 def submitted_folder(

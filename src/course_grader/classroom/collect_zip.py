@@ -209,7 +209,9 @@ def collect_zip(
                     found = list(_read_archive(path, work, times.zone, limits))
             except UnreadableArchive as error:
                 message = f"{printable(path.name)} is not collected: {error}."
-                collector.outcomes.append(Outcome("", "", None, message, True))
+                collector.outcomes.append(
+                    Outcome("", "", None, message, True, True)
+                )
                 continue
             collector.sort_out(found)
         return collector.finish()

@@ -149,6 +149,8 @@ def _collect_zip(
             "Of these the archive does not say when they were handed in; an "
             "unknown time costs nothing. `--handed-in` says where times stand."
         )
+    if any(one.failed for one in outcomes):
+        return 1
     return LOOK if any(one.needs_human for one in outcomes) else 0
 
 
@@ -521,6 +523,41 @@ def total(course: Course, args: argparse.Namespace) -> int:
     return LOOK if any(one.look for one in made) else 0
 
 
+def lms(course: Course, args: argparse.Namespace) -> int:
+    """Takes roster, due dates and hand-in times from Canvas or Moodle, or gives
+    a chapter's marks and feedback."""
+    from course_grader.classroom import lms as web
+    from course_grader.classroom import lms_exchange, nbgrader_api
+
+    classroom = nbgrader_api.open_classroom(course)
+    numbers = web.assignments(course)
+    system = web.open_system(course)
+    if args.chapter is None:
+        if args.send:
+            raise CourseError("Say which chapter to send: `course lms 03`.")
+        for line in lms_exchange.take(classroom, system, numbers):
+            console.print(line, markup=False)
+        return 0
+    name = course.chapter(args.chapter)
+    if name not in numbers:
+        raise CourseError(
+            f"course.toml: [lms] assignments does not name {name}."
+        )
+    given = lms_exchange.to_give(classroom, name)
+    for one in given:
+        said = f"{one.student}: {one.points:g} points"
+        console.print(
+            f"{said}, with a page" if one.page else said, markup=False
+        )
+    if not args.send:
+        console.print("Nothing was sent. `--send` sends this.")
+        return 0
+    for one in given:
+        system.give(numbers[name], one.user, one.points, one.page)
+    console.print(f"{len(given)} marks are there.")
+    return 0
+
+
 ABOUT_PEOPLE = (
     *(collect, report, export, backup, restore, total, feedback),
     *(extend, new_term, similar),
@@ -642,6 +679,11 @@ def register(
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="a CSV file to write"
     )
+    one = command("lms", lms)
+    one.add_argument(
+        "chapter", nargs="?", help="whose marks to give; none: take"
+    )
+    one.add_argument("--send", action="store_true", help="really")
     one = command("status", status)
     one.add_argument("--json", action="store_true", help="for programs")
     one = command("backup", backup)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 
 from course_grader.feedback import frame
 
+_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*")
 MOST_LINES = 120
 """Lines of a cell that are shown."""
 
@@ -34,15 +37,16 @@ class Row:
 
     @property
     def lines(self) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-        """The lines of both cells, and which the other has too, but for blanks."""
+        """The lines of both cells, and which the other has too, but for blanks and
+        names."""
         left, right = (
             [line.expandtabs(4) for line in cell.splitlines()][:MOST_LINES]
             for cell in self.cells
         )
         matcher = difflib.SequenceMatcher(
             None,
-            ["".join(line.split()) for line in left],
-            ["".join(line.split()) for line in right],
+            [_bare(line) for line in left],
+            [_bare(line) for line in right],
             autojunk=False,
         )
         same_left, same_right = set(), set()
@@ -53,6 +57,15 @@ class Row:
             [(line, i in same_left) for i, line in enumerate(left)],
             [(line, i in same_right) for i, line in enumerate(right)],
         )
+
+
+def _bare(line: str) -> str:
+    """A line without comment, blanks and what things are called."""
+    line = _NAME.sub(
+        lambda found: found[0] if iskeyword(found[0]) else "_",
+        line.partition("#")[0],
+    )
+    return "".join(line.split())
 
 
 def similar_page(chapter: str, rows: Sequence[Row], notebooks: int) -> str:

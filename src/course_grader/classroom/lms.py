@@ -1,0 +1,322 @@
+"""Canvas and Moodle over their web interfaces: roster, due dates and hand-in times in,
+marks and feedback out.
+
+`[lms]` in `course.toml` says where; the token is never in a file of the course:
+
+    [lms]
+    kind = "canvas"                      # or "moodle"
+    address = "https://canvas.example.edu"
+    course = 1234                        # the course's number there
+    assignments = { "03" = 777 }         # the numbers of the chapters' assignments
+
+The token stands in the environment variable COURSE_LMS_TOKEN.
+
+Sources: Canvas LMS REST API (Users, Assignments, Submissions, Submission Comments);
+Moodle web services `core_enrol_get_enrolled_users`, `mod_assign_get_assignments`,
+`mod_assign_get_submissions`, `mod_assign_save_grade` and its file upload.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import requests
+from canvasapi import Canvas
+from canvasapi.exceptions import CanvasException
+
+from course_grader.classroom.collect_names import Student
+from course_grader.course import Course, CourseError
+
+TOKEN = "COURSE_LMS_TOKEN"
+PATIENCE_S = 60
+"""How long one answer of the system is waited for."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """When one learner handed in.
+
+    Attributes:
+        at: in UTC; None if nothing was handed in.
+        late: the system marks it as late.
+    """
+
+    at: datetime | None
+    late: bool
+
+
+class System(Protocol):
+    """What a learning management system is asked. Users are its own numbers, as
+    the roster has them in `lms_user_id`."""
+
+    def students(self) -> list[Student]:
+        """Who takes the course."""
+
+    def due(self, assignment: int) -> datetime | None:
+        """When an assignment is due, in UTC."""
+
+    def handed_in(self, assignment: int) -> dict[str, Handed]:
+        """When each learner handed in, by user."""
+
+    def give(
+        self, assignment: int, user: str, points: float, page: Path | None
+    ) -> None:
+        """Sets a learner's mark, and sends a page of feedback."""
+
+
+def open_system(course: Course) -> System:
+    """The system that `[lms]` in `course.toml` names.
+
+    Raises:
+        CourseError: something is missing in `[lms]`, or the token is.
+    """
+    said: Mapping[str, Any] = course.settings.get("lms", {})
+    missing = [
+        name for name in ("kind", "address", "course") if not said.get(name)
+    ]
+    if missing:
+        raise CourseError(
+            f"course.toml: [lms] lacks {', '.join(missing)}. docs/term.md "
+            "shows what stands there."
+        )
+    token = os.environ.get(TOKEN, "")
+    if not token:
+        raise CourseError(
+            f"The environment variable {TOKEN} is empty: put your token of "
+            f"{said['address']} there."
+        )
+    address = str(said["address"]).rstrip("/")
+    if not address.startswith(("https://", "http://localhost", "http://127.")):
+        raise CourseError(
+            f"{address} does not begin with https://: a token would travel "
+            "where others can read it."
+        )
+    if said["kind"] == "canvas":
+        return _CanvasSystem(address, token, int(said["course"]))
+    if said["kind"] == "moodle":
+        return _MoodleSystem(address, token, int(said["course"]))
+    raise CourseError(
+        f'course.toml: [lms] kind is "{said["kind"]}"; it is canvas or moodle.'
+    )
+
+
+def assignments(course: Course) -> dict[str, int]:
+    """The numbers of the chapters' assignments, by chapter.
+
+    Raises:
+        CourseError: `course.toml` names none, or something that is no number.
+    """
+    said = course.settings.get("lms", {}).get("assignments", {})
+    if not said or not all(isinstance(one, int) for one in said.values()):
+        raise CourseError(
+            'course.toml: [lms] needs assignments = { "03" = 777 }: the number '
+            "of each chapter's assignment, as its web address has it."
+        )
+    return {course.chapter(name): number for name, number in said.items()}
+
+
+class _CanvasSystem:
+    def __init__(self, address: str, token: str, course: int) -> None:
+        with _said("Canvas"):
+            self.course = Canvas(address, token).get_course(course)
+
+    def students(self) -> list[Student]:
+        with _said("Canvas"):
+            found = self.course.get_users(
+                enrollment_type=["student"], include=["email"], per_page=100
+            )
+            return [_canvas_student(one) for one in found]
+
+    def due(self, assignment: int) -> datetime | None:
+        with _said("Canvas"):
+            one = self.course.get_assignment(assignment)
+        return _iso(getattr(one, "due_at", None))
+
+    def handed_in(self, assignment: int) -> dict[str, Handed]:
+        with _said("Canvas"):
+            one = self.course.get_assignment(assignment)
+            return {
+                str(found.user_id): Handed(
+                    _iso(getattr(found, "submitted_at", None)),
+                    bool(getattr(found, "late", False)),
+                )
+                for found in one.get_submissions(per_page=100)
+            }
+
+    def give(
+        self, assignment: int, user: str, points: float, page: Path | None
+    ) -> None:
+        with _said("Canvas"):
+            one = self.course.get_assignment(assignment).get_submission(user)
+            one.edit(submission={"posted_grade": points})
+            if page is not None and not one.upload_comment(page)[0]:
+                raise CourseError(f"Canvas does not take the page of {user}.")
+
+
+class _MoodleSystem:
+    def __init__(self, address: str, token: str, course: int) -> None:
+        self.address, self.token, self.course = address, token, course
+
+    def students(self) -> list[Student]:
+        found = self._ask(
+            "core_enrol_get_enrolled_users", {"courseid": self.course}
+        )
+        return [
+            Student(
+                id=one.get("username") or f"moodle{one['id']}",
+                first_name=one.get("firstname", ""),
+                last_name=one.get("lastname", ""),
+                email=one.get("email", ""),
+                lms_user_id=str(one["id"]),
+            )
+            for one in found
+            if any(
+                role.get("shortname") == "student"
+                for role in one.get("roles", [])
+            )
+        ]
+
+    def due(self, assignment: int) -> datetime | None:
+        found = self._ask(
+            "mod_assign_get_assignments", {"courseids[0]": self.course}
+        )
+        for course in found["courses"]:
+            for one in course["assignments"]:
+                # the assignment's number, or that in its web address
+                if assignment in (one["id"], one.get("cmid")):
+                    return _seconds(one.get("duedate"))
+        raise CourseError(
+            f"Moodle's course {self.course} has no assignment {assignment}."
+        )
+
+    def handed_in(self, assignment: int) -> dict[str, Handed]:
+        found = self._ask(
+            "mod_assign_get_submissions",
+            {"assignmentids[0]": self._number(assignment)},
+        )
+        return {
+            str(one["userid"]): Handed(_seconds(one.get("timemodified")), False)
+            for group in found["assignments"]
+            for one in group["submissions"]
+            if one.get("status") == "submitted"
+        }
+
+    def give(
+        self, assignment: int, user: str, points: float, page: Path | None
+    ) -> None:
+        data: dict[str, Any] = {
+            "assignmentid": self._number(assignment),
+            "userid": user,
+            "grade": points,
+            "attemptnumber": -1,
+            "addattempt": 0,
+            "workflowstate": "",
+            "applytoall": 0,
+        }
+        if page is not None:
+            data["plugindata[files_filemanager]"] = self._upload(page)
+        self._ask("mod_assign_save_grade", data)
+
+    def _number(self, assignment: int) -> int:
+        """The assignment's own number, where that of its web address was given."""
+        found = self._ask(
+            "mod_assign_get_assignments", {"courseids[0]": self.course}
+        )
+        for course in found["courses"]:
+            for one in course["assignments"]:
+                if assignment in (one["id"], one.get("cmid")):
+                    return int(one["id"])
+        raise CourseError(
+            f"Moodle's course {self.course} has no assignment {assignment}."
+        )
+
+    def _upload(self, page: Path) -> int:
+        """The number of a draft area that holds the page."""
+        with _said("Moodle"), page.open("rb") as file:
+            answer = requests.post(
+                f"{self.address}/webservice/upload.php",
+                data={"token": self.token, "filearea": "draft", "itemid": 0},
+                files={"file_1": (page.name, file, "text/html")},
+                timeout=PATIENCE_S,
+            )
+            return int(self._checked(answer)[0]["itemid"])
+
+    def _ask(self, function: str, data: Mapping[str, Any]) -> Any:
+        with _said("Moodle"):
+            answer = requests.post(
+                f"{self.address}/webservice/rest/server.php",
+                data={
+                    "wstoken": self.token,
+                    "wsfunction": function,
+                    "moodlewsrestformat": "json",
+                    **data,
+                },
+                timeout=PATIENCE_S,
+            )
+            return self._checked(answer)
+
+    @staticmethod
+    def _checked(answer: requests.Response) -> Any:
+        answer.raise_for_status()
+        tree = answer.json()
+        # Moodle answers 200, and says in the text what went wrong
+        if isinstance(tree, dict) and ("exception" in tree or "error" in tree):
+            said = tree.get("message") or tree.get("error")
+            raise CourseError(f"Moodle refuses: {said}")
+        return tree
+
+
+@contextmanager
+def _said(name: str) -> Iterator[None]:
+    """Turns what goes wrong on the way into a sentence without the token."""
+    try:
+        yield
+    except CanvasException as error:
+        raise CourseError(f"{name} refuses: {_short(error)}") from error
+    except requests.ConnectionError as error:
+        raise CourseError(
+            f"{name} cannot be reached at the address of [lms] in course.toml."
+        ) from error
+    except requests.Timeout as error:
+        raise CourseError(
+            f"{name} does not answer within {PATIENCE_S} seconds; try again."
+        ) from error
+    except requests.HTTPError as error:
+        code = error.response.status_code if error.response is not None else "?"
+        raise CourseError(
+            f"{name} answers {code}; is the address right?"
+        ) from (error)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise CourseError(
+            f"{name} answers what is not understood here ({_short(error)})."
+        ) from error
+
+
+def _short(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _canvas_student(one: Any) -> Student:
+    last, _, first = getattr(one, "sortable_name", "").partition(", ")
+    return Student(
+        id=getattr(one, "login_id", None) or f"canvas{one.id}",
+        first_name=first,
+        last_name=last,
+        email=getattr(one, "email", None) or "",
+        lms_user_id=str(one.id),
+    )
+
+
+def _iso(text: str | None) -> datetime | None:
+    return None if not text else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _seconds(moment: int | None) -> datetime | None:
+    return datetime.fromtimestamp(moment, UTC) if moment else None
