@@ -120,11 +120,14 @@ class CanvasHandler(Handler):
         body = self.body()
         if self.path == "/upload":
             self.server.files.append(body)
-            self.answer({"id": 4})
+            self.answer({"id": 4, "url": "https://files.example.edu/4"})
             return
         self.server.asked.append(("POST", self.path, self.form(body)))
         self.answer(
-            {"upload_url": f"{self.server.address}/upload", "upload_params": {}}
+            {
+                "upload_url": f"{self.server.address}/upload",
+                "upload_params": {"content_type": "text/html"},
+            }
         )
 
 

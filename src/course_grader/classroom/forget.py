@@ -20,7 +20,13 @@ def places(classroom: Classroom, student: str) -> list[Path]:
     """The folders that hold a learner's work, marks or feedback.
 
     Archived terms and backups are not among them: they are files of their own.
+
+    Raises:
+        CourseError: the text can be nobody's id.
     """
+    why = bad_student_id(student)
+    if why:
+        raise CourseError(f"{student!r} is nobody: {why}.")
     coursedir = classroom.coursedir
     root = Path(coursedir.root)
     found = [
@@ -49,11 +55,8 @@ def forget(classroom: Classroom, student: str) -> int:
         How many folders were deleted.
 
     Raises:
-        CourseError: the text can be nobody's id.
+        CourseError: as in `places`.
     """
-    why = bad_student_id(student)
-    if why:
-        raise CourseError(f"{student!r} is nobody: {why}.")
     coursedir = classroom.coursedir
     found = places(classroom, student)
     for folder in found:
