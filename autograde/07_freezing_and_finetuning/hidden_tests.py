@@ -8,12 +8,15 @@ from torch import Tensor
 from course_grader.checks import (
     Case,
     Draw,
+    Result,
+    Rule,
     check,
     gives_no_warning,
     leaves_inputs_alone,
     leaves_rng_alone,
     leaves_state_alone,
 )
+from course_grader.judge.compare import Tolerance, difference
 
 from . import probes
 
@@ -21,7 +24,104 @@ F64 = torch.float64
 EXACT = 1e-9
 """Rounding in float64 stays below 1e-13 here; wrong updates are off by 1e-4 or more."""
 
+
+def explained(*sentences: Rule, on: tuple[str, ...], tolerance: float) -> Rule:
+    """A rule: these keys are those of the reference. Sentences are tried first."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        for sentence in sentences:
+            words = sentence(case, seen, expected)
+            if words:
+                return words
+        return difference(
+            {key: seen.data.get(key) for key in on},
+            {key: expected.data[key] for key in on},
+            Tolerance(tolerance, tolerance),
+        )
+
+    return rule
+
+
 # freeze, unfreeze, trainable_sgd
+
+
+def prefixes_of(case: Case) -> str:
+    prefixes = case.get("prefixes") or [case["prefix"]]
+    return ", ".join(f"`{prefix}`" for prefix in prefixes)
+
+
+def frozen_names(case: Case, seen: Result, expected: Result) -> str | None:
+    """Which flag is wrong, and why."""
+    found = seen.data.get("flags", {})
+    for name, flag in expected.data["flags"].items():
+        if found.get(name) is flag:
+            continue
+        under_it = f"The prefix is {prefixes_of(case)}."
+        if flag:
+            return (
+                f"`{name}` is frozen and should not be. {under_it} A name that "
+                "lies under it goes on with a dot; and what somebody else froze "
+                "is not yours to thaw."
+            )
+        return (
+            f"`{name}` has `requires_grad=True` and should be frozen. {under_it} "
+            "The flag belongs to each parameter: one that is set on the module "
+            "is read by nobody. And what was frozen elsewhere stays so."
+        )
+    return None
+
+
+def modes_stay(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data.get("whether the modes stayed") is not True:
+        return (
+            "The model, or a layer, is in another mode than before. Neither "
+            "`freeze` nor `unfreeze` calls `eval()` or `train()`."
+        )
+    return None
+
+
+def gradients_dropped(case: Case, seen: Result, expected: Result) -> str | None:
+    found = seen.data.get("gradients", {})
+    for name, gradient in expected.data["gradients"].items():
+        if gradient is None and found.get(name) is not None:
+            return (
+                f"`{name}` still has a gradient. `freeze` makes it None, so that "
+                "no optimizer moves the parameter by it."
+            )
+        if gradient is not None and found.get(name) is None:
+            return (
+                f"The gradient of `{name}` is gone. It was not to be touched."
+            )
+    return None
+
+
+def held_as_made(case: Case, seen: Result, expected: Result) -> str | None:
+    """Which parameter is held wrongly."""
+    if seen.data.get("empty groups"):
+        return "The optimizer has got a group without parameters."
+    if seen.data.get("how often parameters are held"):
+        return "The optimizer holds a parameter twice."
+    key = "settings of what the optimizer holds"
+    found, right = seen.data.get(key, {}), expected.data[key]
+    for name in right:
+        if name not in found:
+            return f"The optimizer does not hold `{name}`, and should."
+    for name in found:
+        if name not in right:
+            return (
+                f"The optimizer holds `{name}`, which was not to be added: it "
+                "does not lie under the prefix, or is frozen."
+            )
+    for name, settings in right.items():
+        words = ("lr", "momentum", "weight_decay")
+        for word, one, other in zip(words, found[name], settings, strict=True):
+            if abs(one - other) > EXACT:
+                return (
+                    f"`{name}` is held with {word} {one:.4g}. It should be "
+                    f"{other:.4g}."
+                )
+    return None
+
 
 FLAT = [
     f"{layer}.{kind}"
@@ -44,9 +144,7 @@ def weights(draw: Draw, model: str = "flat", **options: Any) -> Case:
     "freeze",
     probe=probes.flags_after,
     weight=3,
-    on=("flags", "values"),
-    rtol=0,
-    atol=0,
+    rule=explained(frozen_names, on=("flags", "values"), tolerance=0),
     says="what lies under the prefix is frozen, weights and biases, and no more",
 )
 def freezes_what_lies_under(draw: Draw) -> list[Case]:
@@ -58,6 +156,7 @@ def freezes_what_lies_under(draw: Draw) -> list[Case]:
         weights(draw, "nested", prefixes=["encoder.layer1"]),
         weights(draw, "nested", prefixes=["layer1"]),
         weights(draw, "nested", prefixes=["head.1"]),
+        weights(draw, "nested", prefixes=["encoder.gain"]),
         weights(draw, "tied", prefixes=["body"]),
     ]
 
@@ -82,15 +181,19 @@ def returns_the_names(draw: Draw) -> list[Case]:
 @check(
     "freeze",
     probe=probes.flags_after,
-    on=(
-        "flags",
-        "gradients",
-        "values",
-        "whether the modes stayed",
-        "whether the parameters are the same objects",
+    rule=explained(
+        frozen_names,
+        gradients_dropped,
+        modes_stay,
+        on=(
+            "flags",
+            "gradients",
+            "values",
+            "whether the modes stayed",
+            "whether the parameters are the same objects",
+        ),
+        tolerance=0,
     ),
-    rtol=0,
-    atol=0,
     also=[leaves_state_alone, leaves_rng_alone],
     says="`freeze` changes nothing else: flags, gradients, modes of the rest",
 )
@@ -153,16 +256,19 @@ def under(*layers: str) -> list[str]:
     "freeze",
     probe=probes.trained_after_unfreezing,
     weight=2,
-    on=(
-        "flags",
-        "gradients",
-        "how often parameters are held",
-        "values",
-        "whether unfreezing left the values as they were",
-        "whether the modes stayed",
+    rule=explained(
+        frozen_names,
+        modes_stay,
+        on=(
+            "flags",
+            "gradients",
+            "how often parameters are held",
+            "values",
+            "whether unfreezing left the values as they were",
+            "whether the modes stayed",
+        ),
+        tolerance=EXACT,
     ),
-    rtol=EXACT,
-    atol=EXACT,
     also=[leaves_state_alone],
     says="what is unfrozen moves again, if the optimizer held it, some or none of it",
 )
@@ -208,11 +314,14 @@ def moves_again(draw: Draw) -> list[Case]:
 @check(
     "freeze",
     probe=probes.trained_after_unfreezing,
-    on=("settings of what the optimizer holds", "names"),
-    rtol=EXACT,
-    atol=EXACT,
-    says="`unfreeze` returns the names; new parameters get the settings that the "
-    "optimizer was made with",
+    weight=2,
+    rule=explained(
+        held_as_made,
+        on=("settings of what the optimizer holds", "names", "empty groups"),
+        tolerance=EXACT,
+    ),
+    says="`unfreeze` returns the names; what lies under the prefix, and nothing "
+    "else, joins with the settings that the optimizer was made with",
 )
 def joins_with_the_settings(draw: Draw) -> list[Case]:
     frozen = under("layer2")
@@ -220,16 +329,46 @@ def joins_with_the_settings(draw: Draw) -> list[Case]:
         after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen),
         after_unfreezing(draw, "layer2", FLAT, frozen=frozen),
         after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen[:1]),
+        # what else the optimizer does not hold belongs to somebody else
+        after_unfreezing(
+            draw, "layer2", without("layer2", "head"), frozen=frozen
+        ),
+        after_unfreezing(
+            draw,
+            "encoder.gain",
+            ["layer1.weight", "layer1.bias", "head.1.weight"],
+            model="nested",
+            frozen=["encoder.gain.scale"],
+        ),
     ]
+
+
+def refuses_prefix(case: Case, seen: Result, expected: Result) -> str | None:
+    if seen.data.get("refused") == expected.data["refused"]:
+        return None
+    call, prefix = case["call"], case["prefix"]
+    if expected.data["refused"]:
+        return (
+            f"`{call}` accepts the prefix `{prefix}`, under which no parameter "
+            "lies."
+        )
+    return (
+        f"`{call}` refuses the prefix `{prefix}`, under which parameters lie."
+    )
+
+
+def same_flags(case: Case, seen: Result, expected: Result) -> str | None:
+    if expected.data["refused"]:
+        return None
+    return frozen_names(case, seen, expected)
 
 
 @check(
     "freeze",
     probe=probes.prefix_given,
-    on=("flags", "values"),
-    rtol=0,
-    atol=0,
-    raises=NO_SUCH_PART,
+    rule=explained(
+        refuses_prefix, same_flags, on=("refused", "values"), tolerance=0
+    ),
     says="a prefix with no parameter under it is refused",
 )
 def refuses_unknown_prefixes(draw: Draw) -> list[Case]:
@@ -341,6 +480,24 @@ def holds_shared_parameters_once(draw: Draw) -> list[Case]:
 # PartlyFrozen
 
 
+def frozen_stay(case: Case, seen: Result, expected: Result) -> str | None:
+    """Which frozen number has moved."""
+    for kind, words in (
+        (
+            "frozen_buffers",
+            "a buffer of a frozen part. The part was in training mode in a "
+            "forward pass: its `eval()` has to come after the `train()` of all.",
+        ),
+        ("frozen_weights", "a parameter of a frozen part. It was trained."),
+    ):
+        found = seen.data.get(kind, {})
+        for name, value in expected.data[kind].items():
+            one = found.get(name)
+            if one is None or not one.equal(value):
+                return f"`{name}` is not as it was: {words}"
+    return None
+
+
 def partly(
     draw: Draw, net: str, *prefixes: str, shape: Any = (6, 3), **options: Any
 ) -> Case:
@@ -361,9 +518,11 @@ IMAGES = (5, 2, 6, 6)
     "partly_frozen",
     probe=probes.trained_partly,
     weight=3,
-    on=("frozen_buffers", "whether the rest was trained"),
-    rtol=0,
-    atol=0,
+    rule=explained(
+        frozen_stay,
+        on=("frozen_buffers", "whether the rest was trained"),
+        tolerance=0,
+    ),
     says="after `net.train()` and three steps the frozen statistics are as before",
 )
 def statistics_stay(draw: Draw) -> list[Case]:
@@ -407,6 +566,8 @@ def weights_stay(draw: Draw) -> list[Case]:
         partly(draw, "rows", "block1"),
         partly(draw, "rows", "block2", "head"),
         partly(draw, "single norms", "norm"),
+        partly(draw, "own parameters", "block1"),
+        partly(draw, "own parameters", "block2"),
     ]
 
 
@@ -594,7 +755,7 @@ def gradients_for_b(draw: Draw) -> list[Case]:
     says="into a: gradients for a, none for b",
 )
 def gradients_for_a(draw: Draw) -> list[Case]:
-    return [pair(draw), pair(draw, "sigmoid")]
+    return [pair(draw), pair(draw, "sigmoid"), pair(draw, "plain", "own names")]
 
 
 @check(
@@ -779,9 +940,40 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "subhead.bias": (2,),
     "trunk.head.weight": (2, 2),
     "trunk.head.bias": (2,),
+    "trunk.gain.scale": (2,),
 }
 BODY = [name for name in SHAPES if name.startswith("encoder")]
 LOADED = ("loaded", "skipped", "state")
+
+
+def is_parameter(name: str) -> bool:
+    return not name.endswith(
+        ("running_mean", "running_var", "num_batches_tracked")
+    )
+
+
+# Who forgets buffers loses the checks that are about them, and no others.
+WEIGHTS = [name for name in BODY if is_parameter(name)]
+ALL_WEIGHTS = [name for name in SHAPES if is_parameter(name)]
+
+
+def lists_differ(case: Case, seen: Result, expected: Result) -> str | None:
+    """Which names and keys are missing in the two lists, or too many."""
+    for key, words in (
+        ("loaded", "the names that were loaded"),
+        ("skipped", "the keys that were skipped"),
+    ):
+        found, right = seen.data.get(key), expected.data[key]
+        for one in right:
+            if one not in found:
+                return f"`{one}` is missing among {words}."
+        for one in found:
+            if one not in right:
+                return f"`{one}` is among {words}, and does not belong there."
+    return None
+
+
+fits_and_said = explained(lists_differ, on=LOADED, tolerance=0)
 
 
 def a_tensor(draw: Draw, key: str, shape: tuple[int, ...]) -> Tensor:
@@ -820,9 +1012,7 @@ def filed(
     "load_matching",
     probe=probes.loaded,
     weight=3,
-    on=("state", "loaded"),
-    rtol=0,
-    atol=0,
+    rule=explained(lists_differ, on=("state", "loaded"), tolerance=0),
     says="what fits is loaded, parameters and buffers, and named",
 )
 def loads_what_fits(draw: Draw) -> list[Case]:
@@ -832,13 +1022,17 @@ def loads_what_fits(draw: Draw) -> list[Case]:
         filed(draw, [*BODY[:5], "decoder.weight", "encoder.0"]),
         # the second name of a shared parameter
         filed(draw, ["encoder.0.weight", "subhead.weight"], tied=True),
+        filed(draw, list(SHAPES)),
+        filed(draw, ["trunk.gain.scale"]),
     ]
 
 
 @check(
     "load_matching",
     probe=probes.loaded,
-    on=("loaded", "skipped", "types"),
+    rule=explained(
+        lists_differ, on=("loaded", "skipped", "types"), tolerance=0
+    ),
     says="two lists come back: names that were loaded, keys that were skipped",
 )
 def reports_both(draw: Draw) -> list[Case]:
@@ -863,21 +1057,23 @@ def reports_both(draw: Draw) -> list[Case]:
     "load_matching",
     probe=probes.loaded,
     weight=2,
-    on=LOADED,
-    rtol=0,
-    atol=0,
+    rule=fits_and_said,
     says="another shape is skipped: also if it would broadcast or reshape",
 )
 def skips_other_shapes(draw: Draw) -> list[Case]:
     return [
-        filed(draw, BODY, shapes={"encoder2.weight": (5, 4)}),
-        filed(draw, BODY, shapes={"encoder.0.weight": (3, 4)}),
-        filed(draw, BODY, shapes={"encoder.0.weight": (12,)}),
-        filed(draw, BODY, shapes={"encoder.0.bias": (1,)}),
-        filed(draw, BODY, shapes={"encoder2.weight": (1, 4)}),
-        filed(draw, BODY, shapes={"encoder.0.weight": (4, 1)}),
-        filed(draw, BODY, shapes={"encoder.1.bias": ()}),
-        filed(draw, BODY, shapes={"encoder.1.num_batches_tracked": (1,)}),
+        filed(draw, WEIGHTS, shapes={"encoder2.weight": (5, 4)}),
+        filed(draw, WEIGHTS, shapes={"encoder.0.weight": (3, 4)}),
+        filed(draw, WEIGHTS, shapes={"encoder.0.weight": (12,)}),
+        filed(draw, WEIGHTS, shapes={"encoder.0.bias": (1,)}),
+        filed(draw, WEIGHTS, shapes={"encoder2.weight": (1, 4)}),
+        filed(draw, WEIGHTS, shapes={"encoder.0.weight": (4, 1)}),
+        filed(draw, WEIGHTS, shapes={"encoder.1.bias": ()}),
+        filed(
+            draw,
+            [*WEIGHTS, "encoder.1.num_batches_tracked"],
+            shapes={"encoder.1.num_batches_tracked": (1,)},
+        ),
     ]
 
 
@@ -885,17 +1081,15 @@ def skips_other_shapes(draw: Draw) -> list[Case]:
     "load_matching",
     probe=probes.loaded,
     weight=2,
-    on=LOADED,
-    rtol=0,
-    atol=0,
+    rule=fits_and_said,
     says="the head is never loaded, and what only begins like it is",
 )
 def leaves_the_head(draw: Draw) -> list[Case]:
     return [
-        filed(draw, list(SHAPES)),
-        filed(draw, list(SHAPES), head="encoder"),
-        filed(draw, list(SHAPES), head="head.1"),
-        filed(draw, list(SHAPES), head="encoder2"),
+        filed(draw, ALL_WEIGHTS),
+        filed(draw, ALL_WEIGHTS, head="encoder"),
+        filed(draw, ALL_WEIGHTS, head="head.1"),
+        filed(draw, ALL_WEIGHTS, head="encoder2"),
     ]
 
 
@@ -903,56 +1097,50 @@ def leaves_the_head(draw: Draw) -> list[Case]:
     "load_matching",
     probe=probes.loaded,
     weight=2,
-    on=LOADED,
-    rtol=0,
-    atol=0,
+    rule=fits_and_said,
     says="the prefix is taken off, once; keys without it are skipped",
 )
 def takes_the_prefix_off(draw: Draw) -> list[Case]:
-    wrapped = filed(draw, BODY, file_prefix="net.", prefix="net.")
-    mixed = filed(draw, BODY[:6], file_prefix="net.", prefix="net.")
+    wrapped = filed(draw, WEIGHTS, file_prefix="net.", prefix="net.")
+    mixed = filed(draw, WEIGHTS[:4], file_prefix="net.", prefix="net.")
     mixed["file"]["encoder2.bias"] = draw.normal(4)
     mixed["file"]["net.net.encoder2.weight"] = draw.normal(4, 4)
     mixed["file"]["teacher.net.encoder2.bias"] = draw.normal(4)
     # a name of the model that begins with the prefix itself
-    doubled = filed(draw, BODY, file_prefix="encoder.", prefix="encoder.")
+    doubled = filed(draw, WEIGHTS, file_prefix="encoder.", prefix="encoder.")
     doubled["file"]["encoder2.bias"] = draw.normal(4)
-    none = filed(draw, BODY, prefix="")
-    no_dot = filed(draw, BODY, file_prefix="ema_", prefix="ema_")
+    none = filed(draw, WEIGHTS, prefix="")
+    no_dot = filed(draw, WEIGHTS, file_prefix="ema_", prefix="ema_")
     return [wrapped, mixed, doubled, none, no_dot]
 
 
 @check(
     "load_matching",
     probe=probes.loaded,
-    on=LOADED,
-    rtol=0,
-    atol=0,
+    rule=fits_and_said,
     says="with a prefix, the head is what the model calls head",
 )
 def prefix_and_head(draw: Draw) -> list[Case]:
     return [
-        filed(draw, list(SHAPES), file_prefix="head.", prefix="head."),
-        filed(draw, list(SHAPES), file_prefix="net.", prefix="net."),
+        filed(draw, ALL_WEIGHTS, file_prefix="head.", prefix="head."),
+        filed(draw, ALL_WEIGHTS, file_prefix="net.", prefix="net."),
     ]
 
 
 @check(
     "load_matching",
     probe=probes.loaded,
-    on=LOADED,
-    rtol=0,
-    atol=0,
+    rule=fits_and_said,
     raises=("ValueError",),
     says="if nothing would be loaded, a ValueError says so",
 )
 def refuses_what_does_not_fit(draw: Draw) -> list[Case]:
     only_head = [name for name in SHAPES if name.startswith("head.")]
     return [
-        filed(draw, BODY),
+        filed(draw, WEIGHTS),
         filed(draw, ["decoder.weight", "decoder.bias"]),
-        filed(draw, BODY, file_prefix="module."),
-        filed(draw, BODY, prefix="module."),
+        filed(draw, WEIGHTS, file_prefix="module."),
+        filed(draw, WEIGHTS, prefix="module."),
         filed(draw, only_head),
         filed(draw, ["encoder.0.bias"], shapes={"encoder.0.bias": (5,)}),
         filed(draw, []),
@@ -971,9 +1159,9 @@ def refuses_what_does_not_fit(draw: Draw) -> list[Case]:
 )
 def leaves_the_file_alone(draw: Draw) -> list[Case]:
     return [
-        filed(draw, BODY),
-        filed(draw, [*BODY, "head.0.bias", "decoder.weight"]),
-        filed(draw, BODY, file_prefix="net.", prefix="net."),
+        filed(draw, WEIGHTS),
+        filed(draw, [*WEIGHTS, "head.0.bias", "decoder.weight"]),
+        filed(draw, WEIGHTS, file_prefix="net.", prefix="net."),
     ]
 
 
@@ -994,9 +1182,9 @@ def leaves_the_file_alone(draw: Draw) -> list[Case]:
 )
 def same_parameters(draw: Draw) -> list[Case]:
     return [
-        filed(draw, BODY),
-        filed(draw, BODY, training=False),
-        filed(draw, BODY[:3]),
+        filed(draw, WEIGHTS),
+        filed(draw, WEIGHTS, training=False),
+        filed(draw, WEIGHTS[:3]),
     ]
 
 

@@ -65,6 +65,17 @@ def sequence(**layers):
     return nn.Sequential(OrderedDict(layers))
 
 
+class Scale(nn.Module):
+    """A layer whose parameter is called neither weight nor bias."""
+
+    def __init__(self, features):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(features))
+
+    def forward(self, x):
+        return x * self.scale
+
+
 # freeze, unfreeze, trainable_sgd
 
 
@@ -83,6 +94,7 @@ def nested():
         encoder=sequence(
             layer1=nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Tanh()),
             layer11=nn.Linear(4, 4),
+            gain=Scale(4),
             act=nn.Tanh(),
         ),
         layer1=nn.Linear(4, 4),
@@ -182,6 +194,9 @@ def held_by(optimizer, model):
     return {
         "settings of what the optimizer holds": held,
         "how often parameters are held": len(ids) != len(set(ids)),
+        "empty groups": sum(
+            not one["params"] for one in optimizer.param_groups
+        ),
     }
 
 
@@ -245,12 +260,17 @@ def prefix_given(freeze, unfreeze, case):
     """Calls one of the two with a prefix under which there may be nothing."""
     model = a_model(case)
     optimizer = torch.optim.SGD(model.head.parameters(), lr=0.1)
-    if case["call"] == "freeze":
-        names = freeze(model, case["prefix"])
-    else:
-        names = unfreeze(model, case["prefix"], optimizer)
-    values = copied(named(model))
-    return {"names": names, "flags": flags(model), "values": values}
+    was_refused = False
+    try:
+        if case["call"] == "freeze":
+            freeze(model, case["prefix"])
+        else:
+            unfreeze(model, case["prefix"], optimizer)
+    except (ValueError, KeyError, AttributeError):
+        was_refused = True
+    seen = {"refused": was_refused, "values": copied(named(model))}
+    # of what is refused it is open whether something was changed before
+    return seen if was_refused else {**seen, "flags": flags(model)}
 
 
 # PartlyFrozen
@@ -339,7 +359,16 @@ def rows_alone():
     return sequence(block1=row_block(3), head=nn.Linear(4, 2))
 
 
+def own_parameters():
+    return sequence(
+        block1=nn.Sequential(nn.Linear(3, 4), Scale(4)),
+        block2=nn.Sequential(Scale(4), nn.BatchNorm1d(4)),
+        head=nn.Linear(4, 2),
+    )
+
+
 NETS = {
+    "own parameters": own_parameters,
     "rows": rows,
     "single norms": single_norms,
     "dropout": with_dropout,
@@ -529,6 +558,7 @@ SECOND = {
         nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Dropout(0.4), nn.Linear(5, 2)
     ),
     "spare": lambda: nn.Sequential(WithSpare(4, 4), nn.Linear(4, 2)),
+    "own names": lambda: nn.Sequential(Scale(4), nn.Linear(4, 2)),
 }
 
 
@@ -617,7 +647,7 @@ def a_target(tied):
         head=nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)),
         head2=nn.Linear(2, 2),
         subhead=nn.Linear(2, 2),
-        trunk=sequence(head=nn.Linear(2, 2)),
+        trunk=sequence(head=nn.Linear(2, 2), gain=Scale(2)),
     )
     # a buffer that the state dict leaves out
     model.encoder2.register_buffer("scale", torch.ones(4), persistent=False)

@@ -165,7 +165,7 @@ scanner.
 
 ### Flags that freeze nothing
 
-Two more ways to freeze nothing, without an error. Python lets you set any attribute on a
+Two ways to freeze nothing, without an error. Python lets you set any attribute on a
 module or a tensor, misspelt ones too.
 """
 
@@ -294,19 +294,59 @@ def ways_figure(per_class=3, steps=60):
 explore(ways_figure, per_class=[1, 2, 3, 5, 10, 20], steps=[20, 60, 120])
 
 # %% cell="ways_table"
-for per_class in (1, 10):
+WAYS = "from scratch", "train everything", "flags only", "flags and statistics"
+for per_class in (1, 3, 10):
     print(f"{per_class} of each new digit:")
-    for way in ("train everything", "flags only", "flags and statistics"):
+    for way in WAYS:
         on_new, on_old = mean_of_runs(way, per_class, 60)
         print(f"  {way:21} old {on_old:.1%}  new {on_new:.1%}")
     assert on_old > 0.95  # of the last way
 
 # %% [markdown]
 r"""
-Read it honestly. With one image of each digit the frozen backbone is the best for the new digits
-too. With ten, training everything is: a network this small learns them from scratch as well. What
-freezing buys then is the other axis. And flags without statistics buy neither: the old task suffers
-about as much as if everything had been trained.
+Read it honestly. Here the frozen backbone is the best for the new digits with one image of each, and only there. With three it is behind a network
+trained from scratch: this small network learns three digits quickly, and black on white is not what the backbone has seen.
+What freezing with the statistics keeps, in every row, is the old task. Flags without statistics do not keep it. Whether they lose more of it than training
+everything does depends on the number of images: with one they lose far more.
+
+A middle way is to train everything, slowly: groups with smaller rates for the earlier layers (chapter 06). Note that weight decay then pulls the pretrained
+weights towards zero, not towards where they started.
+
+### LoRA: freeze all, add little
+
+Large models are mostly fine-tuned by *low-rank adapters*. The weight is frozen. Beside it stand two thin matrices whose product is added to what it
+computes. One of them starts at zero, so at first the model is the old one.
+"""
+
+
+# %% cell="low_rank"
+class LowRank(nn.Module):
+    """A frozen linear layer with an adapter of rank `rank`."""
+
+    def __init__(self, layer, rank):
+        super().__init__()
+        self.layer = layer.requires_grad_(False)
+        self.down = nn.Linear(layer.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, layer.out_features, bias=False)
+        nn.init.zeros_(self.up.weight)
+
+    def forward(self, x):
+        return self.layer(x) + self.up(self.down(x))
+
+
+torch.manual_seed(6)
+plain = nn.Linear(1024, 1024)
+adapted = LowRank(plain, rank=8)
+trained = sum(p.numel() for p in adapted.parameters() if p.requires_grad)
+x = torch.randn(5, 1024)
+print(f"{trained:,} of {plain.weight.numel():,} weights are trained")
+assert adapted(x).equal(plain(x))
+
+# %% [markdown]
+r"""
+The optimizer has moments for the adapter alone, a checkpoint holds the adapter alone, and several adapters share one model. Afterwards the product can be
+added to the weight. The `peft` package does this for whole models. The backward pass still goes through all layers: what is saved is the memory of
+gradients and moments, not that of activations.
 """
 
 # %% [markdown]
@@ -368,23 +408,37 @@ beside_reference(
 )
 beside_reference("07_freezing_and_finetuning/head_ms", head_ms, unit="ms")
 
+# %% [markdown]
+r"""
+And the memory? `saved_tensor_bytes` counts what autograd keeps for the backward pass; what is in memory anyhow, weights and input, is left out.
+We count with the ReLUs and without.
+"""
+
+
 # %% cell="measure_saved"
-for frozen_part in ("none", "first half", "last half"):
-    for index, part in enumerate(deep):
+def saved_mebibytes(net, frozen_part):
+    for index, part in enumerate(net):
         first, last = index < depth // 2, index >= depth // 2
         frozen = {"first half": first, "last half": last}.get(frozen_part)
         part.requires_grad_(not frozen)
-    with saved_tensor_bytes(ignore=[*deep.parameters(), X]) as saved:
-        loss = F.cross_entropy(deep(X), y)
-    print(
-        f"frozen: {frozen_part:10}  {saved.live_bytes / 2**20:5.1f} MiB saved"
-    )
+    with saved_tensor_bytes(ignore=[*net.parameters(), X]) as saved:
+        loss = F.cross_entropy(net(X), y)
+        return saved.live_bytes / 2**20 if loss.requires_grad else 0.0
+
+
+linear = nn.Sequential(*(part[0] for part in parts), deep[-1])
+for frozen_part in ("none", "first half", "last half"):
+    with_relu = saved_mebibytes(deep, frozen_part)
+    without = saved_mebibytes(linear, frozen_part)
+    print(f"frozen: {frozen_part:10}  with ReLU {with_relu:.2f} MiB,", end=" ")
+    print(f"without {without:.2f}")
 
 # %% [markdown]
 r"""
 Where the *first* layers are frozen, the backward pass ends at the first trained one, and
-nothing before it is kept. Frozen *last* layers save little: the gradient must pass through
-them, so their activations are kept, and only the gradients of their own weights are left out.
+nothing before it is kept. Where the *last* ones are, the gradient passes through them, and it depends on the layer what that takes. A frozen
+`Linear` needs its weight and not its input. A ReLU needs its output, frozen or not. So here freezing the last half saves nothing with ReLUs, and more than
+half without.
 """
 
 # %% [markdown]
@@ -451,6 +505,9 @@ for mode in ("train", "eval"):
 
 # %% [markdown]
 r"""
+BatchNorm is not alone: spectral norm keeps two vectors as buffers and moves them in each forward pass in training mode. For BatchNorm there is
+also `torchvision.ops.FrozenBatchNorm2d`, which has no training mode.
+
 > **"Print the names of the layers first."** *Correct.*
 >
 > **"List the layers and switch `requires_grad` off."** *Correct*, on the parameters.
@@ -459,7 +516,8 @@ r"""
 
 `named_parameters` gives names and flags. A flag set on a *module* is the no-op of section 1;
 `module.requires_grad_(False)`, with the underscore at the end, reaches its parameters. The flag
-says what is trainable *from now on*. The next claim has what it does not say.
+says what is trainable *from now on*. The next claim has what it does not say. So freeze first, and wrap and compile afterwards: a change of flags makes
+`torch.compile` compile anew, and DDP has counted on the old ones (chapter 14).
 """
 
 # %% cell="claim_000_28_30"
@@ -524,6 +582,28 @@ assert refused(torch.optim.SGD, once, lr=0.1) == "ValueError"
 
 # %% [markdown]
 r"""
+`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with. Under a schedule that is ten or a hundred times the
+present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew.
+"""
+
+# %% cell="added_under_a_schedule"
+for name, make in {
+    "StepLR": lambda o: torch.optim.lr_scheduler.StepLR(o, 1, 0.1),
+    "LambdaLR": lambda o: torch.optim.lr_scheduler.LambdaLR(
+        o, lambda n: 0.1**n
+    ),
+}.items():
+    sgd = torch.optim.SGD(net.head.parameters(), lr=0.1)
+    schedule = make(sgd)
+    for _ in range(2):
+        sgd.step()
+        schedule.step()
+    sgd.add_param_group({"params": list(net.early.parameters())})
+    rates = [round(group["lr"], 4) for group in sgd.param_groups]
+    print(f"{name}: rates {rates}, next step:", refused(schedule.step))
+
+# %% [markdown]
+r"""
 > **"Fine-tuning is work on dicts and lists: load a part, freeze a part."** *Half the story.*
 
 Filter by key *and by shape*. `strict=False` forgives keys that are missing or left over, not
@@ -554,7 +634,8 @@ assert target.early[0].weight.dtype == torch.float32
 # %% [markdown]
 r"""
 The last line: loading copies into the tensors of the model, so the dtype is the model's, and no
-warning says that digits were lost.
+warning says that digits were lost. With `assign=True` the tensors of the file take the place of the model's, dtype and all: an optimizer that was made before then
+holds the old ones.
 
 > **"`detach()` gives a new tensor off the graph that never requires a gradient."**
 > *Half the story.*
@@ -658,8 +739,9 @@ Write three functions. `prefix` is the dotted name of a part of the model: `"lay
 
 - sets `requires_grad` to `True` for every parameter under the prefix;
 - adds to the optimizer those of them that it does not hold yet, with the settings that it was made
-  with. One that it holds is not added again;
-- changes nothing else, and returns the names, as `freeze` does.
+  with. One that it holds is not added again, and no empty group is added. (It was made of parameters, not of
+  `named_parameters()`, and no scheduler is in play);
+- changes nothing else, parameters outside of the prefix least of all, and returns the names, as `freeze` does.
 
 Both raise a `ValueError`, a `KeyError` or an `AttributeError` if no parameter lies under the
 prefix: there is no such part, or one without parameters, or the prefix is the name of a parameter.
@@ -671,7 +753,7 @@ prefix: there is no such part, or one without parameters, or the prefix is the n
 - raises a `ValueError` if there is none.
 
 Two parts of a model may share a parameter. It then has two names, and lies under a prefix if one
-of them does.
+of them does. If both do, you may return one of them or both.
 
 <details><summary>Hint 1: names</summary>
 
@@ -765,9 +847,9 @@ A part may be a single layer.
 
 - `net.model` is the model that was given, and `net(x)` is what it computes.
 - Parameters of the frozen parts have `requires_grad=False` and get no gradient; those of the rest
-  keep the flag that they have. A gradient passes *through* a frozen part to what lies before it.
-- The frozen parts compute as in eval mode, always: right after the class was made, and whatever
-  follows of `net.train()`, `net.train(False)`, `net.eval()` and training steps. They normalize by
+  keep the flag that they have. A gradient passes *through* a frozen part to what lies before it. (One that stood in `grad` before may stay.)
+- The frozen parts compute as in eval mode: right after the class was made, and whatever
+  follows of `net.train()`, `net.train(False)`, `net.eval()` and training steps. (Who calls `net.model.train()` goes around the wrapper.) They normalize by
   their statistics, so that no sample depends on the others of its batch. Their dropout is off.
 - Their buffers stay bit for bit: `running_mean`, `running_var` and `num_batches_tracked`.
 - The rest follows `net.train()` and `net.eval()` as it does without a wrapper, and so does
@@ -778,8 +860,8 @@ A part may be a single layer.
   or a `ValueError` when the class is made.
 
 The model arrives in training mode. Its parts may hold anything: `BatchNorm1d`, `BatchNorm2d`,
-`InstanceNorm2d` with running statistics, dropout, layers of one's own that look at `training`,
-parts within parts.
+`InstanceNorm2d` with running statistics, dropout, layers of one's own that look at `training` or have parameters of any name,
+parts within parts. The names in `prefixes` are not empty.
 
 <details><summary>Hint 1: find a part</summary>
 
@@ -858,7 +940,7 @@ model once, in the mode that it has, and the backward pass. They take no optimiz
 In both, the *other* model's `grad` is as it was before: `None` where it was `None`, and what was
 there from earlier steps where something was. Afterwards every `requires_grad` is as it was. Some
 parameters may be frozen from the beginning, and some take no part in the forward pass: their `grad`
-stays as it was. Modes stay, and buffers move as in one forward pass of each model in its mode.
+stays as it was. Of the model that is trained, at least one parameter is trainable and takes part. Modes stay, and buffers move as in one forward pass of each model in its mode.
 
 <details><summary>Hint 1: into b</summary>
 
@@ -910,10 +992,10 @@ with visible_check("one_of_two"):
 
 # %% grade="one_of_two" points=5
 
-# %% [markdown] task="load_matching" title="Load what fits" minutes=20 builds_on="section 5, state dicts (chapter 12)"
+# %% [markdown] task="load_matching" title="Load what fits" minutes=20 builds_on="section 5"
 r"""
 Write `load_matching(model, state_dict, head, prefix="")`. It loads into `model` what fits of a
-state dict, a dict from keys to tensors, and leaves the rest of the model as it is.
+state dict, a dict from names (keys) to tensors as `model.state_dict()` gives it, and leaves the rest of the model as it is.
 
 A key of the state dict is loaded if
 
@@ -995,8 +1077,9 @@ r"""
 - BatchNorm's statistics are not parameters: a frozen BatchNorm is in eval mode, again after every
   `train()`. Momentum 0 keeps the statistics and still normalizes by the batch.
 - The optimizer gets a list of what is trainable. What is unfrozen later has to be added.
-- Frozen first layers save time and memory, frozen last layers little. Features of a frozen part can
+- Frozen first layers save time and memory. Frozen last layers save what the layer needs only for its own gradient: the input of a `Linear`, nothing of a ReLU. Features of a frozen part can
   be computed once.
+- LoRA freezes everything and trains two thin matrices beside each weight.
 - `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters.
 - Load by key and shape, leave the head out by name, report what was skipped.
 
@@ -1011,4 +1094,5 @@ r"""
   [Transfer learning tutorial](https://docs.pytorch.org/tutorials/beginner/transfer_learning_tutorial.html).
 - J. Yosinski, J. Clune, Y. Bengio, H. Lipson, [How transferable are features in deep neural
   networks?](https://arxiv.org/abs/1411.1792), 2014: which layers are worth keeping.
+- E. Hu and others, [LoRA: Low-Rank Adaptation of Large Language Models](https://arxiv.org/abs/2106.09685), 2021.
 """

@@ -34,7 +34,8 @@ def by_submodule():
         part.requires_grad_(True)
         held = {id(p) for g in optimizer.param_groups for p in g["params"]}
         added = [p for p in part.parameters() if id(p) not in held]
-        optimizer.add_param_group({"params": added})
+        if added:
+            optimizer.add_param_group({"params": added})
         return names
 
     def trainable_sgd(model, lr, momentum, weight_decay):
@@ -1070,4 +1071,55 @@ momentum_thrown_away = edit(
     breaks=hidden_tests.moves_again,
     tells="You drop what the optimizer remembers of the parameters, their momentum. "
     "`unfreeze` changes flags and adds what is missing, nothing else.",
+)
+
+all_that_is_missing_added = edit(
+    mended_shared_added_twice,
+    {
+        """
+        if added:
+            optimizer.add_param_group({"params": added})
+        """: """
+        for p in model.parameters():
+            if p.requires_grad and id(p) not in held:
+                added.append(p)
+                held.add(id(p))
+        if added:
+            optimizer.add_param_group({"params": added})
+        """,
+    },
+    breaks=hidden_tests.joins_with_the_settings,
+    tells="You add every trainable parameter that the optimizer lacks. What does not lie under the prefix may belong to another optimizer, and is then stepped twice. Add those under the prefix.",
+)
+
+empty_group_added = edit(
+    mended_shared_added_twice,
+    {
+        """
+        if added:
+            optimizer.add_param_group({"params": added})
+        """: 'optimizer.add_param_group({"params": added})',
+    },
+    breaks=hidden_tests.joins_with_the_settings,
+    tells="Where nothing is missing you add an empty group. A scheduler that was made before has rates for the groups of then. Add a group only if there is something to add.",
+)
+
+weights_and_biases_alone = edit(
+    mended_shared_added_twice,
+    {
+        """
+        if name.startswith(prefix + "."):
+            p.requires_grad_(False)
+            p.grad = None
+            names.append(name)
+        """: """
+        if name.startswith(prefix + "."):
+            if name.endswith(("weight", "bias")):
+                p.requires_grad_(False)
+                p.grad = None
+            names.append(name)
+        """,
+    },
+    breaks=hidden_tests.freezes_what_lies_under,
+    tells="You freeze what is called `weight` or `bias`. An LSTM has `weight_ih_l0`, attention has `in_proj_weight`, and a layer of one's own any name. Take every parameter under the prefix.",
 )

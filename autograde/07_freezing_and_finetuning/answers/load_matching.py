@@ -580,3 +580,29 @@ file_rounded = edit(
     tells="You round the tensors in the caller's state dict. It was to stay as it was, "
     "also its dtypes.",
 )
+
+known_names_alone = edit(
+    mended_popped_from_the_file,
+    {
+        "own = model.state_dict()": """
+        kinds = ("weight", "bias", "running_mean", "running_var")
+        kinds += ("num_batches_tracked",)
+        own = model.state_dict()
+        own = {k: v for k, v in own.items() if k.split(".")[-1] in kinds}
+        """,
+    },
+    breaks=hidden_tests.loads_what_fits,
+    tells="You load what is called `weight`, `bias` or as in BatchNorm. An LSTM has `weight_ih_l0`, attention has `in_proj_weight`, and a layer of one's own any name. Take every name of the state dict.",
+)
+
+counters_forgotten = edit(
+    mended_popped_from_the_file,
+    {
+        "own = model.state_dict()": """
+        own = model.state_dict()
+        own = {k: v for k, v in own.items() if v.is_floating_point()}
+        """,
+    },
+    breaks=hidden_tests.loads_what_fits,
+    tells="You leave `num_batches_tracked` out. It is a buffer of BatchNorm like the others, of integers.",
+)

@@ -594,3 +594,19 @@ def b_through_eval_into_a():
         b.train(was)
         loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])
         return loss.item()
+
+
+b_frozen_by_names = edit(
+    by_no_grad_and_flags,
+    {
+        "thawed = [p for p in b.parameters() if p.requires_grad]": """
+        thawed = [
+            p
+            for name, p in b.named_parameters()
+            if p.requires_grad and name.endswith(("weight", "bias"))
+        ]
+        """,
+    },
+    breaks=hidden_tests.gradients_for_a,
+    tells="You freeze what is called `weight` or `bias` in b. A parameter of another name gets a gradient. Take all of `b.parameters()`.",
+)

@@ -182,9 +182,10 @@ class mended_NamesakesToo(nn.Module):
 
 @wrong(
     breaks=hidden_tests.statistics_stay,
-    tells="You froze the parameters alone. Running statistics are buffers, without "
-    "`requires_grad`: every forward pass in training mode moves them. The part has to be "
-    "in eval mode.",
+    tells="The frozen parts are in training mode in the forward pass. Freezing "
+    "parameters is not enough, for running statistics are buffers; and an "
+    "`eval()` of the parts before `super().train(mode)` is undone by it. Put them "
+    "back afterwards.",
 )
 class FlagsOnly(nn.Module):
     def __init__(self, model, prefixes):
@@ -567,4 +568,67 @@ InnermostLayersOnly = edit(
     tells="You set `training` of the innermost layers alone. Containers have the flag "
     "too, and a layer of one's own may look at it: let `super().train(mode)` set "
     "the rest.",
+)
+
+
+WeightsAndBiasesAlone = edit(
+    mended_NotFromTheBeginning,
+    {
+        "part.requires_grad_(False)": """
+        for name, p in part.named_parameters():
+            if name.split(".")[-1] in ("weight", "bias"):
+                p.requires_grad_(False)
+        """,
+    },
+    breaks=hidden_tests.weights_stay,
+    tells="You freeze what is called `weight` or `bias`. An LSTM has `weight_ih_l0`, "
+    "attention has `in_proj_weight`, and a layer of one's own any name. "
+    "`part.requires_grad_(False)` takes them all.",
+)
+
+EvalBeforeTrain = edit(
+    mended_NotFromTheBeginning,
+    {
+        """
+        super().train(mode)
+        for part in self.parts:
+            part.eval()
+        return self
+        """: """
+        for part in self.parts:
+            part.eval()
+        return super().train(mode)
+        """,
+    },
+    breaks=hidden_tests.statistics_stay,
+    tells="The frozen parts are in training mode in the forward pass. Freezing "
+    "parameters is not enough, for running statistics are buffers; and an "
+    "`eval()` of the parts before `super().train(mode)` is undone by it. Put them "
+    "back afterwards.",
+)
+
+BatchNormAlone = edit(
+    mended_NotFromTheBeginning,
+    {
+        """
+        super().train(mode)
+        for part in self.parts:
+            part.eval()
+        return self
+        """: """
+        super().train(mode)
+        for part in self.parts:
+            for layer in part.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                    layer.eval()
+        return self
+        """,
+    },
+    breaks=[
+        hidden_tests.dropout_of_the_part_is_off,
+        hidden_tests.parts_of_any_kind,
+    ],
+    tells="You put the batch norms of a part into eval mode and nothing else. Dropout "
+    "stays on, and so does instance norm with statistics. `part.eval()` reaches "
+    "every layer.",
 )
