@@ -7,14 +7,19 @@ In `nbgrader_config.py`:
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+from dateutil.tz import gettz
 from nbconvert.exporters import Exporter, HTMLExporter
 from nbformat import NotebookNode
 
+from course_grader.classroom.collect_versions import (
+    TIMESTAMP_FILE,
+    read_timestamp,
+)
 from course_grader.feedback.learner import Mark, page, page_without_report
 from course_grader.judge.report import SubmissionReport
 
@@ -46,7 +51,10 @@ class FeedbackExporter(HTMLExporter):
         known: dict[str, Any] = {
             "student": graded.get("student", ""),
             "late_penalty": graded.get("late_penalty", 0.0),
-            "submitted": _submitted(resources["metadata"].get("path", "")),
+            "submitted": _submitted(
+                Path(resources["metadata"].get("path", "")),
+                self.config.NbGraderAPI.get("timezone", "UTC"),
+            ),
         }
         course = notebook.metadata.get("course")
         if isinstance(course, dict) and "report" in course:
@@ -94,12 +102,13 @@ def gradebook_marks(notebook: NotebookNode) -> list[Mark]:
     return list(marks.values())
 
 
-def _submitted(folder: str) -> str:
-    """When nbgrader says it was submitted, to the minute; empty if it does not."""
-    file = Path(folder, "timestamp.txt")
-    if not file.is_file() or file.is_symlink():
+def _submitted(folder: Path, zone: str) -> str:
+    """When nbgrader says it was submitted, to the minute and in the course's time
+    zone; empty if it does not."""
+    if (folder / TIMESTAMP_FILE).is_symlink():
         return ""
-    with file.open(encoding="utf-8", errors="replace") as opened:
-        text = opened.read(100)
-    found = re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d)\S*( [\w/+-]+)?", text)
-    return found[1] + (found[2] or "") if found else ""
+    moment = read_timestamp(folder)
+    if moment is None:
+        return ""
+    local = moment.replace(tzinfo=UTC).astimezone(gettz(zone))
+    return f"{local:%Y-%m-%d %H:%M %Z}"
