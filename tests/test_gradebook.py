@@ -156,7 +156,7 @@ def test_a_backup_brings_a_class_back(mini: Course, tmp_path: Path) -> None:
     root = mini.root
     hand_in(mini)
     course_says(root, "grade", "03")
-    database = f"sqlite:///{mini.autograde / 'gradebook.db'}"
+    database = f"sqlite:///{mini.people / 'gradebook.db'}"
     with Gradebook(database, "pytorch_training_tricks") as gradebook:
         notebook = gradebook.find_submission_notebook(
             CHAPTER, CHAPTER, STUDENTS[0]
@@ -165,6 +165,11 @@ def test_a_backup_brings_a_class_back(mini: Course, tmp_path: Path) -> None:
         notebook.comments[0].manual_comment = "Look at `times`."
         gradebook.db.commit()
     before = exported(root, "03")
+    # handed in, and not collected yet
+    inbound = mini.people / "exchange" / "pytorch_training_tricks" / "inbound"
+    waiting = inbound / f"zoe+{CHAPTER}+2026-03-01 12:00:00 UTC"
+    waiting.mkdir(parents=True)
+    (waiting / f"{CHAPTER}.ipynb").write_text("hers")
     file = tmp_path / "class.tar.gz"
     assert "holds 12 submissions" in course_says(root, "backup", file)
     assert "exists already" in course_says(root, "backup", file, code=2)
@@ -174,14 +179,17 @@ def test_a_backup_brings_a_class_back(mini: Course, tmp_path: Path) -> None:
 
     lost = {
         path: path.read_bytes()
-        for path in mini.autograde.rglob("*")
+        for path in mini.people.rglob("*")
         if path.is_file() and "submitted" in path.parts
     }
     for name in ("submitted", "autograded", "source", "release"):
-        shutil.rmtree(mini.autograde / name)
+        shutil.rmtree(mini.people / name)
+    shutil.rmtree(inbound)
     (mini.people / "gradebook.db").unlink()
     assert "12 submissions" in course_says(root, "restore", file)
     assert exported(root, "03") == before
+    assert (waiting / f"{CHAPTER}.ipynb").read_text() == "hers"
+    assert inbound.stat().st_mode & 0o777 == 0o733  # as nbgrader has it
     assert {path: path.read_bytes() for path in lost} == lost
     with Gradebook(database, "pytorch_training_tricks") as gradebook:
         comments = gradebook.find_submission_notebook(

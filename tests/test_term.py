@@ -268,6 +268,8 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     page = (term.people / "feedback" / f"{CHAPTER}_similar.html").read_text()
     assert "not who copied" in page
 
+    inbound = term.people / "exchange" / "pytorch_training_tricks" / "inbound"
+    (inbound / f"cleo+{CHAPTER}+2026-12-04 14:00:00 UTC").mkdir()
     assert "Nothing was deleted" in course_says(root, "forget", "cleo")
     course_says(root, "forget", "cleo", "--yes")
     left = [path.name for path in term.people.rglob("*cleo*")]

@@ -39,9 +39,7 @@ def places(classroom: Classroom, student: str) -> list[Path]:
     if waiting.is_dir():
         found += [
             folder
-            for chapter in waiting.iterdir()
-            if chapter.is_dir()
-            for folder in chapter.iterdir()
+            for folder in waiting.iterdir()
             if folder.name.startswith(f"{student}+")
         ]
     return [one for one in found if one.exists()]
