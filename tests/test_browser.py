@@ -3,6 +3,7 @@ server that `course lab` starts. Pictures of the main moments go to build/browse
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -142,18 +143,37 @@ def test_a_learner_reads_solves_validates_and_submits(
     page: Page, lab: str, mini: Course
 ) -> None:
     open_chapter(page, lab)
-    menu(page, "Run", "Run All Cells")
     outputs = page.locator(".jp-OutputArea-output")
-    expect(outputs.filter(has_text="not attempted")).to_have_count(2)
+    heard = outputs.filter(has_text="not attempted")
+    for _ in range(4):  # asked before there is a kernel, nothing runs
+        menu(page, "Run", "Run All Cells")
+        with contextlib.suppress(AssertionError):
+            expect(heard).to_have_count(2, timeout=PATIENCE_MS / 4)
+            break
+    expect(heard).to_have_count(2)
     picture(page, "learner-untouched")
 
     answer(page, "def double", DOUBLE)
-    expect(outputs.filter(has_text="looks right")).to_have_count(1)
+    expect(outputs.filter(has_text="checks pass; hidden")).to_have_count(1)
+    # all hidden checks at once: this answer refuses nothing
+    told = page.locator(".course-checks", has_text="Double: 2 of 3 checks")
+    expect(told).to_contain_text("You never refuse.")
+    expect(told).to_contain_text("raises ValueError")
+    picture(page, "learner-hidden-checks")
+    expect(told.locator("table tr")).to_have_count(3)
+    # folded and unfolded by keyboard
+    told.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(told.locator("table")).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect(told.locator("table")).to_be_visible()
     answer(page, "def mean", "def mean(x):\n    return x.sum().item()")
     expect(outputs.filter(has_text="try again")).to_have_count(1)
     picture(page, "learner-try-again")
     answer(page, "def mean", MEAN)
-    expect(outputs.filter(has_text="looks right")).to_have_count(2)
+    expect(outputs.filter(has_text="checks pass; hidden")).to_have_count(2)
+    right = page.locator(".course-checks", has_text="Mean looks right")
+    expect(right).to_contain_text("1 check passes")
     picture(page, "learner-looks-right")
 
     page.keyboard.press("Control+s")

@@ -50,6 +50,9 @@ def one_hot(labels, num_classes):
 """
 
 
+PASSES = "one_hot: 2 of 2 visible checks pass; hidden ones count\n"
+
+
 def heard(exercise, check=CHECK):
     notebook = Notebook()
     notebook.run(exercise)
@@ -62,7 +65,7 @@ def _learner(monkeypatch):
 
 
 def test_right_answer():
-    assert heard(RIGHT) == "one_hot: looks right\n"
+    assert heard(RIGHT) == PASSES
 
 
 def test_untouched_exercise():
@@ -326,7 +329,7 @@ class TestUnderNbgrader:
         monkeypatch.setenv("NBGRADER_EXECUTION", request.param)
 
     def test_right_answer(self):
-        assert heard(RIGHT) == "one_hot: looks right\n"
+        assert heard(RIGHT) == PASSES
 
     def test_untouched(self):
         with pytest.raises(NotImplementedError):

@@ -68,7 +68,7 @@ nothing outside an exercise is graded. On a machine without a GPU every chapter 
 |---|---|
 | `to_device: not attempted` | the `raise NotImplementedError()` still stands |
 | `to_device: try again · the device of x is 'cpu', expected 'meta'` | what was seen, and what was expected |
-| `to_device: looks right` | the few visible checks pass; the hidden ones ask for more |
+| `to_device: 4 of 4 visible checks pass; hidden ones count` | what is visible is right; the hidden ones ask for more |
 
 **Validate** (the button above the notebook, in a class) runs the whole notebook in a new kernel and stops
 where a visible check does. On a notebook with an unanswered exercise it fails, as it should.

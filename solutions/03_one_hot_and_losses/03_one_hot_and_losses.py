@@ -634,7 +634,7 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or *looks right*. These visible checks are few. When your notebook is
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
 graded, hidden ones look at everything that folds open under *All that is checked*.
 
 Each exercise is judged separately. Do not lean on your answer to another exercise: where

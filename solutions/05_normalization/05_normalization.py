@@ -828,7 +828,7 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or *looks right*. These visible checks are few. After you submit,
+attempted*, *try again* or how many pass. These visible checks are few. After you submit,
 others look at everything that the text asks for, so read it to the end.
 
 Each exercise is judged by itself, with the imports of the set-up cell; an answer that calls

@@ -799,7 +799,7 @@ r"""
 ## 9 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not attempted*, *try
-again* or *looks right*. These visible checks are few. After you submit, others look at everything that the text asks
+again* or how many pass. These visible checks are few. After you submit, others look at everything that the text asks
 for, so read it to the end.
 
 In all five: PyTorch's settings and its random seed are not yours to change, and what you are given stays as it is, unless the text

@@ -762,7 +762,7 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or *looks right*. These visible checks are few. After you submit,
+attempted*, *try again* or how many pass. These visible checks are few. After you submit,
 others look at everything that the text asks for, so read it to the end.
 
 Exercises 1 to 4 are checked in float64 with SGD. Besides the numbers the checks look at *how* the model

@@ -744,7 +744,7 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or *looks right*. These visible checks are few. After you submit,
+attempted*, *try again* or how many pass. These visible checks are few. After you submit,
 others look at everything that the text asks for, so read it to the end.
 
 Everything is checked on the CPU, which knows autocast and the scaler as a GPU does. In float64, which

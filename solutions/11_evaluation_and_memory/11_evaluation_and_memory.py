@@ -1094,7 +1094,7 @@ r"""
 ## 7 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or *looks right*. These visible checks are few. After you submit,
+attempted*, *try again* or how many pass. These visible checks are few. After you submit,
 others look at everything that the text asks for, so read it to the end.
 
 Two rules hold for exercises 1 to 4:

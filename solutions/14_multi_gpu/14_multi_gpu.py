@@ -948,7 +948,7 @@ r"""
 ## 10 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not attempted*, *try again*
-or *looks right*. These visible checks are few. After you submit, others look at everything that the text asks
+or how many pass. These visible checks are few. After you submit, others look at everything that the text asks
 for, so read it to the end. Everything is checked on a CPU, in float64.
 
 Where ranks are needed, they come from `on_ranks` of the second set-up cell: `on_ranks(function, 3)` runs

@@ -406,15 +406,31 @@ def lab(course: Course, args: argparse.Namespace) -> int:
     taken = need_port(args.port) if args.port else None
     if taken:
         raise CourseError(taken)
-    for name in fill_work(course):
-        console.print(f"work/{name} is new.")
+    new = fill_work(course)
     for program in ("dot",):
         sentence = need_program(program)
         if sentence:
             console.print(sentence)
     os.chdir(course.work)
-    command = lab_command(course, args.port or free_port(8888), args.browser)
-    environment = lab_environment(course)
+    port = args.port or free_port(8888)
+    token = os.environ.get("JUPYTER_TOKEN") or secrets.token_urlsafe(16)
+    chapters = course.chapters()
+    begun = [one for one in chapters if one not in new]
+    first = chapters[0]
+    start = f"Start with {first}" if not begun else "Go on where you were"
+    for line in (
+        f"Installed; {len(new)} of {len(chapters)} chapters are new in work/."
+        if new
+        else f"Installed; {len(chapters)} chapters are in work/.",
+        f"Address: http://localhost:{port}/lab/tree/{first}/{first}.ipynb"
+        f"?token={token}",
+        f"{start}: open its notebook, run it from the top, answer, run the "
+        "cell below the answer.",
+        "To stop, press Ctrl-C twice. Your work stays in work/.",
+    ):
+        console.print(line, markup=False, soft_wrap=True)
+    command = lab_command(course, port, args.browser)
+    environment = lab_environment(course, token)
     if os.name == "posix":  # in place of this process: Ctrl-C is Jupyter's
         os.execve(command[0], command, environment)
     return subprocess.call(command, env=environment)

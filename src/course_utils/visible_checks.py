@@ -1,7 +1,7 @@
 """Visible checks: what a learner hears below an exercise, in one line.
 
 `visible_check` wraps the checks of one exercise, `expect` is one of them. Run by
-a learner, the block says *not attempted*, *try again* or *looks right* and lets
+a learner, the block says *not attempted*, *try again* or what passes, and lets
 *Run All* go on. While nbgrader validates or grades a notebook it raises instead,
 for nbgrader counts a cell as failed only if it raises.
 """
@@ -25,12 +25,16 @@ _LONGEST_VALUE = 60
 _LONGEST_MESSAGE = 200
 
 
+_PASSED: list[str] = []
+"""What has been as expected since the last block began."""
+
+
 class _VisibleCheck:
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __enter__(self) -> None:
-        return None
+        _PASSED.clear()
 
     def __exit__(
         self,
@@ -40,7 +44,10 @@ class _VisibleCheck:
     ) -> bool:
         graded = bool(os.environ.get("NBGRADER_EXECUTION"))
         if raised is None:
-            print(f"{self.name}: looks right")
+            checks = f"{len(_PASSED)} of {len(_PASSED)} visible checks pass"
+            if not _PASSED:
+                checks = "the visible check passes"
+            print(f"{self.name}: {checks}; hidden ones count")
             return False
         # The learner's own Ctrl-C, or a kernel being told to stop.
         if not isinstance(raised, Exception | SystemExit):
@@ -70,7 +77,7 @@ def visible_check(name: str) -> _VisibleCheck:
       NotImplementedError, or if the name of the exercise is not defined;
     - `NAME: try again · ...` if an `expect` or an assert fails, or if the code
       raises anything else, SystemExit included;
-    - `NAME: looks right`.
+    - `NAME: 3 of 3 visible checks pass; hidden ones count`.
 
     KeyboardInterrupt passes through. A NotImplementedError of PyTorch itself (an
     operator without a kernel, a module without `forward`) is an error like others.
@@ -115,6 +122,7 @@ def expect(
     difference = _difference(what, seen, expected, rtol, atol)
     if difference is not None:
         raise AssertionError(difference)
+    _PASSED.append(what)
 
 
 # What was raised, and where.

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import nbformat
 
+from course_grader import lab
 from course_grader.chapter.notebook import with_solution_folds, write
 from course_grader.chapter.source import read_chapter
 from course_grader.course import Course, CourseError
+
+EXTENSIONS = {
+    "course_grader.lab.extension": True,
+    # an instructor's, who starts Jupyter without this command
+    "nbgrader.server_extensions.formgrader": False,
+    "nbgrader.server_extensions.course_list": False,
+}
+"""Of the Jupyter server."""
 
 
 def fill_work(course: Course) -> list[str]:
@@ -53,6 +63,8 @@ def lab_command(course: Course, port: int, browser: bool) -> list[str]:
         "jupyterlab",
         f"--ServerApp.root_dir={course.work}",
         f"--ServerApp.port={port}",
+        f"--ServerApp.jpserver_extensions={EXTENSIONS}",
+        "--ServerApp.log_level=ERROR",
         *([] if browser else ["--no-browser"]),
         # in a container there is nobody else to be
         *(["--allow-root"] if _is_root() else []),
@@ -63,13 +75,27 @@ def _is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def lab_environment(course: Course) -> dict[str, str]:
-    """The environment in which Jupyter finds nbgrader's settings."""
-    known = os.environ.get("JUPYTER_CONFIG_PATH")
+def lab_environment(course: Course, token: str) -> dict[str, str]:
+    """The environment in which Jupyter finds nbgrader's settings and ours.
+
+    Args:
+        course: the course.
+        token: opens the server.
+    """
+    room = Path(lab.__file__).parent
     return {
         **os.environ,
-        "JUPYTER_CONFIG_PATH": os.pathsep.join(
-            [str(course.autograde), *([known] if known else [])]
+        "JUPYTER_CONFIG_PATH": _before(
+            "JUPYTER_CONFIG_PATH", room / "config", course.autograde
         ),
+        # with a kernel that asks for hidden checks
+        "JUPYTER_PATH": _before("JUPYTER_PATH", room),
+        "JUPYTER_TOKEN": token,
         "COURSE_ROOT": str(course.root),
     }
+
+
+def _before(variable: str, *folders: Path) -> str:
+    """A list of folders with more before it."""
+    known = os.environ.get(variable)
+    return os.pathsep.join([*map(str, folders), *([known] if known else [])])

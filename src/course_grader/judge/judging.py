@@ -21,6 +21,8 @@ from collections.abc import (
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import torch
+
 from course_grader.chapter.grading import Grading
 from course_grader.chapter.source import BEGIN_SOLUTION, END_SOLUTION, Role
 from course_grader.checks import Case, Check, Draw, Result, Rule
@@ -549,11 +551,15 @@ class _Telling:
             with noted() as notes:
                 difference({key: seen[key]}, {key: right}, tolerance)
             earlier = _step(notes[-1].path) if notes else None
-            if earlier is not None and earlier < step:
+            if (
+                earlier is not None
+                and earlier < step
+                and isinstance(notes[-1].expected, torch.Tensor)
+            ):
                 subject = subject_of((key,), self.words).removesuffix(",")
                 return (
-                    f"{subject} was not right before that, at step "
-                    f"{earlier + 1}: an earlier step is to blame."
+                    f"Step {earlier + 1} is to blame: "
+                    f"{subject[:1].lower()}{subject[1:]} went wrong there."
                 )
         return ""
 
@@ -584,6 +590,9 @@ class _Telling:
             )
             if known:
                 better = _agreeing(subject, stem[known.end() :])
+                if not message.startswith(stem[:-1]):
+                    # within an author's sentence
+                    better = f"{better[:1].lower()}{better[1:]}"
                 message = message.replace(stem[:-1], better[:-1])
         elif one.verdict is Verdict.ERROR and one.run and self.shows:
             text = one_line(one.run.text, LONGEST_TEXT)

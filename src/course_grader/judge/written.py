@@ -21,7 +21,7 @@ from course_grader.kernel.tracing import DESCRIBED
 
 IN_FULL = 32
 """Numbers of a tensor that a call writes out."""
-SHOWN_IN_FULL = 30
+SHOWN_IN_FULL = 48
 """Numbers of a tensor that a result writes out."""
 LONGEST_VALUE = 900
 """Characters of one value."""

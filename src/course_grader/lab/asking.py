@@ -1,0 +1,115 @@
+"""The kernel's side: after a visible check has run, all hidden checks of that
+exercise are asked for and shown below the cell.
+
+Loaded as an IPython extension by `course lab`'s own kernel specification, nowhere
+else. It never stops a cell and changes nothing of the learner's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from typing import Any
+
+from course_grader.kernel.channel import (
+    Channel,
+    ChannelClosed,
+    DeadlinePassed,
+)
+
+ADDRESS = "COURSE_CHECKS"
+"""The environment variable that holds the path of the service's socket."""
+LONGEST_WAIT_S = 90.0
+"""The first check of a chapter may have to wait until the process is warm."""
+LONGEST_CELL = 200_000
+"""Characters of a cell that are sent."""
+MOST_CELLS = 500
+
+_VISIBLE = re.compile(r"^with visible_check\(\"(\w+)\"\)", re.MULTILINE)
+
+
+class Asking:
+    """Notes the cells that run, and asks after visible checks."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.cells: dict[str, str] = {}
+
+    def before(self, info: Any) -> None:
+        """Keeps the latest text of each cell, in the order in which they ran."""
+        source = str(info.raw_cell)
+        cell_id = str(
+            getattr(info, "cell_id", None) or f"own-{len(self.cells)}"
+        )
+        self.cells.pop(cell_id, None)
+        if len(source) <= LONGEST_CELL:
+            self.cells[cell_id] = source
+
+    def after(self, result: Any) -> None:
+        """Asks if the cell was a visible check that ran to its end."""
+        found = _VISIBLE.search(str(result.info.raw_cell))
+        if found is None or result.error_before_exec or result.error_in_exec:
+            return
+        try:
+            answer = self.ask(
+                {"op": "check", "exercise": found[1], "cells": self._latest()}
+            )
+        except KeyboardInterrupt:
+            _show("The hidden checks were not waited for.")
+            return
+        except DeadlinePassed:
+            _show(
+                "The hidden checks took too long and were not waited for. Run "
+                "this cell again."
+            )
+            return
+        except (ChannelClosed, OSError):
+            _show(
+                "The hidden checks cannot be reached: save your work, and start "
+                "`course lab` again. Until then the visible checks are what "
+                "there is."
+            )
+            return
+        _show(str(answer.get("text", "")), str(answer.get("html", "")))
+
+    def _latest(self) -> list[list[str]]:
+        return [list(one) for one in self.cells.items()][-MOST_CELLS:]
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request to the service.
+
+        Raises:
+            OSError, ChannelClosed: nobody is there.
+            DeadlinePassed: it takes too long.
+        """
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(self.address)
+            channel = Channel(sock)
+            path = os.environ.get("JPY_SESSION_NAME", "")
+            channel.send({**request, "notebook": path}, timeout_s=5)
+            answer, _ = channel.receive(LONGEST_WAIT_S)
+        return answer
+
+
+def _show(text: str, html: str = "") -> None:
+    from IPython.display import publish_display_data
+
+    if html:
+        publish_display_data({"text/html": html, "text/plain": text})
+    elif text:
+        publish_display_data({"text/plain": text})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by IPython when a kernel starts."""
+    address = os.environ.get(ADDRESS, "")
+    if not address or os.environ.get("NBGRADER_EXECUTION"):
+        return
+    asking = Asking(address)
+    shell.events.register("pre_run_cell", asking.before)
+    shell.events.register("post_run_cell", asking.after)
+    try:
+        asking.ask({"op": "hello"})  # so that the chapter is made ready
+    except (OSError, ChannelClosed, DeadlinePassed):
+        return

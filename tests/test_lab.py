@@ -1,0 +1,176 @@
+"""Hidden checks at once: what a kernel of `course lab` is answered."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from commands import course_says
+
+from course_grader.course import Course
+from course_grader.lab import asking
+from course_grader.lab.asking import Asking
+from course_grader.lab.service import Service
+
+SETUP = ["setup-imports", "import torch\nfrom torch import Tensor"]
+RIGHT = "def mean(x):\n    return x.mean().item()\n"
+
+
+@pytest.fixture
+def service(mini: Course) -> Iterator[Service]:
+    course_says(mini.root, "build")
+    one = Service(mini)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def learner(service: Service, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    monkeypatch.setenv("JPY_SESSION_NAME", "03_mini/03_mini.ipynb")
+    return Asking(service.address)
+
+
+def answered(learner: Asking, source: str, *before: list[str]) -> Any:
+    cells = [SETUP, *before, ["exercise-mean", source]]
+    return learner.ask({"op": "check", "exercise": "mean", "cells": cells})
+
+
+def test_what_hidden_checks_say_is_what_a_class_is_told(
+    learner: Asking, mini: Course
+) -> None:
+    learner.ask({"op": "hello"})
+    right = answered(learner, RIGHT)
+    wrong = answered(learner, RIGHT.replace("mean()", "sum()"))
+    stub = answered(learner, "def mean(x):\n    raise NotImplementedError()\n")
+
+    assert "Mean looks right" in right["html"]
+    assert "2 of 2 points" in right["html"]
+    assert "0 of 1 check pass" in wrong["html"]
+    assert "That is the sum." in wrong["html"]
+    assert "mean(torch.tensor([" in wrong["text"]
+    assert "Yours is 7 times what is right." in wrong["text"]
+    assert "Nothing was handed in" in stub["text"]
+    kept = (mini.work / ".course" / "progress.json").read_text()
+    assert '"best": 2.0' in kept
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def mean(x:\n", "Your cell stopped with SyntaxError"),
+        ("def mean(x):\n    while True: pass\n", "did not answer within"),
+        ("while True: pass\n", "did not finish within"),
+        ("print('x' * 100_000_000)\n" + RIGHT, "passed"),
+        ("import os\nos._exit(3)\n", "ended the whole process"),
+        ("helper = 1\n", "Nothing was handed in"),
+    ],
+)
+def test_bad_cells_get_a_sentence(
+    learner: Asking, source: str, said: str
+) -> None:
+    assert said in answered(learner, source)["text"]
+
+
+def test_a_killed_grading_process_is_replaced(
+    learner: Asking, service: Service
+) -> None:
+    answered(learner, RIGHT)
+    assert service.process is not None
+    os.killpg(service.process.process.pid, signal.SIGKILL)
+
+    assert "looks right" in answered(learner, RIGHT)["html"]
+
+
+def test_two_notebooks_at_once_and_a_renamed_one(
+    learner: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JPY_SESSION_NAME", "03_mini/my own name.ipynb")
+    heard: list[Any] = []
+    threads = [
+        threading.Thread(
+            target=lambda text=text: heard.append(answered(learner, text))
+        )
+        for text in (RIGHT, RIGHT.replace("mean()", "sum()"))
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert sorted("looks right" in one["html"] for one in heard) == [
+        False,
+        True,
+    ]
+
+
+def test_cells_of_ones_own_come_along_if_they_are_used(
+    learner: Asking,
+) -> None:
+    helper = ["own-1", "def centre(x):\n    return scale * x.mean()\n"]
+    deeper = ["own-2", "scale = 1\n"]
+    other = ["own-3", "while True: pass\n"]
+    source = "def mean(x):\n    return centre(x).item()\n"
+
+    told = answered(learner, source, deeper, helper, other)
+
+    assert "looks right" in told["html"]
+
+
+def test_a_notebook_that_is_none_of_the_course_is_not_answered(
+    learner: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JPY_SESSION_NAME", "Untitled.ipynb")
+    cells = [["a", "x = 1"], ["b", "with visible_check('mean'): pass"]]
+    told = learner.ask({"op": "check", "exercise": "mean", "cells": cells})
+    assert told == {"text": ""}
+
+
+class Shell:
+    """What IPython gives an extension."""
+
+    def __init__(self) -> None:
+        self.registered: list[str] = []
+        self.events = self
+
+    def register(self, event: str, _: Any) -> None:
+        self.registered.append(event)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {asking.ADDRESS: "/nowhere", "NBGRADER_EXECUTION": "validate"}],
+)
+def test_nothing_of_it_runs_elsewhere(
+    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (asking.ADDRESS, "NBGRADER_EXECUTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    shell = Shell()
+
+    asking.load_ipython_extension(shell)
+
+    assert shell.registered == []
+
+
+def test_without_the_process_a_sentence_takes_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(asking, "_show", lambda text, *_: shown.append(text))
+
+    class Ran:
+        class info:
+            raw_cell = 'with visible_check("mean"):\n    pass\n'
+
+        error_before_exec = error_in_exec = None
+
+    Asking("/nowhere/socket").after(Ran)
+
+    (said,) = shown
+    assert "cannot be reached" in said
