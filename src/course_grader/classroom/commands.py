@@ -66,7 +66,7 @@ def _plain(value: Any) -> Any:
 def teach(course: Course, args: argparse.Namespace) -> int:
     """Opens the instructor's JupyterLab, with formgrader, on the whole course."""
     from course_grader.classroom import nbgrader_api
-    from course_grader.classroom.lab import lab_environment
+    from course_grader.classroom.lab import jupyter_environment
     from course_grader.classroom.teach import teach_command, write_settings
     from course_grader.needs import free_port, need_port
 
@@ -81,7 +81,7 @@ def teach(course: Course, args: argparse.Namespace) -> int:
         "a chapter once you release it: `course release 03`."
     )
     command = teach_command(course, args.port or free_port(8888), args.browser)
-    environment = lab_environment(course)
+    environment = jupyter_environment(course)
     os.chdir(course.root)
     if os.name == "posix":  # in place of this process: Ctrl-C is Jupyter's
         os.execve(command[0], command, environment)

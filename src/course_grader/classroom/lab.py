@@ -75,8 +75,18 @@ def _is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
+def jupyter_environment(course: Course) -> dict[str, str]:
+    """The environment in which Jupyter finds nbgrader's settings."""
+    return {
+        **os.environ,
+        "JUPYTER_CONFIG_PATH": _before("JUPYTER_CONFIG_PATH", course.autograde),
+        "COURSE_ROOT": str(course.root),
+    }
+
+
 def lab_environment(course: Course, token: str) -> dict[str, str]:
-    """The environment in which Jupyter finds nbgrader's settings and ours.
+    """The learner's: without instructors' panels, with a kernel that asks for
+    hidden checks.
 
     Args:
         course: the course.
@@ -84,14 +94,12 @@ def lab_environment(course: Course, token: str) -> dict[str, str]:
     """
     room = Path(lab.__file__).parent
     return {
-        **os.environ,
+        **jupyter_environment(course),
         "JUPYTER_CONFIG_PATH": _before(
             "JUPYTER_CONFIG_PATH", room / "config", course.autograde
         ),
-        # with a kernel that asks for hidden checks
         "JUPYTER_PATH": _before("JUPYTER_PATH", room),
         "JUPYTER_TOKEN": token,
-        "COURSE_ROOT": str(course.root),
     }
 
 
