@@ -195,7 +195,7 @@ def test_a_learner_reads_solves_validates_and_submits(
 
     # what arrived is what was written, and it gets full marks
     course_says(mini.root, "collect", "03")
-    (handed_in,) = mini.autograde.glob("submitted/*/03_mini/03_mini.ipynb")
+    (handed_in,) = mini.people.glob("submitted/*/03_mini/03_mini.ipynb")
     sources = [
         cell.source for cell in nbformat.read(handed_in, as_version=4).cells
     ]
@@ -309,7 +309,7 @@ def test_an_instructor_grades_in_formgrader(
     assert points(mini.root, "03") == {"mallory": 4}
 
     course_says(mini.root, "feedback", "03")
-    (written,) = mini.autograde.glob("feedback/mallory/03_mini/03_mini.html")
+    (written,) = mini.people.glob("feedback/mallory/03_mini/03_mini.html")
     page.goto(written.as_uri())
     expect(page.locator("body")).to_contain_text("Refuse negative times.")
     assert page.evaluate("window.stolen") is None

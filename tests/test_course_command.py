@@ -262,7 +262,7 @@ def test_lab_serves_the_chapters_and_nbgraders_extensions(mini: Course) -> None:
             asked += "&assignment_id=03_mini"
             listed = ask(f"assignments/submit?{asked}", b"")["value"]
             assert "submitted" in {one["status"] for one in listed}
-            (handed_in,) = mini.autograde.glob("exchange/*/inbound/*/*.ipynb")
+            (handed_in,) = mini.people.glob("exchange/*/inbound/*/*.ipynb")
             mine = mini.work / "03_mini" / "03_mini.ipynb"
             assert handed_in.read_bytes() == mine.read_bytes()
             assert ask("nbgrader_version?version=0.9.6")["success"]
