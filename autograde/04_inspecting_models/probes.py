@@ -136,7 +136,7 @@ def count(count_parameters, case):
         kept = torch.is_grad_enabled() == case.get("grad", True)
     return {
         "counts": counts,
-        "as_it_was": before.is_that_of(model),
+        "changes": before.changes_in(model),
         "grad_mode_kept": kept,
     }
 
@@ -160,13 +160,18 @@ class State:
     """What a look must not change, and the very tensors that a model holds."""
 
     def __init__(self, model):
-        self.text, self.tensors = described(model), tensors_of(model)
+        self.facts, self.tensors = described(model), tensors_of(model)
 
-    def is_that_of(self, model):
-        now = tensors_of(model)
-        return self.text == described(model) and all(
-            one is other for one, other in zip(self.tensors, now, strict=True)
-        )
+    def changes_in(self, model):
+        """What of it is another now: the names of the facts."""
+        facts, now = described(model), tensors_of(model)
+        changed = [what for what in facts if facts[what] != self.facts[what]]
+        if len(now) != len(self.tensors) or any(
+            one is not other
+            for one, other in zip(self.tensors, now, strict=False)
+        ):
+            changed.append("tensors")
+        return changed
 
 
 def tensors_of(model):
@@ -176,23 +181,31 @@ def tensors_of(model):
 
 
 def described(model):
-    entries = [*model.named_parameters(), *model.named_buffers()]
-    facts = [
-        f"{name} {value.dtype} {value.device} {value.requires_grad} "
-        f"{len(value._backward_hooks or {})} "
-        + (
-            f"{None if value.grad is None else value.grad.tolist()} "
-            f"{value.tolist()}"
-            if value.device.type == "cpu"
-            else ""
-        )
-        for name, value in entries
+    """What of a model can change, in the order in which a learner hears of it."""
+    entries = [
+        (name, value)
+        for name, value in [*model.named_parameters(), *model.named_buffers()]
         if not isinstance(value, nn.parameter.UninitializedTensorMixin)
     ]
-    modes = [module.training for module in model.modules()]
-    hooks = [hook_count(module) for module in model.modules()]
-    attributes = [sorted(vars(module)) for module in model.modules()]
-    return f"{facts} {modes} {hooks} {attributes} {model}"
+    here = [value for _, value in entries if value.device.type == "cpu"]
+    modules = list(model.modules())
+    return {
+        "modes": [module.training for module in modules],
+        "hooks": [hook_count(module) for module in modules]
+        + [len(value._backward_hooks or {}) for _, value in entries],
+        "flags": [value.requires_grad for _, value in entries],
+        "gradients": str([listed(value.grad) for value in here]),
+        "values": str([listed(value) for value in here]),
+        "dtypes": [
+            f"{name} {value.dtype} {value.device}" for name, value in entries
+        ],
+        "attributes": [sorted(vars(module)) for module in modules]
+        + [str(model)],
+    }
+
+
+def listed(value):
+    return None if value is None else value.tolist()
 
 
 def hook_count(module):
@@ -391,7 +404,7 @@ def look(layer_shapes, case):
     facts = {
         "runs": list(RUNS),
         "calls_seen_by_others": list(others),
-        "as_it_was": before.is_that_of(model),
+        "changes": before.changes_in(model),
         "inputs_kept": all(map(torch.equal, inputs, given))
         and flags == [(one.requires_grad, one.grad) for one in inputs],
         "grad_mode_kept": grad_mode_kept,
@@ -431,7 +444,7 @@ def look_and_fail(layer_shapes, case):
     return {
         "listed": listed,
         "reaches": reaches,
-        "as_it_was": before.is_that_of(model),
+        "changes": before.changes_in(model),
         "global_hooks": len(nn.modules.module._global_forward_hooks),
         "grad_mode_kept": torch.is_grad_enabled(),
     }
@@ -497,18 +510,22 @@ def report(trainable_report, case):
     made = trainable_report(model)
     return {
         "entries": list(made.items()) if isinstance(made, dict) else made,
-        "as_it_was": before.is_that_of(model),
+        "changes": before.changes_in(model),
     }
 
 
 def report_again(trainable_report, case):
     """The report after a gradient has come and another parameter is frozen."""
     model = reported_model(case)
-    trainable_report(model)
+    before = dict(trainable_report(model))
     first, second, *_ = model.parameters()
     first.grad = torch.ones_like(first)
     second.requires_grad_(False)
-    return {"entries": list(trainable_report(model).items())}
+    again = trainable_report(model)
+    return {
+        "entries": list(again.items()),
+        "as_before": again == before,
+    }
 
 
 def by_dimensions(model):
@@ -623,7 +640,8 @@ def draw_graph(graph_of, case):
         made = graph_of(model, x)
         kept = torch.is_grad_enabled() == case.get("grad", True)
     facts = {
-        "as_it_was": before.is_that_of(model) and not x.requires_grad,
+        "changes": before.changes_in(model),
+        "x_kept": not x.requires_grad,
         "grad_mode_kept": kept,
         "runs": len(runs),
         "hooks": sum(len(p._backward_hooks or {}) for p in model.parameters()),
@@ -847,4 +865,8 @@ def same_objects(progress, case):
 
 
 def seconds(seconds_for, case):
-    return {"seconds": seconds_for(case["num_batches"], case["rate"])}
+    """The seconds, or the name of the exception that a good rate raised."""
+    try:
+        return {"seconds": seconds_for(case["num_batches"], case["rate"])}
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        return {"raised": type(error).__name__}

@@ -179,8 +179,8 @@ line_chart(
 
 # %% [markdown]
 r"""
-These are only the outputs. Each also keeps its whole graph alive, the inputs of every operation
-included. On a GPU the run ends hours later with *out of memory*, far from the cell that is to blame.
+(The last batch is smaller, so the line bends there.) These are only the outputs. Each also keeps its whole graph alive, with all that the operations have saved for the backward
+pass. On a GPU the run ends hours later with *out of memory*, far from the cell that is to blame.
 """
 
 # %% [markdown]
@@ -275,7 +275,23 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
+- A model that `torch.compile` has compiled already does not notice a hook that comes later, and says nothing. Look at the
+  model itself, before it is compiled.
 """
+
+# %% cell="compiled_model_ignores_hooks"
+small = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+compiled = torch.compile(small, backend="eager")
+one_row, heard = torch.ones(1, 2), []
+compiled(one_row)
+small[0].register_forward_hook(lambda *_: heard.append("a call"))
+compiled(one_row)
+print("heard from the compiled model:", heard)
+assert heard == []
+
+small(one_row)
+print("heard from the model itself:  ", heard)
+assert heard == ["a call"]
 
 # %% [markdown]
 r"""
@@ -284,8 +300,8 @@ r"""
 ### Where the numbers are
 
 The convolutional network of this course, layer by layer. Two counts that are easily taken for each
-other: the parameters, of which the optimizer keeps one or two copies more, and the outputs, which grow with
-the batch.
+other: the parameters, of which Adam keeps two copies more (SGD with momentum one, plain SGD none), and the outputs, which grow
+with the batch.
 """
 
 
@@ -365,24 +381,38 @@ r"""
 Blue boxes are leaves that will get a gradient, grey ones operations, the green one the output. `far` is
 missing. The picture says it without a backward pass, and so does a comparison of names. Large models are
 better asked than drawn.
+
+Each operation is visited once: in a residual network the number of *ways* through the graph doubles with each block. And a list takes
+the place of recursion, which Python stops at a depth of about a thousand.
 """
 
 
 # %% cell="not_in_the_graph"
-def leaves(fn, found):
-    if hasattr(fn, "variable"):
-        found.add(fn.variable)
-    for upstream, _ in fn.next_functions:
-        if upstream is not None:
-            leaves(upstream, found)
+def leaves(fn):
+    found, visited, waiting = set(), {fn}, [fn]
+    while waiting:
+        fn = waiting.pop()
+        if hasattr(fn, "variable"):
+            found.add(fn.variable)
+        for upstream, _ in fn.next_functions:
+            if upstream is not None and upstream not in visited:
+                visited.add(upstream)
+                waiting.append(upstream)
     return found
 
 
-reached = leaves(branches(torch.randn(2, 3)).mean().grad_fn, set())
+reached = leaves(branches(torch.randn(2, 3)).mean().grad_fn)
 lost = [n for n, p in branches.named_parameters() if p not in reached]
 print("no gradient will come to", lost)
-
 assert lost == ["far.weight", "far.bias"]
+
+wide = torch.ones(3, requires_grad=True)
+deep = wide
+for _ in range(48):  # 2 ** 48 ways from the end to the beginning
+    deep = deep + deep.tanh()
+for _ in range(2000):
+    deep = deep + 1
+assert leaves(deep.sum().grad_fn) == {wide}
 
 # %% [markdown]
 r"""
@@ -791,8 +821,8 @@ r"""
 Write `layer_shapes(model, *inputs)`. It calls `model(*inputs)` once and returns a list with one tuple
 `(name, type, shape)` for every call of a *leaf*, in the order of the calls.
 
-- A leaf is a module without submodules (None is none). That may be `model` itself, or a module of
-  your own.
+- A leaf is a module without submodules. (A submodule that is registered as None does not count as one.) That may be `model`
+  itself, or a module of your own.
 - `name` is the one that `model.named_modules()` gives, `type` the name of its class, such as
   `"Conv2d"`.
 - `shape` is the shape of what it returned, as a tuple of ints with the batch axis as it was. For a tuple or
@@ -802,7 +832,8 @@ Write `layer_shapes(model, *inputs)`. It calls `model(*inputs)` once and returns
 A leaf that is called twice has two entries. One that is not called has none. Each call returns a
 new list, and what happens to the model or to an output later does not change it.
 
-The call of the model runs with every module in eval mode, and without gradients. Afterwards all is as before, also
+The call of the model runs with every module in eval mode, and without gradients. (You may work on a copy: the models here can be
+copied. Not all can.) Afterwards all is as before, also
 when the model raises, be it a `KeyboardInterrupt`; its exception reaches the caller:
 
 - every module is in the mode it was in, each by itself;
@@ -884,8 +915,8 @@ Two things: a list that shows what learns, and a module that has nothing to hide
 **`trainable_report(model)`** returns a dict, from the name of each parameter that requires a gradient to
 a tuple `(shape, grad_norm)`. `shape` is a tuple of ints. `grad_norm` is None as long as no gradient has
 arrived, else the Euclidean norm of the gradient as a Python float; a gradient of zeros has the norm
-0.0, one with NaN the norm NaN. Gradients are real and dense, and may be in float16 or float64: the norm must
-neither overflow nor vanish there.
+0.0, one with NaN the norm NaN. Gradients are real and dense, of any floating-point dtype. The norm is worked out in float64: three
+times 60000 in float16 have the norm 103923.05, which is no float16.
 
 - The names and their order are those of `named_parameters()`; a parameter with several names stands there
   once. Parameters in submodules, at the top and from base classes are all there; frozen ones and buffers are
@@ -901,7 +932,7 @@ compute the same, `x` stays as it is, and a gradient reaches `x` where it wants 
 
 <details><summary>Hint 1: norms</summary>
 
-`p.grad.norm().item()`. First ask whether `p.grad is None`: the truth value of a tensor is something
+`p.grad.double().norm().item()`. First ask whether `p.grad is None`: the truth value of a tensor is something
 else.
 </details>
 <details><summary>Hint 2: layers in a row</summary>
@@ -921,7 +952,9 @@ def trainable_report(
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             gradient = parameter.grad
-            norm = None if gradient is None else gradient.norm().item()
+            norm = None
+            if gradient is not None:
+                norm = gradient.double().norm().item()
             report[name] = (tuple(parameter.shape), norm)
     return report
     ### END SOLUTION
@@ -966,7 +999,8 @@ program is called.
 - Each operation that autograd recorded has one box; the first line of its label is the operation's name, as
   `type(fn).__name__` gives it (`"AddmmBackward0"`). Two operations of the same kind are two boxes.
 - Each parameter that will get a gradient through it has one box; the first line of its label is its name
-  as in `named_parameters()`. Frozen and unused parameters have none. `x` requires no gradient.
+  as in `named_parameters()`, which gives a shared one its first name. Frozen and unused parameters have none. `x` requires no
+  gradient.
 - Edges go the way the forward pass goes: from what goes in to what comes out. `AccumulateGrad` boxes between a
   parameter and its operation may be there or not. Further boxes, such as shapes, saved tensors or the result,
   are allowed.
@@ -1020,16 +1054,15 @@ stream stays open.
 - Where the loader has a length, the bar knows the number of batches: when all have been given out, the last line
   on `file` says `n/n`, as in `3/3`. As long as they have not, `n/n` does not appear, but from the second batch on
   something of the bar is there.
-- Where `len` fails, as for an iterator or a `DataLoader` of an `IterableDataset` whose `len` raises a
-  `TypeError`, it works all the same, and the bar shows no `a/b` of two counts.
+- Where `len` raises a `TypeError`, as for an iterator or a `DataLoader` of an `IterableDataset`, it works all the same, and the
+  bar shows no `a/b` of two counts.
 
 How the bar looks is up to you.
 
 **`seconds_for(num_batches, rate)`** says how long that many batches take, as a float in seconds. `rate` is
 the text that tqdm shows: `"1.54it/s"` or `"2.50s/it"`. There may be blanks around it, and the unit may be another
-word than `it`, such as `batch` or `Frames`. Numbers are plain, as in `12`, `0.50` or `41.25`. No batches
-take 0.0 seconds. When tqdm
-does not know the rate yet, it shows `"?it/s"`: then the result is None.
+word than `it`, such as `batch` or `Frames`. Numbers are plain, as in `12`, `0.50` or `41.25`. When tqdm
+does not know the rate yet, it shows `"?it/s"`: then the result is None. At a rate that is known, no batches take 0.0 seconds.
 
 <details><summary>Hint 1: who knows the length</summary>
 

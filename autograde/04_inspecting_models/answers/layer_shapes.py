@@ -779,8 +779,8 @@ seeding_first = edit(
         """,
     },
     breaks=hidden_tests.looks_quietly,
-    tells="You seed the global random state. In eval mode nothing is drawn, "
-    "and your caller's random numbers are others now.",
+    tells="You seed the global random state. Your caller's random numbers "
+    "are others now: leave seeds to the caller.",
 )
 
 classes_of_the_library = edit(

@@ -14,7 +14,7 @@ def with_a_parameter_list():
         return {
             name: (
                 tuple(p.size()),
-                None if p.grad is None else float(torch.norm(p.grad)),
+                None if p.grad is None else float(torch.norm(p.grad.double())),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -63,7 +63,9 @@ def with_add_module():
         return {
             n: (
                 tuple(p.shape),
-                g if g is None else torch.linalg.vector_norm(g).item(),
+                g
+                if g is None
+                else torch.linalg.vector_norm(g, dtype=torch.float64).item(),
             )
             for n, p, g in rows
         }
@@ -126,7 +128,7 @@ def with_a_module_dict():
             if parameter.requires_grad:
                 report[name] = (tuple(parameter.shape), None)
                 if parameter.grad is not None:
-                    length = parameter.grad.detach().norm(2).item()
+                    length = parameter.grad.detach().double().norm(2).item()
                     report[name] = (tuple(parameter.shape), length)
         return report
 
@@ -149,7 +151,7 @@ def with_a_buffer_beside():
         report = {}
         for name, p in model.named_parameters():
             if p.requires_grad:
-                norm = None if p.grad is None else p.grad.norm().item()
+                norm = None if p.grad is None else p.grad.double().norm().item()
                 report[name] = (tuple(p.shape), norm)
         return report
 
@@ -177,7 +179,7 @@ def from_the_state_dict():
         return {
             name: (
                 tuple(v.shape),
-                None if v.grad is None else v.grad.norm().item(),
+                None if v.grad is None else v.grad.double().norm().item(),
             )
             for name, v in model.state_dict().items()
             if v.requires_grad
@@ -208,7 +210,7 @@ def all_of_the_state_dict():
         return {
             name: (
                 tuple(v.shape),
-                None if v.grad is None else v.grad.norm().item(),
+                None if v.grad is None else v.grad.double().norm().item(),
             )
             for name, v in live.items()
         }
@@ -237,7 +239,7 @@ def with_frozen_ones():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
         }
@@ -267,7 +269,7 @@ def with_all_names():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in named
             if p.requires_grad
@@ -295,7 +297,7 @@ def with_all_names():
 def reading_what_is_not_there():
     def trainable_report(model):
         return {
-            name: (tuple(p.shape), p.grad.norm().item())
+            name: (tuple(p.shape), p.grad.double().norm().item())
             for name, p in model.named_parameters()
             if p.requires_grad
         }
@@ -322,7 +324,7 @@ def reading_what_is_not_there():
 def those_with_gradients():
     def trainable_report(model):
         return {
-            name: (tuple(p.shape), p.grad.norm().item())
+            name: (tuple(p.shape), p.grad.double().norm().item())
             for name, p in model.named_parameters()
             if p.requires_grad and p.grad is not None
         }
@@ -351,7 +353,7 @@ def zero_for_none():
         return {
             name: (
                 tuple(p.shape),
-                0.0 if p.grad is None else p.grad.norm().item(),
+                0.0 if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -381,7 +383,11 @@ def none_for_zero():
         found = {}
         for name, p in model.named_parameters():
             if p.requires_grad:
-                norm = p.grad.norm().item() if p.grad is not None else None
+                norm = (
+                    p.grad.double().norm().item()
+                    if p.grad is not None
+                    else None
+                )
                 found[name] = (tuple(p.shape), norm or None)
         return found
 
@@ -432,7 +438,10 @@ def norm_of_the_values():
 def norm_as_a_tensor():
     def trainable_report(model):
         return {
-            name: (tuple(p.shape), None if p.grad is None else p.grad.norm())
+            name: (
+                tuple(p.shape),
+                None if p.grad is None else p.grad.double().norm(),
+            )
             for name, p in model.named_parameters()
             if p.requires_grad
         }
@@ -491,7 +500,7 @@ def clearing_gradients():
         report = {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -523,7 +532,7 @@ def by_position():
         return {
             str(i): (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for i, p in enumerate(model.parameters())
             if p.requires_grad
@@ -553,7 +562,7 @@ def of_the_children():
         return {
             f"{child}.{name}": (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for child, module in model.named_children()
             for name, p in module.named_parameters()
@@ -584,7 +593,7 @@ def a_list_of_layers():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -612,7 +621,7 @@ def one_layer_many_times():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -640,7 +649,7 @@ def relu_at_the_end():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -670,7 +679,7 @@ def without_relu():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -692,7 +701,7 @@ def without_bias():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -722,7 +731,7 @@ def computing_detached():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -752,7 +761,7 @@ def sorted_by_name():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in sorted(model.named_parameters())
             if p.requires_grad
@@ -781,7 +790,7 @@ def shapes_as_lists():
         return {
             name: (
                 list(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -841,7 +850,7 @@ def relu_at_the_start():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -871,7 +880,7 @@ def writing_into_the_input():
         return {
             name: (
                 tuple(p.shape),
-                None if p.grad is None else p.grad.norm().item(),
+                None if p.grad is None else p.grad.double().norm().item(),
             )
             for name, p in model.named_parameters()
             if p.requires_grad
@@ -894,18 +903,19 @@ def writing_into_the_input():
 norm_in_single_precision = edit(
     with_a_buffer_beside,
     {
-        "norm = None if p.grad is None else p.grad.norm().item()": "norm = None if p.grad is None else p.grad.float().norm().item()",
+        "norm = None if p.grad is None else p.grad.double().norm().item()": "norm = None if p.grad is None else p.grad.float().norm().item()",
         'self.register_buffer("depth", torch.tensor(depth))': "",
     },
     breaks=hidden_tests.tells_gradients,
     tells="You convert the gradient to float32. Small numbers of float64 become "
-    "zero there. Take the norm in the gradient's own dtype, or in float64.",
+    "zero there, large ones infinite. Take the norm in float64: "
+    "`p.grad.double().norm()`.",
 )
 
 squares_in_half_precision = edit(
     with_a_buffer_beside,
     {
-        "norm = None if p.grad is None else p.grad.norm().item()": """
+        "norm = None if p.grad is None else p.grad.double().norm().item()": """
         norm = (
             None
             if p.grad is None
@@ -915,18 +925,19 @@ squares_in_half_precision = edit(
         'self.register_buffer("depth", torch.tensor(depth))': "",
     },
     breaks=hidden_tests.tells_gradients,
-    tells="Your squares overflow where the gradient is in float16: 300 times 300 "
-    "is more than it can hold. `p.grad.norm()` adds up in float32.",
+    tells="You work in the dtype of the gradient. In float16 a norm above 65504 "
+    "becomes infinite, in float32 the squares of large numbers do. Take it in "
+    "float64: `p.grad.double().norm()`.",
 )
 
 nan_taken_out = edit(
     with_a_buffer_beside,
     {
-        "norm = None if p.grad is None else p.grad.norm().item()": """
+        "norm = None if p.grad is None else p.grad.double().norm().item()": """
         norm = (
             None
             if p.grad is None
-            else p.grad.nan_to_num().norm().item()
+            else p.grad.nan_to_num().double().norm().item()
         )
         """,
         'self.register_buffer("depth", torch.tensor(depth))': "",
@@ -1034,4 +1045,17 @@ input_detached = edit(
     breaks=hidden_tests.trains_a_stack,
     tells="You detach the input. A Stack may stand behind other layers, and no "
     "gradient reaches them any more.",
+)
+
+
+norm_in_the_gradients_own_dtype = edit(
+    with_a_buffer_beside,
+    {
+        "norm = None if p.grad is None else p.grad.double().norm().item()": "norm = None if p.grad is None else p.grad.norm().item()",
+        'self.register_buffer("depth", torch.tensor(depth))': "",
+    },
+    breaks=hidden_tests.tells_gradients,
+    tells="You work in the dtype of the gradient. In float16 a norm above 65504 "
+    "becomes infinite, in float32 the squares of large numbers do. Take it in "
+    "float64: `p.grad.double().norm()`.",
 )
