@@ -123,9 +123,14 @@ def first_and_last_seed(draw: Draw) -> list[Case]:
     ]
 
 
+def differing(one: dict[str, float], other: dict[str, float]) -> list[str]:
+    return [name for name in one if one[name] != other[name]]
+
+
 @readable
 def about_the_gpus(case: Case, seen: Result, expected: Result) -> str | None:
-    for states, wanted in zip(seen.data, expected.data, strict=True):
+    theirs, ours = seen.data, expected.data
+    for states, wanted in zip(theirs["states"], ours["states"], strict=True):
         if states == wanted:
             continue
         if states == case["states"]:
@@ -135,6 +140,9 @@ def about_the_gpus(case: Case, seen: Result, expected: Result) -> str | None:
         return (
             "The generators of the GPUs end up with another seed than `seed`."
         )
+    for drawn, wanted in zip(theirs["drawn"], ours["drawn"], strict=True):
+        for one in differing(drawn, wanted):
+            return f"Where there are GPUs, {NAMES[one]} is not seeded."
     return None
 
 
@@ -142,8 +150,8 @@ def about_the_gpus(case: Case, seen: Result, expected: Result) -> str | None:
     "set_seed",
     probe=probes.seeds_of_the_gpus,
     rule=about_the_gpus,
-    says="the generator of every GPU ends up seeded with `seed` (a stand-in "
-    "takes the place of the GPUs)",
+    says="where there are GPUs, the generator of each ends up seeded with `seed`, "
+    "and the three others too (a stand-in takes the place of the GPUs)",
 )
 def seeds_every_gpu(draw: Draw) -> list[Case]:
     def gpus(*seeds: int, count: int) -> Case:
@@ -1041,6 +1049,10 @@ def about_isolated_gpus(
         return "After the block a GPU's generator is in another state."
     if seen.data["inside"] != expected.data["inside"]:
         return "Inside, not every GPU's generator has been seeded with `seed`."
+    for one in differing(seen.data["drawn"], expected.data["drawn"]):
+        return f"Inside, where there are GPUs, {NAMES[one]} is not seeded."
+    for one in seen.data["changed"]:
+        return f"Where there are GPUs, the state of {NAMES[one]} is another."
     return None
 
 

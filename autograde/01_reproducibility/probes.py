@@ -55,6 +55,14 @@ DRAWS = {
 }
 
 
+def one_draw_each():
+    return {
+        "random": random.random(),
+        "numpy": np.random.rand(),
+        "torch": torch.rand(()).item(),
+    }
+
+
 def draw_from_all(num_draws):
     """Odd numbers of normal draws leave a second one waiting in the generator."""
     for _ in range(num_draws):
@@ -197,13 +205,15 @@ def seeded_draws(set_seed, case):
 
 
 def seeds_of_the_gpus(set_seed, case):
-    """The states of the GPUs' generators after seeding."""
-    seen = []
+    """The states of the GPUs' generators after seeding, and what the others
+    draw: where there are GPUs, nobody is forgotten."""
+    seen, drawn = [], []
     with stand_in_gpus(case["states"]) as gpus:
         for seed in case["seeds"]:
             set_seed(seed)
             seen.append(list(gpus.states))
-    return seen
+            drawn.append(one_draw_each())
+    return {"states": seen, "drawn": drawn}
 
 
 def refused_seed(set_seed, case):
@@ -826,7 +836,14 @@ def isolated_on_gpus(isolated, case):
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # fork_rng's, about several GPUs
+        before = states()
         with isolated(case["seed"]):
             inside = list(gpus.states)
             gpus.states = [state + 1 for state in gpus.states]
-        return {"inside": inside, "after": list(gpus.states)}
+            drawn = one_draw_each()
+        return {
+            "inside": inside,
+            "after": list(gpus.states),
+            "drawn": drawn,
+            "changed": differing(before, states()),
+        }

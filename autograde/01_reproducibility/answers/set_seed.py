@@ -791,3 +791,17 @@ one_epoch_at_least = edit(
     breaks=hidden_tests.epochs_go_on,
     tells="You run an epoch although `num_epochs` is 0. Then the list is empty.",
 )
+
+
+done_with_the_gpus = edit(
+    only_if_there_is_a_gpu,
+    {
+        "torch.cuda.manual_seed_all(seed)": """
+        torch.cuda.manual_seed_all(seed)
+        return
+        """,
+    },
+    breaks=hidden_tests.seeds_every_gpu,
+    tells="Where there are GPUs, you return before `random` and NumPy are "
+    "seeded. Seed them on every machine.",
+)
