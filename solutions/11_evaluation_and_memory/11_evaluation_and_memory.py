@@ -652,6 +652,44 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 `context_fn=` of `checkpoint` with `create_selective_checkpoint_contexts`. *Offloading* moves what is saved to the CPU:
 `with torch.autograd.graph.save_on_cpu():`.
 
+**The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input and weight, and
+with `options=` works through the tokens in chunks, so that the whole never exists. Without options it saves nothing. Older versions of PyTorch lack it.
+"""
+
+# %% cell="chunked_loss"
+hidden = torch.randn(512, 64, requires_grad=True)
+vocabulary = torch.randn(8000, 64, requires_grad=True)
+next_words = torch.randint(8000, (512,))
+
+
+def peak_of_loss(make_loss):
+    hidden.grad = vocabulary.grad = None
+    with LiveBytes([hidden, vocabulary]) as live:
+        big_loss = make_loss()
+        big_loss.backward()
+    return f"loss {big_loss:.4f}, peak {max(live.timeline) / 2**20:.1f} MiB"
+
+
+given = hidden, vocabulary, next_words
+two_steps = peak_of_loss(
+    lambda: F.cross_entropy(F.linear(hidden, vocabulary), next_words)
+)
+print("linear, then cross_entropy:", two_steps)
+if hasattr(nn, "LinearCrossEntropyOptions"):
+    chunks = nn.LinearCrossEntropyOptions()
+    for options in (None, chunks):
+        words = "in chunks" if options else "no options"
+        peak = peak_of_loss(
+            lambda how=options: F.linear_cross_entropy(*given, options=how)
+        )
+        print(f"linear_cross_entropy, {words}:", peak)
+else:
+    print("This PyTorch has no linear_cross_entropy in chunks.")
+
+# %% [markdown]
+r"""
+(The counter does not look into an operation: the chunk that is being worked on is not in the last number.)
+
 Activations are not all. Beside each parameter stand its gradient and the optimizer's numbers. Here are the latter, counted after one step:
 """
 

@@ -102,6 +102,9 @@ def on_ranks(function, world_size: int) -> list:
 # %% [markdown]
 r"""
 The two cells above are all that the exercises need. The cells that you only read use a few things more.
+
+Do not copy `new_group`. It makes groups for threads of one process, so that a notebook can grade you, and calls what PyTorch does not document. A job of your own is
+started by `torchrun` and calls `dist.init_process_group` (section 3).
 """
 
 # %%
@@ -535,6 +538,10 @@ r"""
 The rank to look at is the one *without a word*: the other one only noticed. (Signal 15 is how `torchrun` ends the others; where it is so quick that
 nobody can notice, the rank with an exit code is the one.) In a run of hours set the timeout to a few times the longest step that you
 expect. While rank 0 alone does something slow, as saving or evaluating, the others wait in their next collective: that must take less than the timeout too.
+
+On GPUs (from PyTorch's documentation; nothing here runs it) two settings help. `init_process_group(..., device_id=device)` ties the process to its GPU: NCCL connects at
+once, and a `barrier()` does not have to guess the device. The *flight recorder* keeps the last collectives of each rank: set `TORCH_NCCL_DUMP_ON_TIMEOUT=1` and `TORCH_FR_BUFFER_SIZE=2000` (in older versions
+`TORCH_NCCL_TRACE_BUFFER_SIZE`). After a timeout each rank writes a file, and `torchfrtrace` compares the files: it names the call that one rank did not make.
 
 A common cause of the second accident: `if loss.isnan(): continue` on one rank. All ranks have to take the same way, so let them first agree
 (`all_reduce` a flag with `ReduceOp.MAX`).

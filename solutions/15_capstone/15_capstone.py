@@ -1042,7 +1042,8 @@ Modes and gradients are the business of `step` and `evaluate`: call no `train()`
 `"epoch"` and `"step"`: the number of the step, counted from 1 through all epochs.
 
 **The best** is a dict: `"epoch"` and `"metric"` of the epoch with the highest metric (the earlier one of equals), a float,
-and `"model"`: a state dict of the model as it was then. Training on does not change it.
+and `"model"`: a state dict of the model as it was then. Training on does not change it. No metric is NaN here. (In a run of your
+own, ask: nothing is greater than NaN, so a NaN of the first epoch would stay the best.)
 
 **Checkpoints.** After every `run.config["save_every"]` steps, and at the end of the run, a
 checkpoint is written into `folder`, which may not exist yet. Its name is `step_000012.pt`: the
@@ -1054,6 +1055,7 @@ before the checkpoint.
   checkpoints may be gone.
 - Whatever kills the process, also in the middle of a write: a file named `step_….pt` is whole. The folder may lie
   on another disk than the system's temporary files.
+- So an unfinished file has a name that `step_*.pt` does not match: `step_000004_new.pt` looks like a checkpoint.
 - When a new one is in place, it and the `run.config["keep"]` − 1 before it stay (`keep` is 1 or more), and the older
   `step_….pt` go. Broken ones with higher numbers may still lie there after a restart: they do not count.
   Files of other names are none of your business, but for your own unfinished ones.
@@ -1317,19 +1319,24 @@ class DigitsRun:
     """The fine-tuning of this chapter, made of the four exercises."""
 
     config = CONFIG
+    rows = 64  # images per step
+    per_epoch = math.ceil(len(y_new) / rows)  # steps
 
     def __init__(self, lines, stops_at):
         self.lines, self.stops_at = lines, stops_at
         net = make_net()
         net.load_state_dict(pretrained.state_dict())
         adam, plan = set_up(net, CONFIG)
-        scaler = torch.amp.GradScaler("cpu", 2.0**22, growth_interval=12)
+        scaler = torch.amp.GradScaler(
+            "cpu", 2.0**22, growth_interval=self.per_epoch
+        )
         self.parts = {"model": net, "adam": adam, "plan": plan}
         self.parts |= {"scaler": scaler, "clock": Clock()}
 
     def batches(self, epoch):
         order = torch.Generator().manual_seed(epoch)
-        return list(torch.randperm(len(y_new), generator=order).split(64))
+        order = torch.randperm(len(y_new), generator=order)
+        return list(order.split(self.rows))
 
     def step(self, rows):
         net, adam, plan, scaler, clock = self.parts.values()
@@ -1340,7 +1347,8 @@ class DigitsRun:
         clock.steps += 1
         if clock.steps == self.stops_at:
             raise Stopped
-        line = {"step": clock.steps, "epoch": (clock.steps - 1) // 12, **facts}
+        epoch = (clock.steps - 1) // self.per_epoch
+        line = {"step": clock.steps, "epoch": epoch, **facts}
         line |= {"num_samples": len(rows)}
         line["seconds"] = time.perf_counter() - began
         self.lines.append(json.dumps(line))
@@ -1350,7 +1358,8 @@ class DigitsRun:
         began, net = time.perf_counter(), self.parts["model"].eval()
         with torch.inference_mode():
             hits = (net(X_val).argmax(1) == y_val).float().mean().item()
-        line = {"epoch": self.parts["clock"].steps // 12 - 1, "metric": hits}
+        epochs_done = self.parts["clock"].steps // self.per_epoch
+        line = {"epoch": epochs_done - 1, "metric": hits}
         line["seconds"] = time.perf_counter() - began
         self.lines.append(json.dumps(line))
         return hits
@@ -1360,8 +1369,9 @@ class DigitsRun:
 def all_together():
     """Whether your run, stopped twice, is the run that is not, and its report."""
     ended = []
+    every = CONFIG["save_every"]
     # some steps after a checkpoint
-    places = [5 * one + anywhere.randrange(2, 6) for one in (2, 6)]
+    places = [every * one + anywhere.randrange(2, every + 1) for one in (2, 6)]
     for stops in ([None], [*places, None]):
         place, lines = Path(tempfile.mkdtemp(dir=folder)), []
         for seed, stops_at in enumerate(stops):
