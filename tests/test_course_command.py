@@ -21,31 +21,24 @@ from course_grader.course import Course
 from course_grader.needs import free_port
 
 COMMANDS = (
-    "build",
-    "new",
-    "try",
-    "mutate",
-    "publish",
-    "lab",
-    "release",
-    "collect",
-    "grade",
-    "feedback",
-    "report",
-    "due",
-    "solutions",
-    "export",
-    "backup",
-    "restore",
-    "status",
-    "demo",
+    *("lab", "grade"),
+    *("teach", "demo", "release", "collect", "feedback", "report", "similar"),
+    *("status", "due", "extend", "export", "solutions", "total", "lms"),
+    *("backup", "restore", "new-term", "forget"),
+    *("new", "try", "mutate", "build", "publish"),
 )
 
 
-def test_help_names_every_command(tmp_path: Path) -> None:
+def test_help_names_every_command_by_who_types_it(tmp_path: Path) -> None:
     said = course_says(tmp_path, "--help")
 
-    assert tuple(re.findall(r"^    (\w+) ", said, re.MULTILINE)) == COMMANDS
+    named = re.findall(r"^  (\w[\w-]*) +[A-Z]", said, re.MULTILINE)
+    assert tuple(dict.fromkeys(named)) == COMMANDS
+    assert said.count("for example: course ") == 3
+    # and whoever types nothing is shown the same
+    nothing = run_course(tmp_path)
+    assert nothing.returncode == 2
+    assert nothing.stderr == said
 
 
 @pytest.mark.parametrize("name", COMMANDS)

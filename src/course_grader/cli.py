@@ -793,7 +793,9 @@ def _parser() -> argparse.ArgumentParser:
         "--course", type=Path, help="the course's folder, if not this one"
     )
     parser.add_argument("--version", action="version", version=version(PACKAGE))
-    commands = parser.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(
+        metavar="COMMAND", help=argparse.SUPPRESS, prog="course"
+    )
 
     def command(
         name: str, run: Callable[[Course, argparse.Namespace], int]
