@@ -904,11 +904,15 @@ _EXFILTRATION_CELLS = [
     ),
 ]
 
+# A case that failed is shown, so its own input is no loot: one that is not shown,
+# kept from an earlier call, is.
+_KEPT = "kept = []\ndef double(x, times=1):\n    kept.append(x.tolist())\n"
 _SMUGGLED = [
     (
         "exception_text",
-        "a hidden input in the text of an exception",
-        "def double(x, times=1):\n    raise RuntimeError(f'LOOT: {x}')\n",
+        "another case's input in the text of an exception",
+        _KEPT
+        + "    raise RuntimeError(f'LOOT: {kept[0]}' if kept[1:] else 'no')\n",
     ),
     (
         "exception_class",
@@ -918,14 +922,14 @@ _SMUGGLED = [
     ),
     (
         "key_names",
-        "a hidden input in the keys of a dict",
-        "def double(x, times=1):\n    return {f'LOOT:{x.tolist()}': x}\n",
+        "another case's input in the keys of a dict",
+        _KEPT + "    return {f'LOOT:{kept[0]}' if kept[1:] else 'x': x}\n",
     ),
     (
         "class_names",
-        "a hidden input in the name of a class that is returned",
-        "def double(x, times=1):\n"
-        "    return type(f'LOOT:{x.tolist()}', (), {})()\n",
+        "another case's input in the name of a class that is returned",
+        _KEPT + "    name = f'LOOT:{kept[0]}' if kept[1:] else 'x'\n"
+        "    return type(name, (), {})()\n",
     ),
     (
         "warnings",

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from course_grader.chapter.grading import Grading
 from course_grader.checks import Case, Check, Draw, Result
-from course_grader.judge.compare import Difference, Tolerance
+from course_grader.judge.compare import Difference, Tolerance, difference
 from course_grader.judge.kernels import ProbeRun, Traced
 from course_grader.judge.patterns import pattern, places
 from course_grader.judge.report import FailingCase
@@ -146,7 +146,7 @@ def failing_case(
     calls = _calls(traced)
     if not calls:
         return None, _subject(failure, exercise_words)
-    if failure.run is not None and not _same_again(failure.run, traced):
+    if failure.run is not None and not _same_again(failure, traced):
         return None, _subject(failure, exercise_words)
     if failure.run is None:
         return _case(calls, "", "", ""), ""
@@ -218,12 +218,19 @@ def _calls(traced: Traced | None) -> list[dict[str, Any]]:
     return [one for one in calls if isinstance(one, dict) and "call" in one]
 
 
-def _same_again(first: ProbeRun, traced: Traced | None) -> bool:
-    """Whether the second time was like the first, as far as exceptions tell."""
+def _same_again(failure: Failure, traced: Traced | None) -> bool:
+    """Whether a process that has seen no other case gives the same: what it gives
+    then tells nothing of another case, which learner code may have kept."""
     assert traced is not None
+    first, again = failure.run, traced.run
+    assert first is not None
     assert first.result is not None
-    again = traced.run.result
-    return again is not None and again.raised[:1] == first.result.raised[:1]
+    if again.result is None or again.text != first.text:
+        return False
+    if again.result.raised != first.result.raised:
+        return False
+    tolerance = Tolerance(failure.check.rtol, failure.check.atol)
+    return difference(again.result.data, first.result.data, tolerance) is None
 
 
 def _case(

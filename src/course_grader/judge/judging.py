@@ -294,7 +294,7 @@ def judge_exercise(
         reports.append(report)
         losses_of[check.name] = lost
     # no verdict hangs on what is shown: all of them stand by now
-    telling = _Telling(grading, exercise_id, shows, current, prober)
+    telling = _Telling(grading, exercise_id, shows, prober)
     reports = [
         telling.told(one, losses_of[one.name]) if losses_of[one.name] else one
         for one in reports
@@ -482,11 +482,10 @@ class _Telling:
         grading: Grading,
         exercise_id: str,
         shows: Shows | None,
-        current: Prober | None,
         prober: Callable[[], Prober],
     ) -> None:
         self.shows = shows
-        self.current, self.prober = current, prober
+        self.prober = prober
         self.words = _words_of(grading, exercise_id)
         self.roots: dict[tuple[Verdict, str], str] = {}
         self.cases_left = MOST_CASES
@@ -494,12 +493,9 @@ class _Telling:
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool
     ) -> Traced | None:
-        """One call more, in a living process of the learner's code."""
-        self.current = self.current or self.prober()
-        traced = self.current.trace(probe, case, timeout_s, enter_only)
-        if traced is None:
-            self.current = None  # it may have ended
-        return traced
+        """One call more, in a process of the learner's code that has seen no other
+        case."""
+        return self.prober().trace(probe, case, timeout_s, enter_only)
 
     def told(self, report: CheckReport, lost: Sequence[_Lost]) -> CheckReport:
         """The report of a failed check with its words.
@@ -527,7 +523,7 @@ class _Telling:
             if case is not None and case.right and failure.found is not None:
                 before = self._before(one, failure.found)
                 case = replace(case, differs=f"{case.differs} {before}".strip())
-        message = self._message(one, subject)
+        message = self._message(one, subject, case)
         return replace(
             report,
             message=whole(message)[:LONGEST_MESSAGE],
@@ -580,7 +576,9 @@ class _Telling:
         shown = [one for one in alike if self._may(one)]
         return min(shown or alike[:1], key=lambda one: size(one.case))
 
-    def _message(self, one: _Lost, subject: str) -> str:
+    def _message(
+        self, one: _Lost, subject: str, case: FailingCase | None
+    ) -> str:
         message = one.message
         if one.found is not None:
             subject = subject or subject_of(one.found.path, self.words)
@@ -594,7 +592,7 @@ class _Telling:
                     # within an author's sentence
                     better = f"{better[:1].lower()}{better[1:]}"
                 message = message.replace(stem[:-1], better[:-1])
-        elif one.verdict is Verdict.ERROR and one.run and self.shows:
+        elif one.verdict is Verdict.ERROR and one.run and case is not None:
             text = one_line(one.run.text, LONGEST_TEXT)
             if text:
                 message = f"{message.rstrip('.')}: {text}"
