@@ -60,6 +60,6 @@ def test_gradebook_graded_work_and_backup(mini: Course, tmp_path: Path) -> None:
 
     assert others(mini.people / "gradebook.db") == {}
     assert others(mini.people / "autograded") == {}
-    assert mini.autograde.joinpath("submitted").stat().st_mode & 0o077 == 0
+    assert mini.people.joinpath("submitted").stat().st_mode & 0o077 == 0
     assert others(marks) == {}
     assert others(backup) == {}

