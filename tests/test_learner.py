@@ -17,9 +17,15 @@ from commands import run_nbgrader, without_ports
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from course_grader.chapter.notebook import INSTALL_CELL_ID, visible_check_id
+from course_grader.chapter.notebook import (
+    INSTALL_CELL_ID,
+    visible_check_id,
+    with_solution_folds,
+)
 from course_grader.chapter.source import Exercise, read_chapter
+from course_grader.chapter.task import solution_fold
 from course_grader.course import Course
+from course_grader.grading.repair import repair
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = Course(ROOT).chapters()
@@ -210,3 +216,22 @@ def test_hints_fold_open_one_by_one(course: Course, chapter: str) -> None:
         found += bool(hints)
 
     assert found >= len(exercises(course, chapter))
+
+
+def test_a_notebook_of_work_that_nobody_touched_has_no_answers(
+    course: Course,
+) -> None:
+    """Its texts end in the solutions, folded: these are not the learner's."""
+    for chapter in course.chapters():
+        source = read_chapter(course.source_of(chapter))
+        released = nbformat.read(course.notebook_of(chapter), as_version=4)
+        folded = with_solution_folds(released, source)
+        repaired = repair(nbformat.writes(folded).encode(), released)
+        assert repaired.notes == ()
+        assert repaired.notebook is not None
+        for mine, theirs in zip(
+            repaired.notebook.cells, released.cells, strict=True
+        ):
+            assert mine.source == theirs.source
+        texts = "\n".join(cell.source for cell in folded.cells)
+        assert solution_fold(source.exercises[0]) in texts

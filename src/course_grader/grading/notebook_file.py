@@ -438,6 +438,8 @@ def _source(raw: dict[str, object]) -> str | None:
     return None
 
 
+SOLUTION_FOLD = "\n<details><summary>Solution</summary>\n\n```python\n"
+"""How the solution begins that `course lab` folds into an exercise's text."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -449,9 +451,13 @@ def _clean(source: str) -> str:
 def _cell(number: int, raw: dict[str, object], source: str) -> SubmittedCell:
     metadata = _mapping(raw.get("metadata"))
     nbgrader = _mapping(metadata.get("nbgrader"))
+    cell_type = _cell_type(raw)
+    if cell_type == "markdown":
+        # ours, not an answer that was written into a text
+        source = source.partition(SOLUTION_FOLD)[0]
     return SubmittedCell(
         number=number,
-        cell_type=_cell_type(raw),
+        cell_type=cell_type,
         source=source,
         cell_id=_text(raw.get("id")) or _text(metadata.get("id")),
         grade_id=_text(nbgrader.get("grade_id")),
