@@ -396,6 +396,51 @@ def test_other_systems_and_the_times_in_their_names(
     assert stamp == (expected and f"{expected}.000000 UTC")
 
 
+@pytest.mark.parametrize(
+    ("honest", "forged"),
+    [
+        # as Blackboard would write it, and as Moodle's groups
+        (
+            f"moneypennyeve_55_67890_{NOTEBOOK}",
+            "builderbob_66_67891_x_alice_attempt_2026-11-20-18-05-33_03.ipynb",
+        ),
+        (
+            f"eve_{NOTEBOOK}",
+            "bob_x_alice_attempt_2026-11-20-18-05-33_03.ipynb",
+        ),
+        (
+            f"moneypennyeve_55_67890_{NOTEBOOK}",
+            "builderbob_66_67891_x-Alice Liddell_1_assignsubmission_file_03"
+            ".ipynb",
+        ),
+        (
+            f"Eve Moneypenny_55_assignsubmission_file_/{NOTEBOOK}",
+            f"Bob-Alice Liddell_66_assignsubmission_file_/{NOTEBOOK}",
+        ),
+    ],
+)
+def test_the_end_of_a_name_makes_nobody_another(
+    coursedir, download, honest, forged
+):
+    path = download((honest, b"eve's"), (forged, b"forged"))
+    collect(path, coursedir, times=Times(UTC))
+    assert read(coursedir, "eve") == b"eve's"
+    assert read(coursedir, "alice") is None
+
+
+def test_a_learners_own_list_of_submitters_is_not_read(coursedir, download):
+    listed = "alice:\n  :submitters:\n  - :name: Bob Builder\n"
+    path = download(
+        (f"alice/{NOTEBOOK}", ALICES),
+        (f"bob/{NOTEBOOK}", BOBS),
+        ("bob/submission_metadata.yml", listed),
+        ("submission_metadata.yml", listed),
+    )
+    collect(path, coursedir, times=Times(UTC))
+    assert read(coursedir, "alice") == ALICES
+    assert read(coursedir, "bob") == BOBS
+
+
 def test_teams_counts_versions(coursedir, download):
     folder = "Alice Liddell/Chapter 3"
     path = download(
@@ -457,6 +502,11 @@ def test_a_person_says_whose_a_file_is(coursedir, download):
     collect(path, coursedir, assigned={"Participant 17": "alice"})
     assert read(coursedir, "alice") == ALICES
     collect(path, coursedir, assigned={"03.ipynb": "bob"})
+    assert read(coursedir, "bob") == BOBS
+    # whoever is known by name stays so, whatever the file is called
+    known = download((f"eve/{NOTEBOOK}", b"eve's"), name="known.zip")
+    collect(known, coursedir, assigned={NOTEBOOK: "bob"})
+    assert read(coursedir, "eve") == b"eve's"
     assert read(coursedir, "bob") == BOBS
 
 

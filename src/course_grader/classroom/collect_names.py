@@ -47,7 +47,7 @@ _BRIGHTSPACE = re.compile(
 )
 # Blackboard: "Homework 3_jdoe_attempt_2026-11-22-18-05-33_name.ipynb".
 _BLACKBOARD = re.compile(
-    r"(?P<before>.+?)_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_(?P<file>.+))?",
+    r"(?P<before>.+?)_attempt_(?P<when>\d{4}(?:-\d\d){5})_(?P<file>.+)",
     re.S,
 )
 # Teams keeps what was turned in before: ".../First Last/Homework/Version 2/".
@@ -107,6 +107,52 @@ class Owner:
     late: bool = False
     when: datetime | None = None
     version: int = 0
+
+
+@dataclass(frozen=True)
+class Customs:
+    """What the names of an archive show together, and none of them alone: a learner
+    chooses the end of one name, never all of them.
+
+    Attributes:
+        groups: what stands before learners' names in Moodle's folders, hyphen
+            included: the name of a group.
+        blackboard: Blackboard made it.
+    """
+
+    groups: frozenset[str] = frozenset()
+    blackboard: bool = False
+
+
+NO_CUSTOMS = Customs()
+
+
+def customs_of(notebooks: Sequence[tuple[str, ...]]) -> Customs:
+    """What an archive's names show together.
+
+    Args:
+        notebooks: the paths of all its notebooks, from the top down, less outer
+            folders that hold everything.
+    """
+    people: dict[str, set[str]] = {}
+    for path in notebooks:
+        moodle = _MOODLE.fullmatch(path[0])
+        # Moodle itself leaves no underscore in what it puts before the number
+        if moodle and "_" not in moodle["name"]:
+            name = moodle["name"]
+            for hyphen in re.finditer("-", name):
+                people.setdefault(name[: hyphen.end()], set()).add(name)
+    blackboard = bool(notebooks) and all(
+        len(path) == 1
+        and _BLACKBOARD.fullmatch(path[0])
+        and not _CANVAS.fullmatch(path[0])
+        for path in notebooks
+    )
+    return Customs(
+        # one alone may be half of a first name
+        frozenset(group for group, of in people.items() if len(of) > 1),
+        blackboard,
+    )
 
 
 def roster(coursedir: CourseDirectory) -> list[Student]:
@@ -193,6 +239,7 @@ def owner_of(
     file_name: str,
     students: Iterable[Student],
     chapters: Sequence[str],
+    customs: Customs = NO_CUSTOMS,
 ) -> Owner:
     """Whose work a file is.
 
@@ -202,6 +249,7 @@ def owner_of(
         file_name: its name.
         students: the roster.
         chapters: the chapters of the course.
+        customs: of the archive that it comes from.
     """
     known = list(students)
     while folders and chapter_of(folders[0], chapters):
@@ -210,17 +258,15 @@ def owner_of(
     inside = file_name if folders else None
     moodle = _MOODLE.fullmatch(outermost)
     if moodle:
-        return _moodle_owner(moodle, inside or moodle["file"], known)
+        return _moodle_owner(moodle, inside or moodle["file"], known, customs)
     brightspace = _BRIGHTSPACE.fullmatch(outermost)
     if brightspace and (inside or brightspace["file"]):
         return _brightspace_owner(
             brightspace, inside or brightspace["file"], known
         )
-    blackboard = _BLACKBOARD.fullmatch(outermost)
-    if blackboard and (inside or blackboard["file"]):
-        return _blackboard_owner(
-            blackboard, inside or blackboard["file"], known
-        )
+    blackboard = _BLACKBOARD.fullmatch(file_name)
+    if blackboard and customs.blackboard:
+        return _blackboard_owner(blackboard, known)
     if folders:
         ids = ids_by_name(folders[0], known)
         turned_in = [
@@ -244,15 +290,18 @@ def owner_of(
 
 
 def _moodle_owner(
-    match: re.Match[str], file_name: str, students: list[Student]
+    match: re.Match[str],
+    file_name: str,
+    students: list[Student],
+    customs: Customs,
 ) -> Owner:
-    # In a course with groups the group's name stands before the learner's.
-    name = rest = match["name"]
-    ids: tuple[str, ...] = ()
-    while not ids and rest:
-        ids = ids_by_name(rest, students)
-        name = rest if ids else name
-        rest = rest.partition("-")[2]
+    name = match["name"]
+    ids = ids_by_name(name, students)
+    for group in () if ids else customs.groups:
+        if name.startswith(group):
+            rest = name.removeprefix(group)
+            ids = ids_by_name(rest, students)
+            name = rest if ids else name
     return Owner(ids, name, match["number"], file_name)
 
 
@@ -272,9 +321,8 @@ def _brightspace_owner(
     return Owner(ids, match["name"], number, file_name, when=when)
 
 
-def _blackboard_owner(
-    match: re.Match[str], file_name: str, students: list[Student]
-) -> Owner:
+def _blackboard_owner(match: re.Match[str], students: list[Student]) -> Owner:
+    file_name = match["file"]
     when = None
     with contextlib.suppress(ValueError):
         when = datetime.strptime(match["when"], "%Y-%m-%d-%H-%M-%S")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import io
 import itertools
+import re
 import secrets
 import stat
 import struct
@@ -29,6 +30,7 @@ from course_grader.classroom.collect_names import (
     Owner,
     Student,
     chapter_of,
+    customs_of,
     ids_by_name,
     is_notebook,
     new_student_id,
@@ -67,6 +69,7 @@ _ENCRYPTED = 0x1
 _UTF8_NAME = 0x800
 _NO_NOTEBOOK = "not a notebook"
 _GRADESCOPE = "submission_metadata.yml"
+_SUBMISSION = re.compile(r"submission_\d+")  # one of its folders
 # What `zipfile` raises on an entry that is not as it should be.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -251,10 +254,19 @@ class _Collector:
             self.students,
             self.chapters,
         )
+        customs = customs_of(
+            [
+                one.parts[wrapping:] or one.parts
+                for one in found
+                if one.copy is not None
+            ]
+        )
         owned = []
         for one in found:
             *folders, name = one.parts[wrapping:] or one.parts
-            owner = owner_of(folders, name, self.students, self.chapters)
+            owner = owner_of(
+                folders, name, self.students, self.chapters, customs
+            )
             if folders and folders[0] in named:
                 submitter = named[folders[0]]
                 ids = next(
@@ -288,11 +300,11 @@ class _Collector:
 
     def student_of(self, owner: Owner, name: str) -> tuple[str, str]:
         """The student's id, or "" and why nobody is meant for sure."""
+        if len(owner.ids) == 1:
+            return owner.ids[0], ""
         for known in (name, owner.claimed):
             if known in self.assigned:
                 return self.assigned[known], ""
-        if len(owner.ids) == 1:
-            return owner.ids[0], ""
         if owner.ids:
             return "", f"fits several students: {', '.join(owner.ids)}"
         if not owner.claimed:
@@ -481,8 +493,13 @@ def _gradescope(
     rest = [one for one in found if one.parts[-1] != _GRADESCOPE]
     named: dict[str, _Submitter] = {}
     for one in lists:
-        # at the top alone: a learner's file of that name lies in a folder
-        if one.copy is None or len(one.parts) > 2:
+        # beside all submissions: a learner's file of that name lies in one
+        beside = one.parts[:-1]
+        if one.copy is None or not all(
+            other.parts[: len(beside)] == beside
+            and _SUBMISSION.fullmatch(other.parts[len(beside)])
+            for other in rest
+        ):
             continue
         try:
             tree = yaml.safe_load(one.copy.read_text(encoding="utf-8"))
@@ -499,9 +516,9 @@ def _gradescope(
                         names, when if isinstance(when, datetime) else None
                     )
         except (OSError, ValueError, yaml.YAMLError, RecursionError):
-            continue
-        except (AttributeError, KeyError, IndexError, TypeError):
-            continue
+            continue  # no YAML
+        except (AttributeError, LookupError, TypeError):
+            continue  # not of Gradescope's form
     return rest, named
 
 
