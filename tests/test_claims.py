@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from course_grader.chapter.build import build_chapter
 from course_grader.chapter.claims import claims_page, read_claims
 from course_grader.chapter.source import read_chapter
+from course_grader.chapter.statements import read_statements
 from course_grader.course import Course, CourseError
 from course_grader.judge.kernels import Kernel
 from course_grader.judge.warming import WarmProcess
@@ -20,7 +22,9 @@ CHAPTERS = sorted({one.chapter for one in read_claims(Course(ROOT))})
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_verdict_holds_on_the_installed_torch(
-    course: Course, chapter: str
+    course: Course,
+    chapter: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Runs the solved chapter; the assertions of the named cells must hold."""
     cells = read_chapter(course.source_of(chapter)).cells
@@ -31,6 +35,9 @@ def test_every_verdict_holds_on_the_installed_torch(
                 run = kernel.run_cell(cell.source, cell.id)
                 if not run.ok:
                     failed[cell.name] = run.outputs or run.died
+    for statement in read_statements(course, chapter):
+        if statement.shown_by == "cell" and statement.where in failed:
+            record_property("says", statement.says)
 
     assert not failed
     claims = [one for one in read_claims(course) if one.chapter == chapter]

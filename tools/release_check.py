@@ -5,7 +5,8 @@ Each Python on PATH (`python3.11`, ...) gets an environment of its own in
 build/release/ and all that `make test` runs in it. The slow tests, Colab's package
 set, pages and widgets in a browser among them, run in `.venv`. It takes hours, so
 parts can be named: `python tools/release_check.py 3.12 slow`. What cannot be had on
-this machine is named and is no failure.
+this machine is named and is no failure. The sentences of the chapters that have become
+false with a torch stand below its line.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+from run_checks import FALSE
 
 ROOT = Path(__file__).resolve().parent.parent
 FOR_TESTS = ".[instructor,dev]"
@@ -76,11 +79,20 @@ def torch_of(python: Path) -> str:
     ).stdout.strip()
 
 
-def checked(python: Path, *arguments: str) -> str:
-    """Runs the checks with a Python; what became of them."""
+def checked(python: Path, *arguments: str) -> tuple[str, list[str]]:
+    """Runs the checks with a Python; what became of them, and the sentences of
+    the chapters that they found false."""
     command = [python, ROOT / "tools" / "run_checks.py", *arguments]
-    code = subprocess.run(command, cwd=ROOT).returncode
-    return "failed" if code else "passed"
+    false = []
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            print(line, end="", flush=True)
+            if line.startswith(FALSE):
+                false.append(line.removeprefix(FALSE).strip())
+    return ("failed" if running.returncode else "passed"), false
 
 
 def main() -> int:
@@ -101,25 +113,27 @@ def main() -> int:
             f"no part is named {', '.join(sorted(unknown))}; there are "
             f"{', '.join(known)}"
         )
-    rows: list[tuple[str, str]] = []
+    rows: list[tuple[str, str, list[str]]] = []
     for python in (one for one in parts if one in torch_for):
         name = f"Python {python}"
         print(f"\n{name}, {torch_for[python]}", flush=True)
         if shutil.which(f"python{python}") is None:
-            rows.append((name, f"not run: no python{python} on PATH"))
+            rows.append((name, f"not run: no python{python} on PATH", []))
             continue
         mine = environment(python, torch_for[python])
         if mine is None:
-            rows.append((name, "not run: pip's message above says why"))
+            rows.append((name, "not run: pip's message above says why", []))
             continue
-        rows.append((f"{name}, torch {torch_of(mine)}", checked(mine)))
+        rows.append((f"{name}, torch {torch_of(mine)}", *checked(mine)))
     if "slow" in parts:
         print("\nSlow tests", flush=True)
-        rows.append(("slow tests", checked(Path(sys.executable), "--slow")))
+        rows.append(("slow tests", *checked(Path(sys.executable), "--slow")))
     print()
-    for name, became in rows:
+    for name, became, false in rows:
         print(f"{name:32} {became}")
-    return 1 if any(became == "failed" for _, became in rows) else 0
+        for sentence in false:
+            print(f"{FALSE} {sentence}")
+    return 1 if any(became == "failed" for _, became, _ in rows) else 0
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ BELONGS = (
     ("src/course_grader/chapter/kit.py", ["kit"]),
     ("src/course_grader/chapter/edition.py", ["kit"]),
     ("src/course_grader/chapter/claims.py", ["claims"]),
+    ("src/course_grader/chapter/statements.py", ["statements"]),
     ("src/course_grader/chapter/", ["build"]),
     ("src/course_grader/judge/written.py", ["failing_cases"]),
     ("src/course_grader/judge/patterns.py", ["failing_cases"]),
@@ -60,6 +61,8 @@ BELONGS = (
     ("tools/release.py", ["release"]),
     ("tools/", ["environment"]),
 )
+# Before each sentence of a chapter that the installed torch shows to be false.
+FALSE = "  no longer true:"
 CHAPTER_FILE = re.compile(r"(?:solutions|autograde|notebooks)/(\d\d_\w+)/")
 
 
@@ -100,6 +103,25 @@ def seconds_per_file(junit: Path) -> dict[str, float]:
     return seconds
 
 
+def false_sentences(junit: Path) -> list[str]:
+    """What the chapters say and a failed test or cell was to show."""
+    if not junit.exists():
+        return []
+    cases = ET.parse(junit).iter("testcase")
+    failed = [
+        case
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    sentences = (
+        one.get("value", "")
+        for case in failed
+        for one in case.iter("property")
+        if one.get("name") == "says"
+    )
+    return list(dict.fromkeys(sentences))
+
+
 def changed_files() -> list[str]:
     """Files that differ from the last commit, new ones included."""
     status = subprocess.run(
@@ -123,7 +145,15 @@ def checks_of(changed: list[str], junit: Path) -> list[tuple[str, list[str]]]:
     for one in changed:
         fitting = (tests for start, tests in BELONGS if one.startswith(start))
         names.update(next(fitting, []))
-    tests = {one for one in changed if Path(one).match("tests/test_*.py")}
+    tests = {
+        one
+        for one in changed
+        if re.match(r"tests/(statements/)?test_\w+\.py", one)
+    }
+    for name in chapters:
+        statements = f"tests/statements/test_{name}.py"
+        if (ROOT / statements).exists():
+            tests.add(statements)
     for name in names:
         tests |= {
             path.relative_to(ROOT).as_posix()
@@ -172,6 +202,7 @@ def main() -> int:
         for part, command in parts:
             rows.append((part, *run(command)))
         per_file = seconds_per_file(junit)
+        false = false_sentences(junit)
 
     print("\nWhich part took how long")
     for part, code, took in rows:
@@ -179,6 +210,10 @@ def main() -> int:
         print(f"  {took:7.1f} s  {part}{failed}")
     for name in sorted(per_file, key=per_file.__getitem__, reverse=True):
         print(f"  {per_file[name]:7.1f} s    {name}")
+    if false:
+        print("\nWhat the chapters say and this torch does not")
+    for sentence in false:
+        print(f"{FALSE} {sentence}")
     # pytest's exit code, the last, before the others'.
     return next((code for _, code, _ in [rows[-1], *rows] if code), 0)
 

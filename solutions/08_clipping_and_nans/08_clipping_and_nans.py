@@ -174,7 +174,8 @@ r"""
 ### By norm, by value, tensor by tensor
 
 Two gradients, of one number each, drawn as an arrow from 0 to the dot. Clipping by norm shortens the arrow. Clipping by value
-(`clip_grad_value_`) cuts each entry, and so does clipping each tensor by itself here: both *turn* the arrow.
+(`clip_grad_value_`) cuts each entry, and so does clipping each tensor by itself here: both *turn* the arrow, unless its
+two entries are equal.
 """
 
 
@@ -453,8 +454,7 @@ explore(layers_figure, gain=[0.5, 1.0, 1.5, 2.0, 3.0, 5.0])
 
 # %% [markdown]
 r"""
-With a gain of 0.5 activations and gradients fade from layer to layer. At 1 both roughly keep their
-size. At 3 many units stand at ±1, and gradients grow towards the input, as in section 1. The same picture
+With a gain of 0.5 activations and gradients fade from layer to layer. At 1 they fade slowly. At 3 many units stand at ±1, and gradients grow towards the input, as in section 1. The same picture
 of your own network costs two hooks per layer: one forward, one on the gradient.
 """
 
@@ -831,7 +831,7 @@ norm becomes `max_norm`. It returns the norm as it was **before**.
 <details><summary>Hint 1: one norm of many tensors</summary>
 
 The norm of the norms is the norm of all: `torch.stack` the norm of each gradient, and take the norm of that. It holds for every
-$p$. `torch.linalg.vector_norm(g, p)` takes the norm of a tensor of any shape.
+$p$. `torch.linalg.vector_norm(g, p)` takes the norm of a tensor of any shape, but for $p = \infty$ it refuses an empty one.
 </details>
 <details><summary>Hint 2: the factor</summary>
 
@@ -1272,7 +1272,7 @@ r"""
 ## 10 · Recap
 
 - Backward, clip, step. One norm over all gradients, one factor for all; log the norm that is returned.
-- Clipping by value, or tensor by tensor, turns the step.
+- Clipping by value, or tensor by tensor, can turn the step.
 - Clipping bounds what is finite. A NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
 - `isfinite`, not `isnan`: infinity comes first.
 - A bad batch is skipped whole: no step, no gradients left, buffers put back.

@@ -61,8 +61,8 @@ def _chapters(course: Course, names: list[str]) -> list[str]:
 
 
 def build(course: Course, args: argparse.Namespace) -> int:
-    """Writes notebooks/, docs/claims.md and README's table of chapters, or with
-    --check says what is stale."""
+    """Writes notebooks/, docs/claims.md, docs/statements.md and README's table of
+    chapters, or with --check says what is stale."""
     from course_grader.chapter.build import built_files, stale_diff
 
     stale = 0

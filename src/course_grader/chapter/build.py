@@ -1,5 +1,5 @@
-"""`course build`: writes learner notebooks, the table of claims, and README's
-table of chapters."""
+"""`course build`: writes learner notebooks, the tables of claims and statements,
+and README's table of chapters."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from course_grader.chapter.refusals import (
     refuse_unknown_names,
 )
 from course_grader.chapter.source import Role
+from course_grader.chapter.statements import statements_page
 from course_grader.chapter.task import refuse_task
 from course_grader.course import Course
 
@@ -75,6 +76,9 @@ def built_files(course: Course, chapters: Sequence[str]) -> dict[Path, str]:
     claims = read_claims(course)
     if claims:
         files[course.root / "docs" / "claims.md"] = claims_page(claims)
+    statements = statements_page(course)
+    if statements:
+        files[course.root / "docs" / "statements.md"] = statements
     readme = course.root / "README.md"
     if readme.exists():
         files[readme] = with_table(course, readme.read_text(encoding="utf-8"))

@@ -101,7 +101,7 @@ def refuse_unshown_claims(claims: list[Claim], chapter: Chapter) -> None:
                     f"{chapter.name} does not have."
                 )
         if one.runs_on_cpu and not any(
-            _asserts(by_name[name]) for name in one.cells
+            asserts(by_name[name]) for name in one.cells
         ):
             raise CourseError(
                 f"The claim {one.id} is said to run on a CPU, but none of its "
@@ -109,7 +109,7 @@ def refuse_unshown_claims(claims: list[Claim], chapter: Chapter) -> None:
             )
 
 
-def _asserts(cell: Cell) -> bool:
+def asserts(cell: Cell) -> bool:
     """Whether it holds an `assert`, or a call such as torch's `assert_close`."""
     return not cell.markdown and any(
         isinstance(node, ast.Assert)

@@ -1,0 +1,653 @@
+"""What chapter 08 states about clipping, NaN and infinity, run."""
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+clip = nn.utils.clip_grad_norm_
+
+BY_CELL = {
+    "claim_000_06": [
+        "At any other place in the loop the call does something else, without an error:",
+    ],
+    "claim_000_07": [
+        "it is *one* norm of all, the norm before clipping is returned, `inf` is a kind of norm too, and `error_if_nonfinite` is `False` unless you say otherwise.",
+    ],
+    "entropy_slopes": ["Behind a softmax both give NaN gradients."],
+    "claim_004_27": [
+        "Clipped, the same network with the same learning rate learns.",
+        "Overflow gives infinity; NaN follows from inf - inf or 0 · inf.",
+        "It cannot repair: one NaN makes all gradients NaN.",
+    ],
+    "claim_004_28": [
+        "The root of 0 is 0, and its slope is infinite.",
+        "`x.norm()` at 0 is safe, the root of a sum of squares is not.",
+    ],
+    "claim_004_30": ["`inf == inf` is True."],
+    "claim_004_31": ["both are False for infinity"],
+    "claim_004_32": [
+        "It raises for bfloat16 and for a tensor that requires a gradient",
+    ],
+}
+
+BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
+        "On a GPU `.item()` on the norm makes the CPU wait, at each call.",
+    ],
+    "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html": [
+        "Under FSDP2 gradients are `DTensor`s; the norm is then taken over all shards, and costs an exchange.",
+    ],
+}
+
+HALF = [torch.float16, torch.bfloat16]
+FULL = [torch.float32, torch.float64]
+PS = [0.5, 1.0, 2.0, 3.0, math.inf]
+
+
+def with_gradients(*gradients, dtype=torch.float32):
+    parameters = []
+    for values in gradients:
+        one = torch.zeros(len(values), dtype=dtype, requires_grad=True)
+        one.grad = torch.tensor(values, dtype=dtype)
+        parameters.append(one)
+    return parameters
+
+
+def slope(function, at, dtype=torch.float32):
+    x = torch.tensor(at, dtype=dtype, requires_grad=True)
+    value = function(x)
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    return value.detach(), gradient
+
+
+@pytest.mark.parametrize("foreach", [None, True, False])
+@pytest.mark.parametrize("p", PS)
+@pytest.mark.parametrize("bound", [0.5, 100.0])
+def test_all_gradients_get_one_factor(bound, p, foreach):
+    r"""All gradients are taken together as one long vector $g$. If its norm is larger than `max_norm`, every gradient is multiplied by the same factor:
+
+    $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
+
+    PyTorch adds 1e-6 to the norm before it divides by it.
+    """
+    pair = with_gradients([3.0, -1.0], [0.5], dtype=torch.float64)
+    before = torch.cat([one.grad for one in pair])
+    total = clip(pair, bound, p, foreach=foreach)
+    norm = torch.linalg.vector_norm(before, p)
+    torch.testing.assert_close(total, norm, rtol=1e-14, atol=0)
+    factor = min(1.0, bound / (norm.item() + 1e-6))
+    after = torch.cat([one.grad for one in pair])
+    torch.testing.assert_close(after, before * factor, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
+def test_a_step_of_sgd_is_bounded(scale):
+    """The direction stays, the length is bounded, and with plain SGD a step is never longer than `lr` times `max_norm`.
+
+    If it acts at every step, you have normalized the gradient.
+    """
+    line, x = nn.Linear(3, 2).double(), scale * torch.randn(8, 3).double()
+    sgd = torch.optim.SGD(line.parameters(), lr=0.1)
+    for _ in range(5):
+        start = nn.utils.parameters_to_vector(line.parameters()).detach()
+        sgd.zero_grad()
+        line(x).pow(2).mean().backward()
+        gradient = torch.cat([p.grad.flatten() for p in line.parameters()])
+        total = clip(line.parameters(), 0.5)
+        clipped = torch.cat([p.grad.flatten() for p in line.parameters()])
+        sgd.step()
+        end = nn.utils.parameters_to_vector(line.parameters()).detach()
+        assert (end - start).norm() <= 0.1 * 0.5 * (1 + 1e-9)
+        assert torch.cosine_similarity(clipped, gradient, 0) > 1 - 1e-12
+        if total > 0.5:
+            assert abs(clipped.norm() - 0.5) < 1e-5
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
+def test_clipping_and_the_first_step_of_adam(optimizer):
+    """it divides gradients by their own size, so a first step has the same length with and without clipping.
+
+    What clipping bounds there is the weight of one batch in Adam's averages.
+    """
+    lengths, averages = [], []
+    for bound in (math.inf, 1.0):
+        torch.manual_seed(0)
+        line, x = nn.Linear(5, 2), 50 * torch.randn(8, 5)
+        adam = optimizer(line.parameters(), lr=0.1)
+        start = nn.utils.parameters_to_vector(line.parameters()).detach()
+        line(x).pow(2).mean().backward()
+        assert clip(line.parameters(), bound) > 100
+        adam.step()
+        end = nn.utils.parameters_to_vector(line.parameters()).detach()
+        lengths.append((end - start).norm())
+        state = [adam.state[p]["exp_avg"] for p in line.parameters()]
+        averages.append(nn.utils.parameters_to_vector(state).norm())
+    torch.testing.assert_close(lengths[0], lengths[1], rtol=1e-3, atol=0)
+    assert averages[0] > 10
+    assert averages[1] <= 0.1 * (1 + 1e-4)  # (1 - beta1) times max_norm
+
+
+def test_by_norm_keeps_the_direction_and_others_may_not():
+    """Clipping by norm shortens the arrow. Clipping by value (`clip_grad_value_`) cuts each entry, and so does clipping each tensor by itself here: both *turn* the arrow, unless its two entries are equal.
+
+    Clipping by value, or tensor by tensor, can turn the step.
+    """
+    full = torch.tensor([4.0, 3.0])
+
+    def turned(pair):
+        return 1 - torch.cosine_similarity(
+            torch.cat([one.grad for one in pair]), full, 0
+        )
+
+    joint = with_gradients([4.0], [3.0])
+    clip(joint, 2.0)
+    assert turned(joint) < 1e-6
+    by_value = with_gradients([4.0], [3.0])
+    nn.utils.clip_grad_value_(by_value, 2.0)
+    assert [one.grad.item() for one in by_value] == [2.0, 2.0]
+    each = with_gradients([4.0], [3.0])
+    for one in each:
+        clip(one, 2.0)
+    assert turned(by_value) > 1e-3
+    assert turned(each) > 1e-3
+    equal = with_gradients([3.0], [3.0])
+    nn.utils.clip_grad_value_(equal, 2.0)
+    assert equal[0].grad == equal[1].grad
+
+
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+@pytest.mark.parametrize("foreach", [None, True, False])
+@pytest.mark.parametrize("p", PS)
+def test_what_clipping_makes_of_nan_and_infinity(p, foreach, dtype):
+    """A NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry makes the factor 0: the infinity becomes 0 · inf = NaN, and all else becomes 0.
+
+    after a NaN norm each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
+
+    Clipping bounds what is finite. A NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
+    """
+    for bad in (math.nan, math.inf, -math.inf):
+        pair = with_gradients([bad, 1.0], [1.0, 0.0], dtype=dtype)
+        total = clip(pair, 1.0, p, foreach=foreach)
+        after = pair[0].grad.tolist() + pair[1].grad.tolist()
+        assert math.isnan(total) if math.isnan(bad) else total == math.inf
+        assert math.isnan(after[0])
+        if math.isnan(bad):
+            assert all(map(math.isnan, after))
+        else:
+            assert after[1:] == [0, 0, 0]
+        fresh = with_gradients([bad, 1.0], [1.0, 0.0], dtype=dtype)
+        with pytest.raises(RuntimeError, match="non-finite"):
+            clip(fresh, 1.0, p, error_if_nonfinite=True, foreach=foreach)
+
+
+def test_the_norm_overflows_in_float16():
+    """PyTorch takes the norm in their dtype, and beyond 65504 that is infinite in float16. The gradient is 0, and nobody hears of it.
+
+    So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error.
+    """
+    assert torch.finfo(torch.float16).max == 65504
+    for gradients in ([[6e4, 6e4, 1, 1]], [[6e4, 1], [6e4, 1]]):
+        half = with_gradients(*gradients, dtype=torch.float16)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            total = clip(half, 1.0)
+        assert total.dtype == torch.float16
+        assert total == math.inf
+        assert all(not one.grad.any() for one in half)
+        full = with_gradients(*gradients)
+        assert clip(full, 1.0) < 1e5
+        half = with_gradients(*gradients, dtype=torch.float16)
+        with pytest.raises(RuntimeError, match="non-finite"):
+            clip(half, 1.0, error_if_nonfinite=True)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_autocast_keeps_gradients_of_float32_weights(dtype):
+    """(Autocast keeps gradients of float32 weights in float32; chapter 10 has the rest.)"""
+    net = nn.Sequential(nn.Conv1d(2, 3, 1), nn.Flatten(), nn.Linear(12, 2))
+    with torch.autocast("cpu", dtype):
+        out = net(torch.randn(5, 2, 4))
+        assert out.dtype == dtype
+        loss = F.cross_entropy(out, torch.zeros(5, dtype=torch.long))
+    loss.backward()
+    assert all(p.grad.dtype == torch.float32 for p in net.parameters())
+
+
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+def test_overflow_is_infinity_and_then_nan(dtype):
+    r"""Overflow does not give NaN. It gives infinity, and the NaN comes one operation later: $\infty - \infty$, $0 \cdot \infty$, $\infty / \infty$."""
+    large = torch.tensor(torch.finfo(dtype).max, dtype=dtype)
+    for over in (large * 2, large + large, large.pow(3), large.exp()):
+        assert over == math.inf
+        for one in (over - over, 0 * over, over / over):
+            assert one.isnan()
+
+
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+@pytest.mark.parametrize("correction", [0, 1])
+def test_slopes_of_norm_and_std(correction, dtype):
+    """At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN.
+
+    `torch.linalg.vector_norm` takes 0 as its gradient at 0.
+    """
+    zero, same = [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]
+    for function, at in (
+        (torch.Tensor.norm, zero),
+        (torch.linalg.vector_norm, zero),
+        (lambda x: torch.linalg.vector_norm(x, 3.0), zero),
+        (lambda x: torch.linalg.vector_norm(x, math.inf), zero),
+        (lambda x: x.std(correction=correction), same),
+    ):
+        value, found = slope(function, at, dtype)
+        assert value == 0
+        assert found.tolist() == zero
+    for by_hand, at in (
+        (lambda x: x.pow(2).sum().sqrt(), zero),
+        (lambda x: (x - x.mean()).pow(2).mean().sqrt(), same),
+    ):
+        value, found = slope(by_hand, at, dtype)
+        assert value == 0
+        assert found.isnan().all()
+
+
+@pytest.mark.parametrize("function", [torch.sqrt, torch.log, torch.reciprocal])
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+def test_where_computes_both_branches(dtype, function):
+    """But both branches are computed, and the backward pass sends a 0 into the branch that was not chosen: 0 times an infinite slope is NaN. Make the *input* safe first, then choose.
+
+    `torch.where` helps only if the input was made safe first.
+
+    Make the input safe *before* the root, the log, the division; a single `torch.where` saves the value and not the gradient.
+    """
+    at = [0.0, 1.0]
+    value, found = slope(
+        lambda x: torch.where(x > 0, function(x), 0), at, dtype
+    )
+    assert value[0] == 0
+    assert found[0].isnan()
+    value, found = slope(
+        lambda x: torch.where(x > 0, function(torch.where(x > 0, x, 1)), 0),
+        at,
+        dtype,
+    )
+    assert value[0] == 0
+    assert found[0] == 0
+    assert found.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", FULL)
+def test_an_epsilon_belongs_inside(dtype):
+    """inside the root it helps (and changes the value), after the root it does nothing."""
+    inside, found = slope(lambda x: (x + 1e-8).sqrt(), [0.0], dtype)
+    assert inside > 0
+    assert found.isfinite()
+    _, found = slope(lambda x: x.sqrt() + 1e-8, [0.0], dtype)
+    assert found == math.inf
+
+
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+def test_exponentials(dtype):
+    """A logit of 10000 overflows in `exp`. `F.log_softmax` subtracts the largest logit first, and `F.cross_entropy` uses it.
+
+    `F.log_softmax` never takes the log of 0. Its value can be `-inf`, and 0 times that is NaN.
+    """
+    logits = torch.tensor([[1e4, 0.0]], dtype=dtype, requires_grad=True)
+    assert logits.exp()[0, 0] == math.inf
+    assert F.log_softmax(logits, 1).isfinite().all()
+    shifted = F.log_softmax(logits - 9992, 1)
+    torch.testing.assert_close(F.log_softmax(logits, 1), shifted)
+    for target in (torch.tensor([1]), torch.tensor([[0, 1]], dtype=dtype)):
+        loss = F.cross_entropy(logits, target)
+        assert loss.isfinite()
+        (gradient,) = torch.autograd.grad(loss, logits)
+        assert gradient.isfinite().all()
+    nodes, names = [F.cross_entropy(logits, torch.tensor([1])).grad_fn], set()
+    while nodes:
+        node = nodes.pop()
+        if node is not None:
+            names.add(type(node).__name__)
+            nodes += [one for one, _ in node.next_functions]
+    assert "LogSoftmaxBackward0" in names
+    ruled_out = F.log_softmax(torch.tensor([0.0, -math.inf], dtype=dtype), 0)
+    assert ruled_out[1] == -math.inf
+    assert (0 * ruled_out[1]).isnan()
+
+
+@pytest.mark.parametrize("dtype", FULL)
+def test_xlogy_and_entr_at_zero(dtype):
+    """`torch.xlogy(x, x)` gives 0 at 0, as it should, with the slope NaN. `torch.special.entr` has an infinite slope there."""
+    value, found = slope(lambda x: torch.xlogy(x, x), 0.0, dtype)
+    assert value == 0
+    assert found.isnan()
+    value, found = slope(torch.special.entr, 0.0, dtype)
+    assert value == 0
+    assert found == math.inf
+
+
+class Container(nn.Module):
+    def __init__(self, own_fault):
+        super().__init__()
+        self.line, self.after, self.own_fault = (
+            nn.Linear(2, 2),
+            nn.ReLU(),
+            own_fault,
+        )
+
+    def forward(self, x):
+        x = self.after(self.line(x))
+        return x / 0 - x / 0 if self.own_fault else x
+
+
+@pytest.mark.parametrize("own_fault", [True, False])
+def test_a_forward_hook_finds_the_place(own_fault):
+    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both, and the first name it writes down is the place.
+
+    `module.register_forward_hook(hook)` calls `hook(module, inputs, output)` when the module has finished.
+
+    A leaf finishes before the container it stands in.
+    """
+    net = nn.Sequential(nn.Linear(2, 2), Container(own_fault), nn.Linear(2, 1))
+    if not own_fault:
+        net[1].line.bias.data[0] = math.inf
+    blamed, finished = [], []
+
+    def watch(name):
+        def hook(module, inputs, output):
+            assert isinstance(inputs, tuple)
+            finished.append(name)
+            if inputs[0].isfinite().all() and not output.isfinite().all():
+                blamed.append(name)
+
+        return hook
+
+    for name, module in net.named_modules():
+        module.register_forward_hook(watch(name))
+    net(torch.randn(3, 2))
+    assert blamed[0] == ("1" if own_fault else "1.line")
+    assert finished == ["0", "1.line", "1.after", "1", "2", ""]
+
+
+def complaint_of(function):
+    """The error of anomaly mode, and what it warned of."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with (
+            pytest.raises(RuntimeError) as raised,
+            torch.autograd.set_detect_anomaly(True),
+        ):
+            function().backward()
+    return str(raised.value), [str(one.message) for one in told]
+
+
+def test_anomaly_mode():
+    """At the first NaN it raises an error that names the operation, and prints where in *your* code that operation stood in the forward pass.
+
+    Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`.
+
+    It names `pow`, not `sqrt`: the root's slope is infinite, and that is no NaN yet.
+
+    Anomaly mode does not look for infinity
+
+    It also raises for a NaN that never reaches the gradient of a parameter: that is no fault.
+    """
+    x = torch.zeros(3, requires_grad=True)
+    error, told = complaint_of(lambda: x.pow(2).sum().sqrt())
+    assert "'PowBackward0'" in error
+    assert any("x.pow(2).sum().sqrt()" in one for one in told)
+    error, _ = complaint_of(lambda: (0 * x.sqrt()).sum())
+    assert error.startswith("Function 'SqrtBackward0' returned nan values")
+    with torch.autograd.set_detect_anomaly(True):
+        x.sqrt().sum().backward()
+    assert (x.grad == math.inf).all()
+
+    def masked():
+        inner = 0 * x.sqrt()  # NaN inside, thrown away before it reaches y
+        y.data = torch.ones(3)
+        return torch.where(torch.zeros(3, dtype=torch.bool), inner, y).sum()
+
+    y = torch.ones(3, requires_grad=True)
+    x = (0 * y).detach().requires_grad_()
+    complaint_of(masked)
+
+
+def test_set_detect_anomaly_does_not_warn():
+    """`torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn."""
+    x = torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with torch.autograd.set_detect_anomaly(True):
+            assert torch.is_anomaly_enabled()
+            x.sum().backward()
+    assert not torch.is_anomaly_enabled()
+    with (
+        pytest.warns(UserWarning, match="Anomaly"),
+        torch.autograd.detect_anomaly(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("momentum", [0.1, 1.0, None])
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [(nn.BatchNorm1d, (4, 3)), (nn.BatchNorm2d, (4, 3, 2, 2))],
+)
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_batch_norm_keeps_a_nan(bad, layer, shape, momentum):
+    """One NaN in one image, one forward pass in training, and batch norm's running statistics are NaN for good.
+
+    every later prediction in `eval()` is NaN.
+
+    Batch norm keeps what went through it.
+    """
+    net = nn.Sequential(
+        layer(3, momentum=momentum), nn.Flatten(), nn.LazyLinear(2)
+    )
+    x = torch.randn(shape)
+    x[0, 1] = bad
+    net(x)
+    for _ in range(20):
+        net(torch.randn(shape))
+    assert net[0].running_mean[1].isnan() or bad == math.inf
+    assert net[0].running_var[1].isnan()
+    assert net.eval()(torch.randn(shape)).isnan().all()
+    assert all(p.isfinite().all() for p in net.parameters())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("width", [50, 200])
+def test_the_gain_of_a_deep_tanh(width, seed):
+    """With a gain of 0.5 activations and gradients fade from layer to layer. At 1 they fade slowly. At 3 many units stand at ±1, and gradients grow towards the input, as in section 1."""
+    found = {}
+    for gain in (0.5, 1.0, 3.0):
+        torch.manual_seed(seed)
+        x = torch.randn(100, width, requires_grad=True)
+        flow, outs = x, []
+        for _ in range(8):
+            weight = torch.randn(width, width) * gain / width**0.5
+            flow = (flow @ weight).tanh()
+            flow.retain_grad()
+            outs.append(flow)
+        (flow * torch.randn_like(flow)).sum().backward()
+        forward = (outs[-1].norm() / outs[0].norm()).item() ** (1 / 7)
+        backward = (outs[0].grad.norm() / outs[-1].grad.norm()).item() ** (
+            1 / 7
+        )
+        saturated = (outs[-1].abs() > 0.97).float().mean().item()
+        found[gain] = forward, backward, saturated
+    assert max(found[0.5][:2]) < 0.6  # a layer halves them
+    assert min(found[1.0][:2]) > 0.8
+    assert max(found[1.0][:2]) < 0.95
+    assert found[3.0][1] > 1.2
+    assert found[3.0][2] > 0.25
+
+
+def test_foreach_is_the_default():
+    """`foreach=True` works on all tensors in a few calls and is the default where it can; `foreach=False` is a loop."""
+    calls = {}
+    for foreach in (None, True, False):
+        many = with_gradients(*[[3.0, 4.0]] * 20)
+        with torch.profiler.profile(acc_events=True) as seen:
+            clip(many, 1.0, foreach=foreach)
+        names = [one.name for one in seen.events()]
+        calls[foreach] = (
+            names.count("aten::_foreach_mul_"),
+            names.count("aten::_foreach_norm"),
+            names.count("aten::linalg_vector_norm"),
+        )
+    assert calls[None][:2] == calls[True][:2] == (1, 1)
+    assert calls[False][:2] == (0, 0)
+    assert calls[False][2] >= 20
+
+
+@pytest.mark.parametrize("p", PS)
+@pytest.mark.parametrize("dtype", FULL)
+def test_the_norm_of_norms(dtype, p):
+    """The norm of the norms is the norm of all: `torch.stack` the norm of each gradient, and take the norm of that. It holds for every $p$. `torch.linalg.vector_norm(g, p)` takes the norm of a tensor of any shape, but for $p = \\infty$ it refuses an empty one."""
+    parts = [torch.randn(shape, dtype=dtype) for shape in [(3,), (2, 4), ()]]
+    norms = [torch.linalg.vector_norm(one, p) for one in parts]
+    joint = torch.linalg.vector_norm(torch.stack(norms), p)
+    whole = torch.linalg.vector_norm(
+        torch.cat([one.flatten() for one in parts]), p
+    )
+    torch.testing.assert_close(joint, whole)
+    empty = torch.zeros(0, 3, dtype=dtype)
+    if p == math.inf:
+        with pytest.raises(RuntimeError, match="empty"):
+            torch.linalg.vector_norm(empty, p)
+    else:
+        assert torch.linalg.vector_norm(empty, p) == 0
+
+
+def test_clamp_and_comparison_of_nan():
+    """`clamp(max=1.0)` keeps a NaN, as the text asks. `if norm > max_norm` does not multiply at all then: it is False for NaN."""
+    for dtype in [*HALF, *FULL]:
+        nan = torch.tensor(math.nan, dtype=dtype)
+        assert nan.clamp(max=1.0).isnan()
+        assert not nan > 1.0
+
+
+def test_pytorch_own_parts():
+    """`nn.utils.get_total_norm` takes gradients, not parameters; `nn.utils.clip_grads_with_norm_` takes the norm you give it."""
+    pair = with_gradients([3.0], [4.0])
+    assert nn.utils.get_total_norm([one.grad for one in pair]) == 5
+    assert nn.utils.get_total_norm(pair) == 0  # of the parameters' own values
+    nn.utils.clip_grads_with_norm_(pair, 1.0, torch.tensor(10.0))
+    torch.testing.assert_close(pair[0].grad, torch.tensor([0.3]))
+
+
+def test_numbers_that_are_not_finite():
+    """NaN equals nothing.
+
+    `is` asks whether two names mean one object, which says nothing about either.
+
+    `isfinite`, not `isnan`: infinity comes first.
+
+    `torch.isfinite` takes every dtype of the list, integers and complex included.
+
+    `math.isfinite(10**400)` wants a float and cannot make one.
+
+    A generator is empty after the first loop over it.
+    """
+    for nan in (math.nan, np.float32("nan"), torch.tensor(math.nan)):
+        assert nan != nan
+        assert nan != 1.0
+    assert math.nan is math.nan
+    assert float("nan") is not float("nan")
+    inf = torch.tensor(math.inf)
+    assert not inf.isnan()
+    assert not inf.isfinite()
+    floats = [*HALF, *FULL, torch.complex64, torch.complex128]
+    integers = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+    for dtype in floats:
+        bad = torch.tensor([1.0, math.inf], dtype=dtype)
+        assert torch.isfinite(bad).tolist() == [True, False]
+    for dtype in [
+        *integers,
+        torch.uint16,
+        torch.uint32,
+        torch.uint64,
+        torch.bool,
+    ]:
+        assert torch.isfinite(torch.ones(2, dtype=dtype)).all()
+    assert not torch.isfinite(torch.tensor(complex(0, math.nan)))
+    with pytest.raises(OverflowError):
+        math.isfinite(10**400)
+    once = (n for n in range(3))
+    assert [*once, *once] == [0, 1, 2]
+
+
+def test_isfinite_takes_what_numpy_refuses():
+    """`torch.isfinite(x).all()` does neither."""
+    x = torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+    assert torch.isfinite(x).all()
+    meta = torch.ones(2, device="meta")
+    assert torch.isfinite(meta).device == meta.device
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options"),
+    [
+        (torch.optim.SGD, {"momentum": 0.9}),
+        (torch.optim.SGD, {"weight_decay": 0.1}),
+        (torch.optim.Adam, {}),
+        (torch.optim.AdamW, {}),
+        (torch.optim.RMSprop, {"momentum": 0.9}),
+    ],
+)
+def test_a_step_with_zeros_is_a_step(optimizer, options):
+    """A step with zeros as gradients is a step all the same: momentum and weight decay move the weights."""
+    weight = nn.Parameter(torch.ones(2))
+    one = optimizer([weight], lr=0.1, **options)
+    weight.grad = torch.ones(2)
+    one.step()
+    before = weight.detach().clone()
+    weight.grad = torch.zeros(2)
+    one.step()
+    assert not torch.equal(weight, before)
+
+
+def test_one_number_tells_all():
+    """`clip_grad_norm_` returns the norm, and that is NaN or infinite if a single gradient is.
+
+    With a gradient scaler, `scaler.unscale_(optimizer)` comes before clipping (chapter 10).
+    """
+    for bad in (math.nan, math.inf):
+        many = with_gradients(*[[1.0]] * 9, [bad])
+        assert not clip(many, 1.0).isfinite()
+    weight = nn.Parameter(torch.zeros(1))
+    sgd = torch.optim.SGD([weight], lr=1.0)
+    for unscaled, wanted in ((True, 1.0), (False, 1.0 / 1024)):
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        weight.data.zero_()
+        sgd.zero_grad()
+        scaler.scale(3 * weight.sum()).backward()
+        if unscaled:
+            scaler.unscale_(sgd)
+        clip([weight], 1.0)
+        scaler.step(sgd)
+        assert abs(-weight.item() - wanted) < 1e-5
+
+
+def test_a_forward_pass_in_training_writes_running_statistics():
+    """A forward pass in training writes running statistics."""
+    norm = nn.BatchNorm1d(2)
+    with torch.no_grad():
+        norm(torch.randn(4, 2))
+    assert norm.num_batches_tracked == 1
+    assert norm.running_mean.any()
+    kept = norm.running_mean.clone()
+    norm.eval()(torch.randn(4, 2))
+    assert torch.equal(norm.running_mean, kept)
+
+
+def test_patterns_in_the_error():
+    """`re.search(r"'(\\w+)'", str(error))` finds the name."""
+    x = torch.zeros(2, requires_grad=True)
+    error, _ = complaint_of(lambda: (0 * x.sqrt()).sum())
+    assert re.search(r"'(\w+)'", error)[1] == "SqrtBackward0"
