@@ -16,7 +16,7 @@ import pytest
 from commands import course_says, environment, run_course
 from nbgrader.api import Gradebook
 
-from course_grader.classroom.lms import TOKEN, Handed, open_system
+from course_grader.classroom.lms import TOKEN, open_system
 from course_grader.course import Course, CourseError
 
 SECRET = "token-of-the-test"
@@ -339,4 +339,3 @@ def test_roster_and_due_dates_come_by_the_command(
     assert done.returncode == 0, done.stderr
     assert "Nothing was sent." in done.stdout
     assert canvas.asked == []
-    assert Handed(None, False).at is None

@@ -37,6 +37,7 @@ BELONGS = (
     ("src/course_grader/bank.py", ["build", "misconceptions"]),
     ("src/course_grader/checks.py", ["judging"]),
     ("src/course_grader/cli.py", ["course_command"]),
+    ("src/course_grader/commands/", ["course_command"]),
     ("src/course_grader/chapter/kit.py", ["kit"]),
     ("src/course_grader/chapter/edition.py", ["kit"]),
     ("src/course_grader/chapter/claims.py", ["claims"]),

@@ -162,6 +162,7 @@ class _CanvasSystem:
 class _MoodleSystem:
     def __init__(self, address: str, token: str, course: int) -> None:
         self.address, self.token, self.course = address, token, course
+        self.assignments: dict[int, dict[str, Any]] = {}
 
     def students(self) -> list[Student]:
         found = self._ask(
@@ -183,22 +184,12 @@ class _MoodleSystem:
         ]
 
     def due(self, assignment: int) -> datetime | None:
-        found = self._ask(
-            "mod_assign_get_assignments", {"courseids[0]": self.course}
-        )
-        for course in found["courses"]:
-            for one in course["assignments"]:
-                # the assignment's number, or that in its web address
-                if assignment in (one["id"], one.get("cmid")):
-                    return _seconds(one.get("duedate"))
-        raise CourseError(
-            f"Moodle's course {self.course} has no assignment {assignment}."
-        )
+        return _seconds(self._assignment(assignment).get("duedate"))
 
     def handed_in(self, assignment: int) -> dict[str, Handed]:
         found = self._ask(
             "mod_assign_get_submissions",
-            {"assignmentids[0]": self._number(assignment)},
+            {"assignmentids[0]": self._assignment(assignment)["id"]},
         )
         return {
             str(one["userid"]): Handed(_seconds(one.get("timemodified")), False)
@@ -211,7 +202,7 @@ class _MoodleSystem:
         self, assignment: int, user: str, points: float, page: Path | None
     ) -> None:
         data: dict[str, Any] = {
-            "assignmentid": self._number(assignment),
+            "assignmentid": self._assignment(assignment)["id"],
             "userid": user,
             "grade": points,
             "attemptnumber": -1,
@@ -223,18 +214,21 @@ class _MoodleSystem:
             data["plugindata[files_filemanager]"] = self._upload(page)
         self._ask("mod_assign_save_grade", data)
 
-    def _number(self, assignment: int) -> int:
-        """The assignment's own number, where that of its web address was given."""
-        found = self._ask(
-            "mod_assign_get_assignments", {"courseids[0]": self.course}
-        )
-        for course in found["courses"]:
-            for one in course["assignments"]:
-                if assignment in (one["id"], one.get("cmid")):
-                    return int(one["id"])
-        raise CourseError(
-            f"Moodle's course {self.course} has no assignment {assignment}."
-        )
+    def _assignment(self, number: int) -> dict[str, Any]:
+        """The assignment of this number, its own or that in its web address."""
+        if number not in self.assignments:
+            found = self._ask(
+                "mod_assign_get_assignments", {"courseids[0]": self.course}
+            )
+            for course in found["courses"]:
+                for one in course["assignments"]:
+                    self.assignments[one["id"]] = one
+                    self.assignments.setdefault(one.get("cmid"), one)
+        if number not in self.assignments:
+            raise CourseError(
+                f"Moodle's course {self.course} has no assignment {number}."
+            )
+        return self.assignments[number]
 
     def _upload(self, page: Path) -> int:
         """The number of a draft area that holds the page."""

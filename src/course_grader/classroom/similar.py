@@ -141,10 +141,6 @@ class _Bare(ast.NodeTransformer):
         node.arg, node.annotation = "_", None
         return node
 
-    def visit_keyword(self, node: ast.keyword) -> ast.AST:
-        self.generic_visit(node)
-        return node
-
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         self.generic_visit(node)
         if node.value is None:

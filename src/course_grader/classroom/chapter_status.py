@@ -10,7 +10,7 @@ from course_grader.classroom.nbgrader_api import Classroom
 
 
 @dataclass(frozen=True)
-class Standing:
+class ChapterStatus:
     """One chapter.
 
     Attributes:
@@ -37,7 +37,7 @@ class Standing:
     feedback: int
 
 
-def standings(classroom: Classroom) -> list[Standing]:
+def chapters_status(classroom: Classroom) -> list[ChapterStatus]:
     """Every chapter of the course."""
     released = classroom.api.get_released_assignments()
     made = []
@@ -47,7 +47,7 @@ def standings(classroom: Classroom) -> list[Standing]:
         due = term.due(classroom, chapter)
         pages = classroom.folder("feedback", "*", chapter).parent.parent
         made.append(
-            Standing(
+            ChapterStatus(
                 chapter=chapter,
                 due=due,
                 released=chapter in released,

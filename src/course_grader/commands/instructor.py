@@ -1,23 +1,16 @@
-"""What an instructor types: from collecting to the term's total.
-
-Exit codes, here and in `course grade`: 0 it is done, 1 something failed, 2 the
-command could not be understood or begun, 3 it is done and somebody should look.
-"""
+"""What an instructor types: from releasing to the term's total."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
 from course_grader.course import Course, CourseError
@@ -25,15 +18,72 @@ from course_grader.course import Course, CourseError
 if TYPE_CHECKING:
     from course_grader.classroom.nbgrader_api import Classroom
 
-LOOK = 3
-"""Exit code: done, and somebody should look at something."""
 
-console = Console(highlight=False)
-errors = Console(highlight=False, stderr=True)
+from course_grader.commands.grade import grade_class
+from course_grader.commands.terminal import (
+    CHAPTER,
+    CHAPTERS,
+    LOOK,
+    chapters,
+    console,
+    errors,
+    progress_bar,
+)
 
 
-def _chapters(course: Course, names: list[str]) -> list[str]:
-    return [course.chapter(one) for one in names] or course.chapters()
+def release(course: Course, args: argparse.Namespace) -> int:
+    """Releases chapters to the exchange."""
+    from course_grader.classroom import nbgrader_api
+
+    classroom = nbgrader_api.open_classroom(course)
+    for name in chapters(course, args.chapters):
+        nbgrader_api.release(classroom, name)
+        console.print(f"{name}: released")
+    return 0
+
+
+def demo(course: Course, args: argparse.Namespace) -> int:
+    """An instructor's day on a synthetic class of 20, on a copy of the course."""
+    from course_grader.classroom import demo as day
+    from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.classroom.marks_files import as_csv
+    from course_grader.judge import sandbox
+
+    copy = day.copy_course(course, course.root / "build" / "demo")
+    name = copy.chapter(args.chapter)
+    classroom = nbgrader_api.open_classroom(copy)
+    console.rule(f"Release {name}")
+    nbgrader_api.release(classroom, name)
+    console.rule("Twenty learners hand in")
+    notebooks = day.synthetic_class(copy, name)
+    with progress_bar() as bar:
+        for student in bar.track(notebooks, description="handing in"):
+            day.submit(classroom, name, student, notebooks[student])
+    console.rule("Collect")
+    nbgrader_api.collect(classroom, name)
+    console.rule("Grade")
+    args.again = args.all_cells = args.yes = False
+    args.workers = args.scheduler = None
+    # a class made up here: nobody's work is run that needs walls
+    args.unsandboxed = sandbox.missing() is not None
+    grade_class(copy, args, name, 1)
+    console.rule("Feedback")
+    folder = nbgrader_api.feedback(classroom, name)
+    console.rule("Marks")
+    found = gradebook.marks(classroom, [name])
+    table = Table("learner", "points", *found[0].by_exercise)
+    for mark in found:
+        table.add_row(
+            mark.student,
+            f"{mark.points or 0:g} of {mark.max_points:g}",
+            *(f"{points:g}" for points in mark.by_exercise.values()),
+        )
+    console.print(table)
+    grades = copy.root / "grades.csv"
+    grades.write_text(as_csv(found, {}, classroom.zone), encoding="utf-8")
+    console.print(f"Marks: {grades}")
+    console.print(f"Feedback: {folder}/STUDENT/{name}/{name}.html")
+    return 0
 
 
 def _known_chapters(classroom: Classroom, names: list[str]) -> list[str]:
@@ -41,7 +91,7 @@ def _known_chapters(classroom: Classroom, names: list[str]) -> list[str]:
     from course_grader.classroom import gradebook
 
     known = gradebook.chapters(classroom)
-    return _chapters(classroom.course, names) if names else known
+    return chapters(classroom.course, names) if names else known
 
 
 def _said(moment: datetime | None, classroom: Classroom) -> str:
@@ -61,31 +111,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return dataclasses.asdict(value)
-
-
-def teach(course: Course, args: argparse.Namespace) -> int:
-    """Opens the instructor's JupyterLab, with formgrader, on the whole course."""
-    from course_grader.classroom import nbgrader_api
-    from course_grader.classroom.lab import jupyter_environment
-    from course_grader.classroom.teach import teach_command, write_settings
-    from course_grader.needs import free_port, need_port
-
-    taken = need_port(args.port) if args.port else None
-    if taken:
-        raise CourseError(taken)
-    if write_settings(course):
-        console.print(f"{course.settings_file} is new: your settings go there.")
-    nbgrader_api.open_classroom(course)
-    console.print(
-        "Formgrader is in JupyterLab's menu: Nbgrader, Formgrader. Learners see "
-        "a chapter once you release it: `course release 03`."
-    )
-    command = teach_command(course, args.port or free_port(8888), args.browser)
-    environment = jupyter_environment(course)
-    os.chdir(course.root)
-    if os.name == "posix":  # in place of this process: Ctrl-C is Jupyter's
-        os.execve(command[0], command, environment)
-    return subprocess.call(command, env=environment)
 
 
 def collect(course: Course, args: argparse.Namespace) -> int:
@@ -370,7 +395,7 @@ def solutions(course: Course, args: argparse.Namespace) -> int:
 
     classroom = nbgrader_api.open_classroom(course)
     extensions = term.read_extensions(classroom.coursedir)
-    for name in _chapters(course, args.chapters):
+    for name in chapters(course, args.chapters):
         moment = term.due(classroom, name)
         more = {who: d for (who, of), d in extensions.items() if of == name}
         if not args.now and (moment is None or moment > datetime.now(UTC)):
@@ -455,10 +480,10 @@ def forget(course: Course, args: argparse.Namespace) -> int:
 def status(course: Course, args: argparse.Namespace) -> int:
     """Shows where each chapter stands: dates, late, missing, graded, to look at."""
     from course_grader.classroom import gradebook, nbgrader_api
-    from course_grader.classroom.standing import standings
+    from course_grader.classroom.chapter_status import chapters_status
 
     classroom = nbgrader_api.open_classroom(course)
-    found = standings(classroom)
+    found = chapters_status(classroom)
     if args.json:
         _print_json(found)
         return 0
@@ -564,8 +589,7 @@ ABOUT_PEOPLE = (
 )
 """What these write nobody else may read."""
 
-_CHAPTER = "a chapter's name or number"
-_CHAPTERS = "names or numbers; all chapters if none is given"
+
 _GRADED = "names or numbers; all that the gradebook knows if none is given"
 
 
@@ -575,17 +599,13 @@ def register(
         argparse.ArgumentParser,
     ],
 ) -> None:
-    """Adds these commands to the parser of `course`."""
-    one = command("teach", teach)
-    one.add_argument("--port", type=int, help="the first free one from 8888")
-    one.add_argument(
-        "--no-browser",
-        dest="browser",
-        action="store_false",
-        help="print the address only",
-    )
+    """Adds these commands to the parser."""
+    one = command("release", release)
+    one.add_argument("chapters", nargs="*", help=CHAPTERS)
+    one = command("demo", demo)
+    one.add_argument("chapter", nargs="?", default="03", help=CHAPTER)
     one = command("collect", collect)
-    one.add_argument("chapter", nargs="?", help=_CHAPTER)
+    one.add_argument("chapter", nargs="?", help=CHAPTER)
     one.add_argument(
         "--zip",
         type=Path,
@@ -611,7 +631,7 @@ def register(
         help="collect from those who are not on the roster, too",
     )
     one = command("feedback", feedback)
-    one.add_argument("chapter", help=_CHAPTER)
+    one.add_argument("chapter", help=CHAPTER)
     one.add_argument(
         "--zip",
         type=Path,
@@ -619,12 +639,12 @@ def register(
         help="the pages as Moodle and Canvas take them back",
     )
     one = command("report", report)
-    one.add_argument("chapter", nargs="?", help=f"{_CHAPTER}; none: the term")
+    one.add_argument("chapter", nargs="?", help=f"{CHAPTER}; none: the term")
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the file to write"
     )
     one = command("similar", similar)
-    one.add_argument("chapter", help=_CHAPTER)
+    one.add_argument("chapter", help=CHAPTER)
     one.add_argument(
         "--rows", type=int, default=25, help="most pairs; 25 if not given"
     )
@@ -632,7 +652,7 @@ def register(
         "--to", type=Path, metavar="FILE", help="the page to write"
     )
     one = command("due", due)
-    one.add_argument("chapter", help=_CHAPTER)
+    one.add_argument("chapter", help=CHAPTER)
     one.add_argument(
         "when",
         nargs="?",
@@ -655,7 +675,7 @@ def register(
         help="a CSV file with the columns student, days and chapter",
     )
     one = command("solutions", solutions)
-    one.add_argument("chapters", nargs="*", help=_CHAPTERS)
+    one.add_argument("chapters", nargs="*", help=CHAPTERS)
     one.add_argument(
         "--to", type=Path, required=True, metavar="DIR", help="where to"
     )

@@ -1,0 +1,320 @@
+"""`course grade`: a class, a folder or one notebook."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from course_grader.commands.terminal import (
+    CHAPTER,
+    console,
+    progress_bar,
+    saying,
+)
+from course_grader.course import Course, CourseError
+
+if TYPE_CHECKING:
+    from course_grader.grading.pool import Outcome
+
+
+def grade(course: Course, args: argparse.Namespace) -> int:
+    """Grades collected submissions, or a folder or a file without a gradebook."""
+    seed = secrets.randbelow(2**31) if args.seed is None else args.seed
+    name = course.chapter(args.chapter)
+    if args.source is None:
+        return grade_class(course, args, name, seed)
+    if args.scheduler:
+        raise CourseError("--scheduler grades a class, not --from.")
+    from course_grader.classroom.folder import results_folder
+
+    if args.to is None:
+        if not args.source.is_file():
+            raise CourseError("Say with --to where the results go.")
+        args.to = course.work / ".course" / "reports"
+    results_folder(args.to, args.source)
+    if args.source.is_file():
+        return _grade_file(course, args, name, seed)
+    return _grade_folder(course, args, name, seed)
+
+
+def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
+    """Whether other people's work runs in the sandbox; says what it may take.
+
+    Raises:
+        CourseError: there can be no sandbox and nobody said to go without.
+    """
+    from course_grader.grading.pool import worker_count
+    from course_grader.judge.sandbox import require_sandbox
+    from course_grader.kernel.limits import worst_case
+
+    if args.unsandboxed:
+        return False
+    if args.scheduler:
+        return True  # the workers' machines must have one, not this
+    require_sandbox("`--unsandboxed`")
+    if jobs:
+        workers = worker_count(args.workers, jobs)
+        console.print(worst_case(course.limits, workers))
+    return True
+
+
+def grade_class(
+    course: Course, args: argparse.Namespace, name: str, seed: int
+) -> int:
+    from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.grading.cluster import grade_on_cluster
+    from course_grader.grading.pool import Job, grade_many, worker_count
+
+    classroom = nbgrader_api.open_classroom(course)
+    found = {one.student: one for one in gradebook.submissions(classroom, name)}
+    todo = [one for one in found.values() if args.again or not one.graded]
+    already = sum(one.graded for one in found.values())
+    console.print(
+        f"{name}: {len(found)} submissions, {already} of them graded already"
+        f"{', which are graded again' if args.again and already else ''} "
+        f"(seed {seed})."
+    )
+    # read when a worker is free: a large class need not fit into memory
+    jobs = (Job(one.student, one.path.read_bytes()) for one in todo)
+    sandboxed = _sandboxed(course, args, len(todo))
+    before = gradebook.automatic_points(classroom, name)
+    held_back: list[Outcome] = []
+    failed = 0
+    with gradebook.open_gradebook(classroom) as book, progress_bar() as bar:
+        task = bar.add_task("grading", total=len(todo))
+
+        def save(outcome: Outcome) -> None:
+            job = outcome.job
+            book.save(name, found[job.student], job.submitted, outcome.text)
+
+        outcomes = (
+            grade_on_cluster(
+                args.scheduler,
+                course,
+                name,
+                seed,
+                jobs,
+                args.all_cells,
+                sandboxed,
+            )
+            if args.scheduler
+            else grade_many(
+                course,
+                name,
+                seed,
+                jobs,
+                worker_count(args.workers, len(todo)),
+                args.all_cells,
+                sandboxed,
+            )
+        )
+        for outcome in outcomes:
+            failed += _tell(bar.console, outcome)
+            if outcome.report is not None:
+                if found[outcome.job.student].graded:
+                    held_back.append(outcome)
+                else:
+                    save(outcome)
+            bar.advance(task)
+        bar.stop()
+        if held_back and _wanted(held_back, before, args.yes):
+            for outcome in held_back:
+                save(outcome)
+    return 1 if failed else 0
+
+
+def _wanted(
+    outcomes: list[Outcome], before: dict[str, float], yes: bool
+) -> bool:
+    """Shows what grading again would change, and asks before it is written."""
+    table = Table("learner", "before", "now", "change")
+    changed = 0
+    for one in sorted(outcomes, key=lambda one: one.job.student):
+        assert one.report is not None
+        old, new = before.get(one.job.student, 0.0), one.report.points
+        if abs(new - old) > 1e-6:
+            changed += 1
+            table.add_row(
+                one.job.student, f"{old:g}", f"{new:g}", f"{new - old:+g}"
+            )
+    if not changed:
+        console.print("Nobody gains or loses anything.")
+        return True
+    console.print(table)
+    if yes:
+        return True
+    if sys.stdin.isatty():
+        return console.input("Write these marks? [y/N] ").lower() == "y"
+    console.print("Nothing was written. `--yes` writes these marks.")
+    return False
+
+
+def _grade_folder(
+    course: Course, args: argparse.Namespace, name: str, seed: int
+) -> int:
+    from course_grader.classroom.folder import Run, jobs_in
+    from course_grader.grading.cluster import packed_course
+    from course_grader.grading.pool import grade_many, worker_count
+
+    jobs, refused = jobs_in(args.source)
+    for student, why in refused.items():
+        console.print(f"{student}: {why}", markup=False)
+    checks = hashlib.sha256(packed_course(course, name)).hexdigest()
+    if args.seed is not None:
+        checks = f"{checks}-{seed}"
+    run = Run(args.to, name, checks, seed, jobs)
+    jobs, seed = run.todo, run.seed
+    if run.done:
+        console.print(
+            f"{len(run.done)} were graded by a run that was stopped; this one "
+            "goes on."
+        )
+    sandboxed = _sandboxed(course, args, len(jobs))
+    outcomes = grade_many(
+        course,
+        name,
+        seed,
+        jobs,
+        worker_count(args.workers, len(jobs)),
+        args.all_cells,
+        sandboxed,
+        pages=True,
+    )
+    failed = 0
+    with progress_bar() as bar:
+        task = bar.add_task("grading", total=len(jobs))
+        for outcome in run.write(outcomes, refused):
+            failed += _tell(bar.console, outcome)
+            bar.advance(task)
+    console.print(
+        f"{args.to}: scores.json, details.json, feedback/STUDENT/{name}.html"
+    )
+    return 1 if failed else 0
+
+
+def _grade_file(
+    course: Course, args: argparse.Namespace, name: str, seed: int
+) -> int:
+    """Grades one notebook; 0 if it was graded, 2 if it is none of the chapter, 1
+    if the machinery failed."""
+    from course_grader.chapter.build import build_chapter
+    from course_grader.grading.pool import Job, grade_many
+    from course_grader.grading.repair import repair
+    from course_grader.judge import sandbox
+
+    submitted = args.source.read_bytes()
+    _, _, released = build_chapter(course, name)
+    refused = repair(submitted, released).refused
+    if refused:
+        console.print(f"{args.source} is not graded. {refused}", markup=False)
+        return 2
+    # one's own notebook just runs; with the sandbox's limits where there is one
+    sandboxed = not args.unsandboxed and sandbox.missing() is None
+    jobs = [Job("you", submitted)]
+    with saying(f"Starting the grader for {name}, then grading your notebook"):
+        outcomes = list(
+            grade_many(
+                course, name, seed, jobs, 1, args.all_cells, sandboxed, True
+            )
+        )
+    # beside the grading
+    from course_grader.classroom.folder import write_page
+    from course_grader.feedback.learner import standing
+    from course_grader.needs import open_in_browser
+
+    failed = 0
+    for outcome in outcomes:
+        if outcome.report is None:
+            failed = _tell(console, outcome)
+            continue
+        for one in outcome.report.exercises:
+            points = f"{one.points:g} of {one.max_points:g}"
+            ended = standing(one, one.points)
+            console.print(f"{points:>10}  {one.title}: {ended}", markup=False)
+        failed = _tell(console, outcome)
+        path = write_page(args.to, outcome).resolve()
+        console.print(
+            f"Your report is in {path}.", markup=False, soft_wrap=True
+        )
+        if args.browser:
+            open_in_browser(path.as_uri())
+    return 1 if failed else 0
+
+
+def _tell(where: Console, outcome: Outcome) -> int:
+    """One line about a graded submission; 1 if the machinery failed on it."""
+    report = outcome.report
+    if report is None:
+        said = f"could not be graded: {outcome.failed}"
+    elif report.refused:
+        said = report.refused
+    else:
+        said = f"{report.points:g} of {report.max_points:g} points"
+    where.print(f"{outcome.job.student}: {said}", markup=False)
+    if report is not None and not report.refused:
+        for why in report.needs_human:
+            said = f"{outcome.job.student}: look at this. {why}"
+            where.print(said, markup=False)
+    return int(report is None)
+
+
+def register(
+    command: Callable[
+        [str, Callable[[Course, argparse.Namespace], int]],
+        argparse.ArgumentParser,
+    ],
+) -> None:
+    """Adds these commands to the parser."""
+    one = command("grade", grade)
+    one.add_argument("chapter", help=CHAPTER)
+    one.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="PATH",
+        help="a folder of STUDENT/*.ipynb, or one notebook",
+    )
+    one.add_argument(
+        "--to",
+        type=Path,
+        metavar="DIR",
+        help="where --from's results go; of one notebook to work/.course/reports "
+        "if not given",
+    )
+    one.add_argument(
+        "--no-browser",
+        dest="browser",
+        action="store_false",
+        help="do not open the report of one notebook",
+    )
+    one.add_argument("--seed", type=int, help="of the hidden cases")
+    one.add_argument(
+        "--workers", type=int, help="processes; one per processor if not given"
+    )
+    one.add_argument(
+        "--scheduler",
+        metavar="tls://HOST:PORT",
+        help="grade a class on a Dask cluster: docs/cluster.md",
+    )
+    one.add_argument(
+        "--all-cells", action="store_true", help="run reading cells, too"
+    )
+    one.add_argument(
+        "--again", action="store_true", help="what is graded already, too"
+    )
+    one.add_argument(
+        "--unsandboxed",
+        action="store_true",
+        help="run submissions as you: only of people you trust with your files",
+    )
+    one.add_argument(
+        "--yes", action="store_true", help="write changed marks unasked"
+    )
