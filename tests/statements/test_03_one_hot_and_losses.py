@@ -1,0 +1,460 @@
+"""What chapter 03 states about one-hot rows and losses, run."""
+
+import inspect
+import math
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils import digits
+
+BY_CELL = {
+    "claim_000_15": [
+        "It takes float rows as well, with the same result up to rounding, and refuses rows of integers.",
+    ],
+    "claim_000_15_weights": [
+        "With class weights the two forms *differ*: given indices, the mean divides by the sum of the targets' weights; given rows, by the number of samples.",
+    ],
+    "claim_000_16": [
+        "With four samples and four classes the labels broadcast."
+    ],
+    "claim_000_17": [
+        "it changes the caller's tensor, and on a view it encodes other labels.",
+        "Given five labels it drops the fifth.",
+    ],
+    "claim_004_15": ['The default is called `"mean"`.'],
+    "claim_004_15_overrides": [
+        "`size_average=False` overrides what `reduction` says, and a second *positional* argument is `size_average`.",
+    ],
+}
+
+BY_SOURCE = {
+    "https://arxiv.org/abs/2006.07322": [
+        "Hui and Belkin (see the recap) trained many networks with the squared error of the logits, with results on a par with cross-entropy.",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
+        "On a GPU a label out of range is found inside the kernel: the error (*device-side assert*) comes late and spoils the process.",
+    ],
+}
+
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+SINGLE_AND_DOUBLE = [torch.float32, torch.float64]
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_resize_reads_the_memory_behind(dtype):
+    """`resize_` does not reshape. It takes the memory *behind* the tensor and reads it anew, in order, from the place where the tensor itself begins.
+
+    Such views are common: a column of a table (`table[:, -1]`), the tokens from the second on (`tokens[:, 1:]`), every tenth sample.
+
+    `resize_` is not `reshape`.
+    """
+    table = torch.arange(24, dtype=dtype).reshape(4, 6)
+    for view in (
+        table[:, -1],
+        table[:, 1:],
+        torch.arange(99, dtype=dtype)[::10],
+    ):
+        start = view.storage_offset()
+        size = view.numel()
+        behind = torch.as_strided(view, (size,), (1,), start).clone()
+        reshaped = view.flatten().clone()
+        view.resize_(size, 1)
+        assert torch.equal(view.flatten(), behind)
+        assert not torch.equal(behind, reshaped)
+
+
+@pytest.mark.parametrize("num_classes", [2, 10, 1000])
+@pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
+def test_two_softmaxes_have_a_floor(dtype, num_classes):
+    r"""Taken as logits, the best of them are a 1 for the target and nine 0s, and even these cost $\log(e + 9) - 1 = 1.4612$.
+
+    `F.cross_entropy` takes a softmax itself. If the model ends in one too, there are two.
+
+    The second softmax also makes the gradient smaller, since it is flat wherever the model is sure.
+    """
+    assert round(math.log(math.e + 9) - 1, 4) == 1.4612
+    floor = math.log(math.e + num_classes - 1) - 1
+    target = torch.randint(num_classes, (50,))
+    for scale in (1, 10, 1000):
+        z = scale * torch.randn(50, num_classes, dtype=dtype)
+        z[:25] = scale * F.one_hot(target[:25], num_classes).to(dtype)
+        twice = F.cross_entropy(z.softmax(1), target, reduction="none")
+        assert (twice >= floor - 1e-5).all()
+    assert abs(twice[:25] - floor).max() < 1e-5
+    by_hand = -z.softmax(1).log()[torch.arange(50), target]
+    once = F.cross_entropy(z, target, reduction="none")
+    torch.testing.assert_close(by_hand[:25], once[:25])
+    z = (10 * torch.randn(50, num_classes, dtype=dtype)).requires_grad_()
+    sure = F.one_hot((target + 1) % num_classes, num_classes).bool()
+    at = z.detach().masked_fill(sure, 100).requires_grad_()
+    (one,) = torch.autograd.grad(F.cross_entropy(at, target), at)
+    (two,) = torch.autograd.grad(F.cross_entropy(at.softmax(1), target), at)
+    assert two.norm() < 1e-3 * one.norm()
+
+
+def test_what_the_second_softmax_costs_by_optimizer():
+    """Here SGD at 0.1 gets a third of the digits right, where it got nine in ten. Adam at 0.1 divides each gradient by its own size, and its accuracy hides the mistake."""
+    data = digits()
+    pixels, digit = data.X_train.flatten(1), data.y_train
+
+    def accuracy(times, optimizer_class):
+        torch.manual_seed(0)
+        model = nn.Linear(64, 10)
+        optimizer = optimizer_class(model.parameters(), lr=0.1)
+        for _ in range(150):
+            z = model(pixels)
+            optimizer.zero_grad()
+            F.cross_entropy(z if times == 1 else z.softmax(1), digit).backward()
+            optimizer.step()
+        hits = model(data.X_test.flatten(1)).argmax(1) == data.y_test
+        return hits.double().mean().item()
+
+    assert abs(accuracy(2, torch.optim.SGD) - 1 / 3) < 0.05
+    assert abs(accuracy(1, torch.optim.SGD) - 0.9) < 0.03
+    assert accuracy(1, torch.optim.Adam) - accuracy(2, torch.optim.Adam) < 0.03
+
+
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss])
+def test_a_squared_error_broadcasts(loss):
+    """A regression model returns shape (64, 1). The target has shape (64,). Their difference has shape (64, 64): every output is compared with every target.
+
+    In your own code, written as `((output - target) ** 2).mean()`, there is none.
+    """
+    output, target = torch.randn(64, 1), torch.randn(64)
+    assert (output - target).shape == (64, 64)
+    with pytest.warns(UserWarning, match="broadcasting"):
+        told = loss(output, target, reduction="none")
+    assert told.shape == (64, 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ((output - target) ** 2).mean()
+        loss(output, target.unsqueeze(1))
+
+
+def test_pytorch_warns_once():
+    """PyTorch warns, once, at the first step."""
+    output, target = torch.randn(64, 1), torch.randn(64)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(5):
+            F.mse_loss(output, target)
+    assert len(told) == 1
+
+
+def test_a_broadcast_error_learns_the_mean():
+    """Broadcast, the model learns the mean of all targets"""
+    x = torch.linspace(-1, 1, 64).unsqueeze(1)
+    y = 2 * x.squeeze(1) + 3
+    model = nn.Linear(1, 1)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.3)
+    for _ in range(200):
+        sgd.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        sgd.step()
+    torch.testing.assert_close(
+        model(x).detach(), y.mean().expand(64, 1), rtol=0, atol=1e-3
+    )
+
+
+def test_a_mean_of_means():
+    """Seventeen samples in batches of four leave one for the last batch. That one then counts as much as four others.
+
+    Across batches add up sums and counts, and divide once.
+    """
+    z = torch.randn(17, 5, dtype=torch.float64, requires_grad=True)
+    y = torch.randint(5, (17,))
+    pieces = list(zip(z.split(4), y.split(4), strict=True))
+    assert [len(one) for _, one in pieces] == [4, 4, 4, 4, 1]
+    means = torch.stack([F.cross_entropy(*piece) for piece in pieces])
+    each = F.cross_entropy(z, y, reduction="none")
+    torch.testing.assert_close(
+        means.mean(), (each[:16].mean(0) * 4 + each[16]) / 5
+    )
+    sums = [F.cross_entropy(*piece, reduction="sum") for piece in pieces]
+    torch.testing.assert_close(sum(sums) / 17, F.cross_entropy(z, y))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_scatter_is_one_hot(shape):
+    """`zeros.scatter_(dim, index, 1)` writes a 1 at the places that `index` names along `dim`. `index` has as many dimensions as the zeros; here its last one has size 1: one place per row.
+
+    `scatter_` wants an index with as many dimensions as the zeros. `labels.unsqueeze(-1)` gives the labels one more dimension, at the end, and copies nothing.
+    """
+    labels = torch.randint(4, shape)
+    column = labels.unsqueeze(-1)
+    assert column.data_ptr() == labels.data_ptr()
+    rows = torch.zeros(*shape, 4).scatter_(-1, column, 1)
+    assert torch.equal(rows, F.one_hot(labels, 4).float())
+    if shape:
+        with pytest.raises(RuntimeError, match="same number of dimensions"):
+            torch.zeros(*shape, 4).scatter_(-1, labels, 1)
+
+
+def test_what_refuses_a_label():
+    """Indexing with `[...]` counts -1 from the end, and comparing with `==` finds no class and leaves a row of zeros. `scatter_` refuses both ends by itself; the other ways need a check.
+
+    `gather` refuses -100.
+    """
+    bad = torch.tensor([-1])
+    assert torch.eye(3)[bad].tolist() == [[0, 0, 1]]
+    assert not (bad.unsqueeze(-1) == torch.arange(3)).any()
+    for label in (-1, -100, 3):
+        index = torch.tensor([[label]])
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            torch.zeros(1, 3).scatter_(1, index, 1)
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            torch.zeros(1, 3).gather(1, index)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
+def test_the_formulas_of_cross_entropy(dtype, weighted, smoothing):
+    r"""**Cross-entropy** of logits $z$ with the class $y$ is minus the log-probability of $y$:
+
+    With label smoothing $\varepsilon$ the target is no longer all on $y$: a share $1 - \varepsilon$ stays there and $\varepsilon$ is spread evenly over all $C$ classes, $y$ among them. With class weights $w$ the term of class $c$ is multiplied by $w_c$:
+
+    $$\ell = -(1 - \varepsilon)\, w_y \log p_y - \frac{\varepsilon}{C} \sum_c w_c \log p_c .$$
+
+    A sample whose label equals `ignore_index` costs nothing.
+
+    | `"none"` | every $\ell_n$, with 0 where the label is ignored |
+
+    | `"mean"` | $\sum_n \ell_n \big/ \sum_n w_{y_n}$, both over the labels that are not ignored |
+
+    Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored.
+
+    The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every class, the target's too, a share of ε / C.
+    """
+    z, y = torch.randn(9, 4, dtype=dtype), torch.randint(4, (9,))
+    w = torch.rand(4, dtype=dtype) if weighted else torch.ones(4, dtype=dtype)
+    for ignore_index in (-100, 2):
+        y[0] = ignore_index
+        kept = y != ignore_index
+        index = torch.where(kept, y, 0)
+        log_p = z.log_softmax(1)
+        each = -(1 - smoothing) * w[index] * log_p[torch.arange(9), index]
+        each = (each - smoothing / 4 * (w * log_p).sum(1)) * kept
+        for reduction, wanted in (
+            ("none", each),
+            ("sum", each.sum()),
+            ("mean", each.sum() / w[index][kept].sum()),
+        ):
+            got = F.cross_entropy(
+                z,
+                y,
+                w if weighted else None,
+                ignore_index=ignore_index,
+                reduction=reduction,
+                label_smoothing=smoothing,
+            )
+            torch.testing.assert_close(got, wanted)
+
+
+def test_log_softmax_and_the_log_of_softmax():
+    r"""Because a small probability is 0 in float32, and its logarithm is $-\infty$. `log_softmax` never forms the probability. Below $10^{-38}$, from a gap of 88 on, float32 holds it with fewer and fewer digits: at 100 the naive result is slightly off, and from 104 on nothing is left."""
+
+    def naive_and_stable(gap):
+        pair = torch.tensor([0.0, gap])
+        return pair.softmax(0).log()[0].item(), pair.log_softmax(0)[0].item()
+
+    for gap in (10.0, 50.0, 80.0, 87.0):
+        naive, stable = naive_and_stable(gap)
+        assert abs(naive - stable) < 1e-4
+    naive, stable = naive_and_stable(100.0)
+    assert 1e-4 < abs(naive - stable) < 0.1
+    for gap in (104.0, 110.0, 1000.0):
+        naive, stable = naive_and_stable(gap)
+        assert naive == -math.inf
+        assert stable == -gap
+    assert math.exp(-88) < torch.finfo(torch.float32).tiny < math.exp(-87)
+
+
+@pytest.mark.parametrize("num_classes", [2, 5, 20])
+@pytest.mark.parametrize("smoothing", [0.05, 0.1, 0.5])
+def test_the_best_margin_of_smoothing(smoothing, num_classes):
+    r"""Without smoothing a larger margin is always better. With smoothing there is a best margin, and going beyond it costs.
+
+    The best margin is where the model's probabilities equal the wanted ones: $m = \log\big((1 - \varepsilon + \varepsilon/C)\,/\,(\varepsilon/C)\big)$. At $\varepsilon = 0.1$ and $C = 5$ that is $\log(0.92 / 0.02) = 3.8$. The smallest loss is then above 0, so losses with different smoothing cannot be compared.
+    """
+    share = smoothing / num_classes
+    best = math.log((1 - smoothing + share) / share)
+    margins = torch.tensor([best - 0.1, best, best + 0.1], dtype=torch.float64)
+    z = torch.zeros(3, num_classes, dtype=torch.float64)
+    z[:, 0] = margins
+    target = torch.zeros(3, dtype=torch.long)
+    losses = F.cross_entropy(
+        z, target, reduction="none", label_smoothing=smoothing
+    )
+    assert losses.argmin() == 1
+    assert losses.min() > 0.01
+    assert abs(z[1].softmax(0)[0] - (1 - smoothing + share)) < 1e-9
+    plain = F.cross_entropy(z, target, reduction="none")
+    assert (plain.diff() < 0).all()
+    assert round(math.log(0.92 / 0.02), 1) == 3.8
+
+
+@pytest.mark.parametrize("num_classes", [2, 10, 1000])
+def test_how_hard_each_loss_pushes(num_classes):
+    """**Cross-entropy** pushes with almost 1, and lets go once the target's probability is near 1.
+
+    **Squared error of the softmax** has let go: the softmax is flat there, so the gradient is near 0 exactly where the mistake is largest.
+
+    **Squared error of the logits** pushes the harder the larger the mistake, and pushes *back* once the margin is above 1, although the answer is right.
+    """
+
+    def push(loss_of, margin):
+        m = torch.tensor(margin, dtype=torch.float64, requires_grad=True)
+        z = torch.cat([m[None], torch.zeros(num_classes - 1).double()])[None]
+        target = F.one_hot(torch.tensor([0]), num_classes).double()
+        (gradient,) = torch.autograd.grad(loss_of(z, target), m)
+        return -gradient.item()
+
+    def of_softmax(z, t):
+        return ((z.softmax(1) - t) ** 2).sum()
+
+    def of_logits(z, t):
+        return ((z - t) ** 2).sum()
+
+    assert push(F.cross_entropy, -6.0) > 0.99
+    sure = math.log(999 * num_classes)
+    assert push(F.cross_entropy, sure) < 0.01
+    assert abs(push(of_softmax, -8.0)) < 0.01
+    assert push(of_logits, -4.0) > push(of_logits, -2.0) > 0
+    assert push(of_logits, 2.0) < 0
+
+
+def test_targets_as_rows_in_memory():
+    """Without class weights cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
+
+    Both steps hold the log-probabilities and the target for the backward pass. The target is kept as it is and not as a copy
+    """
+    index = torch.randint(8192, (4,))
+    rows = F.one_hot(index, 8192).float()
+    assert rows.nbytes == 4096 * index.nbytes
+    z = torch.randn(4, 8192, requires_grad=True)
+    for smoothing in (0.0, 0.1):
+        torch.testing.assert_close(
+            F.cross_entropy(z, index, label_smoothing=smoothing),
+            F.cross_entropy(z, rows, label_smoothing=smoothing),
+        )
+    for target in (index, rows):
+        saved = []
+
+        def pack(tensor, saved=saved):
+            saved.append((tensor.data_ptr(), tuple(tensor.shape)))
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            F.cross_entropy(z, target)
+        assert target.data_ptr() in [pointer for pointer, _ in saved]
+        assert (4, 8192) in [shape for _, shape in saved]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_it_builds_no_rows(dtype):
+    """It builds no rows: it picks one log-probability per sample.
+
+    And with rows no target can be ignored.
+    """
+    z = torch.randn(3, 5, dtype=dtype, requires_grad=True)
+    loss = F.cross_entropy(z, torch.tensor([0, 1, 2]))
+    assert type(loss.grad_fn).__name__ == "NllLossBackward0"
+    rows = F.one_hot(torch.tensor([0, 1, 2]), 5).to(dtype)
+    for index in (0, 3):
+        with pytest.raises(RuntimeError, match="ignore_index"):
+            F.cross_entropy(z, rows, ignore_index=index)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool, torch.float32])
+def test_dtypes_of_class_indices(dtype):
+    """`F.cross_entropy` wants raw logits, and class indices of int64 or uint8."""
+    z, y = torch.randn(3, 2), torch.tensor([1, 0, 1]).to(dtype)
+    if dtype in (torch.int64, torch.uint8):
+        torch.testing.assert_close(
+            F.cross_entropy(z, y), F.cross_entropy(z, y.long())
+        )
+    else:
+        with pytest.raises(RuntimeError):
+            F.cross_entropy(z, y)
+
+
+def test_random_labels():
+    """`torch.randint` says the same in one call, takes a `generator` and a `device`, and never shows unfilled memory."""
+    first, second = (
+        torch.randint(
+            10, (50,), generator=torch.Generator().manual_seed(1), device="cpu"
+        )
+        for _ in range(2)
+    )
+    assert torch.equal(first, second)
+    assert torch.randint(10, (3,), device="meta").is_meta
+
+
+def test_old_arguments():
+    """The old name still works and warns. So do the old arguments"""
+    z, y = torch.randn(3, 2), torch.tensor([1, 0, 1])
+    for options, wanted in (
+        ({"reduction": "elementwise_mean"}, "mean"),
+        ({"size_average": False}, "sum"),
+        ({"size_average": True}, "mean"),
+        ({"reduce": False}, "none"),
+    ):
+        with pytest.warns(UserWarning, match="deprecated"):
+            got = F.cross_entropy(z, y, **options)
+        torch.testing.assert_close(got, F.cross_entropy(z, y, reduction=wanted))
+    second = list(inspect.signature(nn.CrossEntropyLoss).parameters)[1]
+    assert second == "size_average"
+
+
+def test_one_hot_guesses():
+    """`F.one_hot(labels.long(), num_classes).to(dtype)`: the number of classes is given, never guessed from the batch."""
+    assert F.one_hot(torch.tensor([0, 1])).shape == (2, 2)
+    assert F.one_hot(torch.tensor([0, 3])).shape == (2, 4)
+    for dtype in INTEGERS:
+        labels = torch.tensor([0, 3], dtype=dtype)
+        assert F.one_hot(labels.long(), 5).to(torch.float64).shape == (2, 5)
+    with pytest.raises(RuntimeError, match="LongTensor"):
+        F.one_hot(torch.tensor([0, 3], dtype=torch.int32), 5)
+
+
+def test_hints_of_the_exercises():
+    """multiplied by the mask, a NaN stays NaN. `clamp` would also swallow labels that are wrong.
+
+    For an empty sum PyTorch computes 0 / 0 = NaN by itself.
+
+    A weight of shape (C,) broadcasts against the *last* dimension.
+
+    Take it out of the result with `squeeze(1)`; a bare `squeeze()` takes others too.
+
+    `reduction="sum"` gives it directly, and 0 for a batch of padding. The mean of such a batch is NaN, and NaN · 0 is NaN again.
+
+    Python's 0.0 / 0 raises, a tensor's 0 / 0 is NaN.
+
+    That is broadcasting giving up, with a `RuntimeError`.
+    """
+    nan = torch.tensor(math.nan)
+    assert (nan * False).isnan()
+    assert (nan * 0).isnan()
+    assert torch.tensor([-100, 7]).clamp(0, 4).tolist() == [0, 4]
+    assert (torch.zeros(0).sum() / torch.zeros(0).sum()).isnan()
+    assert (torch.ones(2, 3, 4) * torch.arange(4))[0, 0].tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert torch.ones(1, 1, 1).squeeze().shape == ()
+    assert torch.ones(1, 1, 1).squeeze(1).shape == (1, 1)
+    padding = torch.randn(3, 2), torch.full((3,), -100)
+    assert F.cross_entropy(*padding, reduction="sum") == 0
+    assert F.cross_entropy(*padding).isnan()
+    with pytest.raises(ZeroDivisionError):
+        _ = 0.0 / 0
+    with pytest.raises(RuntimeError, match="must match the size of tensor b"):
+        torch.ones(2, 3) - torch.ones(2)
