@@ -3,8 +3,8 @@ r"""
 # 09 · Gradient accumulation
 
 A batch of 256 does not fit, eight of 32 do. `backward()` *adds* to `.grad`, so one can
-run the eight one after another and step once. The update is then exactly that of the 256,
-if the parts are weighted rightly. The usual loop does not weight them rightly.
+run the eight one after another and step once. The update is then that of the 256, up to
+rounding, if the parts are weighted rightly and no layer looks at the whole batch. The usual loop does not weight them rightly.
 
 **After this chapter you can**
 
@@ -464,8 +464,8 @@ One step on 256 images (8192 on a GPU), cut into more and more parts. What is ke
 part. Weights, gradients and the optimizer's state do not: gradients stay for the whole window. Time grows where a
 part no longer fills the device.
 
-**When not to.** Accumulation costs nothing in memory and buys no speed: it takes as many passes for fewer steps. It
-pays where the *batch size* is wanted: a recipe to be reproduced, an exchange between GPUs to be made rarer. If a
+**When not to.** Beside steps on the same small batches accumulation buys no speed: as many passes, fewer steps. And it
+holds the gradients during the forward passes that follow. It pays where the *batch size* is wanted: a recipe to be reproduced, an exchange between GPUs to be made rarer. If a
 small batch is only what fits, try it as it is, with a rate and betas tuned for it. For language models that has
 been measured to do as well (sources below).
 """

@@ -1,0 +1,570 @@
+"""What chapter 09 states about accumulating gradients, run."""
+
+import copy
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from course_utils import digit_mlp, saved_tensor_bytes
+
+BY_CELL = {
+    "claim_003_13": [
+        "*Correct*, and not all: there are activation checkpointing, evaluation without a graph, and optimizers with a smaller state.",
+    ],
+    "claim_003_14": [
+        "With these the gradients agree to rounding. With batch normalization in training they do not.",
+    ],
+    "claim_003_16_20": [
+        "added mean losses give exactly twice the gradient.",
+        "Undivided, plain SGD is SGD with twice the learning rate. Weight decay does not grow with the gradient",
+    ],
+    "claim_003_17": [
+        "`.to` of a tensor that is there already returns the same object.",
+    ],
+    "claim_003_18": [
+        "`backward()` adds to `.grad`, `step()` uses it and leaves it, `zero_grad()` clears it.",
+    ],
+    "claim_003_19": [
+        "Five batches and `k` = 2: two steps, and one batch left over. Its gradient stays in `.grad`.",
+    ],
+    "claim_003_21": [
+        "A sum has no last term. In reverse order the gradient is the same up to rounding.",
+    ],
+}
+
+BY_SOURCE = {
+    "https://huggingface.co/blog/gradient_accumulation": [
+        "In October 2024 this was found in the training loops of large libraries: sequences of unequal length, each part's loss averaged over its own tokens, then averaged again.",
+    ],
+    "https://arxiv.org/abs/2507.07101": [
+        "For language models that has been measured to do as well (sources below).",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html": [
+        "`SyncBatchNorm` does not help: it shares statistics between processes at one moment, not between micro-batches one after another.",
+    ],
+    "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html": [
+        "With FSDP2 (`fully_shard`) the switch is `model.set_requires_gradient_sync(False)`.",
+        "until the exchange each process holds the gradients of the whole model, unsharded.",
+    ],
+}
+
+
+def mlp(dtype=torch.float64, *layers):
+    torch.manual_seed(1)
+    parts = nn.Linear(6, 8), *layers, nn.Tanh(), nn.Linear(8, 3)
+    return nn.Sequential(*parts).to(dtype)
+
+
+def rows_and_classes(n=32, dtype=torch.float64):
+    torch.manual_seed(0)
+    return torch.randn(n, 6, dtype=dtype), torch.randint(3, (n,))
+
+
+def gradient_of(model):
+    return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def accumulated(model, sizes, weigh, labels=None, **options):
+    """The gradient of parts; `weigh` makes the loss of (model's output, y)."""
+    X, y = rows_and_classes(sum(sizes), next(model.parameters()).dtype)
+    y = y if labels is None else labels
+    for x, t in zip(X.split(sizes), y.split(sizes), strict=True):
+        weigh(model(x), t, **options).backward()
+    return gradient_of(model)
+
+
+def error(seen, wanted):
+    return ((seen - wanted).norm() / wanted.norm()).item()
+
+
+@pytest.mark.parametrize("parts", [2, 8])
+def test_parts_are_added(parts):
+    """The loss of a batch is a *mean*. Two means of 16 samples added up are twice the mean of the 32.
+
+    Twice the gradient is twice the learning rate: with eight parts, eight times.
+
+    Undivided, plain SGD trains at `k` times its learning rate
+    """
+    whole = accumulated(mlp(), [32], F.cross_entropy)
+    added = accumulated(mlp(), [32 // parts] * parts, F.cross_entropy)
+    assert error(added, parts * whole) < 1e-12
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
+def test_adam_hides_the_factor(optimizer):
+    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out."""
+    ends = {}
+    for kind in (optimizer, torch.optim.SGD):
+        for factor in (1.0, 0.125):
+            model = mlp()
+            one = kind(model.parameters(), lr=0.01)
+            for _ in range(3):
+                one.zero_grad()
+                accumulated(
+                    model,
+                    [32],
+                    lambda z, y, f=factor: f * F.cross_entropy(z, y),
+                )
+                one.step()
+            ends[kind, factor] = nn.utils.parameters_to_vector(
+                model.parameters()
+            )
+    hidden = (ends[optimizer, 1.0] - ends[optimizer, 0.125]).abs().max()
+    seen = (
+        (ends[torch.optim.SGD, 1.0] - ends[torch.optim.SGD, 0.125]).abs().max()
+    )
+    assert hidden < 1e-5 < 1e-3 < seen
+
+
+def test_what_is_left_enters_the_next_epoch():
+    """It enters the first step of the *next* epoch, computed with weights that are gone by then."""
+    model = nn.Linear(1, 1, bias=False)
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    steps, seen = 0, []
+    sgd.register_step_pre_hook(lambda *_: seen.append(model.weight.grad.item()))
+    for _ in range(2):
+        for i, x in enumerate([1.0, 2.0, 4.0, 8.0, 16.0]):
+            (model.weight.sum() * x).backward()
+            if (i + 1) % 2 == 0:
+                sgd.step()
+                sgd.zero_grad()
+                steps += 1
+    assert steps == 4
+    assert seen == [3.0, 12.0, 16.0 + 3.0, 12.0]
+
+
+@pytest.mark.parametrize("case", ["shorter", "ignored", "weights"])
+def test_a_mean_of_means(case):
+    """They do not if the last part is shorter, if labels are ignored (padding!), or if classes have weights.
+
+    Dividing each part's *mean* by the number of parts is the special case in which all parts have the same share of $D$.
+
+    Dividing means by `k` is right only for equal parts.
+    """
+    _, y = rows_and_classes()
+    sizes, options = [16, 16], {}
+    if case == "shorter":
+        sizes = [20, 12]
+    elif case == "ignored":
+        y = torch.where(torch.arange(32) < 10, -100, y)
+    else:
+        options = {"weight": torch.tensor([1.0, 5.0, 0.2]).double()}
+    whole = accumulated(mlp(), [32], F.cross_entropy, y, **options)
+    parts = accumulated(
+        mlp(),
+        sizes,
+        lambda z, t, **o: F.cross_entropy(z, t, **o) / len(sizes),
+        y,
+        **options,
+    )
+    assert error(parts, whole) > 0.03
+    even = torch.where(torch.arange(32) % 16 < 5, -100, rows_and_classes()[1])
+    whole = accumulated(mlp(), [32], F.cross_entropy, even)
+    parts = accumulated(
+        mlp(), [16, 16], lambda z, t: F.cross_entropy(z, t) / 2, even
+    )
+    assert error(parts, whole) < 1e-12
+
+
+def test_one_sample_counts_as_sixteen():
+    """In `16 + 15 + 1` one sample counts as much as sixteen others: the error is larger than the gradient itself."""
+    whole = accumulated(mlp(), [32], F.cross_entropy)
+    parts = accumulated(
+        mlp(), [16, 15, 1], lambda z, t: F.cross_entropy(z, t) / 3
+    )
+    assert error(parts, whole) > 1
+    shares = [1 / n / 3 for n in (16, 15, 1) for _ in range(n)]
+    assert shares[-1] == pytest.approx(sum(shares[:16]))
+
+
+@pytest.mark.parametrize(
+    "sizes", [[32], [16, 16], [20, 12], [16, 15, 1], [1] * 32]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ignored", [0, 10])
+def test_what_to_divide_by(ignored, weighted, sizes):
+    r"""So sum the losses of a part and divide by the number of samples of the *whole*.
+
+    $$g = \frac{1}{D} \sum_j \sum_{n \in \text{part } j} \nabla \ell_n$$
+
+    | with `ignore_index` | number of labels that are not ignored |
+
+    | with class weights | sum of the weights $w_{y_n}$ of these labels |
+
+    The update is then that of the 256, up to rounding, if the parts are weighted rightly and no layer looks at the whole batch.
+
+    Divide each part's *sum* by the denominator of the whole window: samples, labels that count, or the sum of their weights.
+    """
+    _, y = rows_and_classes()
+    y = torch.where(torch.arange(32) < ignored, -100, y)
+    weight = torch.tensor([1.0, 5.0, 0.2]).double()
+    counted = y[y != -100]
+    denominator = weight[counted].sum() if weighted else len(counted)
+    options = {"weight": weight} if weighted else {}
+    whole = accumulated(mlp(), [32], F.cross_entropy, y, **options)
+    parts = accumulated(
+        mlp(),
+        sizes,
+        lambda z, t, **o: (
+            F.cross_entropy(z, t, reduction="sum", **o) / denominator
+        ),
+        y,
+        **options,
+    )
+    assert error(parts, whole) < 1e-12
+
+
+def test_float32_agrees_to_rounding():
+    """float32 results agree to about 1e-7, not bitwise: the sums are taken in another order."""
+    whole = accumulated(mlp(torch.float32), [32], F.cross_entropy)
+    found = [
+        accumulated(
+            mlp(torch.float32),
+            [32 // k] * k,
+            lambda z, t: F.cross_entropy(z, t, reduction="sum") / 32,
+        )
+        for k in (2, 4, 8, 32)
+    ]
+    assert all(error(one, whole) < 1e-6 for one in found)
+    assert not all(torch.equal(one, whole) for one in found)
+
+
+def test_three_calls():
+    """`backward()` adds to `.grad`. `step()` uses what is there. `zero_grad()` clears it. (Clipping and a scaler's `unscale_` rescale what is there: once per window, therefore, before the step.)
+
+    `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
+    """
+    for kind in (torch.optim.SGD, torch.optim.Adam):
+        weight = nn.Parameter(torch.ones(1))
+        one = kind([weight], lr=0.1)
+        for _ in range(2):
+            (3 * weight).sum().backward()
+        assert weight.grad == 6
+        nn.utils.clip_grad_norm_([weight], 3.0)
+        assert weight.grad.item() == pytest.approx(3)
+        one.step()
+        assert weight.grad.item() == pytest.approx(3)
+        one.zero_grad()
+        assert weight.grad is None
+        weight.grad = torch.ones(1)
+        one.zero_grad(set_to_none=False)
+        assert weight.grad == 0
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        scaler.scale(weight.sum()).backward()
+        assert weight.grad == 4
+        scaler.unscale_(one)
+        assert weight.grad == 1
+
+
+def test_why_it_saves_memory():
+    """The forward pass keeps what the backward pass will need. `backward()` lets go of it. If each part goes backward before the next one goes forward, there is never more than one part's graph. If you add up the losses and go backward once at the end, all graphs are there together. The gradient is the same, and nothing is saved.
+
+    Go backward on each part before the next goes forward, or no memory is saved.
+    """
+    X, y = torch.randn(64, 6).double(), torch.randint(3, (64,))
+    peaks, gradients = {}, {}
+    for strategy, parts in (("whole", 1), ("each", 4), ("once", 4)):
+        model, waiting = mlp(), []
+        with saved_tensor_bytes([*model.parameters(), X, y]) as saved:
+            for x, t in zip(X.chunk(parts), y.chunk(parts), strict=True):
+                waiting.append(F.cross_entropy(model(x), t) / parts)
+                if strategy == "each":
+                    waiting.pop().backward()
+                    assert saved.live_bytes == 0
+            if waiting:
+                sum(waiting).backward()
+        peaks[strategy] = saved.peak_bytes
+        gradients[strategy] = gradient_of(model)
+    assert peaks["each"] < 0.3 * peaks["whole"]
+    assert peaks["once"] > 0.95 * peaks["whole"]
+    assert error(gradients["each"], gradients["once"]) < 1e-12
+
+
+@pytest.mark.parametrize("parts", [2, 4, 32])
+def test_batch_norm_and_others(parts):
+    r"""Under batch normalization in training it depends on the mean and the variance of whatever else is in the *micro*-batch. No weighting repairs that: the parts compute another function.
+
+    An error of $10^{-16}$ is rounding.
+
+    Its running statistics also move once per *micro*-batch, as if there had been that many batches.
+
+    | normalize per sample: group norm, layer norm | exact | another architecture |
+
+    | batch norm in `eval()`: fixed statistics | exact | only where the statistics are good: fine-tuning |
+    """
+
+    def gap(layer, train=True):
+        found = []
+        for k in (1, parts):
+            model = mlp(torch.float64, layer()).train(train)
+            found.append(
+                accumulated(
+                    model,
+                    [64 // k] * k,
+                    lambda z, t, k=k: F.cross_entropy(z, t) / k,
+                )
+            )
+        return error(found[1], found[0]), model
+
+    for per_sample in (
+        lambda: nn.LayerNorm(8),
+        lambda: nn.GroupNorm(2, 8),
+        lambda: nn.RMSNorm(8),
+    ):
+        assert gap(per_sample)[0] < 1e-14
+    far, model = gap(lambda: nn.BatchNorm1d(8))
+    assert far > 0.01
+    assert model[1].num_batches_tracked == parts
+    fixed, model = gap(lambda: nn.BatchNorm1d(8), train=False)
+    assert fixed < 1e-14
+    assert model[1].num_batches_tracked == 0
+
+
+def test_batch_norm_with_two_samples_each():
+    """In training the gradient of the batch-norm network is another one, and with 32 parts of two samples each the error is larger than the gradient."""
+    for seed in range(3):
+        found = []
+        for k in (1, 32):
+            torch.manual_seed(seed)
+            model = digit_mlp(norm="batch").double()
+            X, y = torch.rand(64, 1, 8, 8).double(), torch.randint(10, (64,))
+            for x, t in zip(X.chunk(k), y.chunk(k), strict=True):
+                (F.cross_entropy(model(x), t) / k).backward()
+            found.append(gradient_of(model))
+        assert error(found[1], found[0]) > 1
+
+
+def test_dropout_draws_numbers():
+    """It treats samples alone, but draws random numbers: both ways are right, and equal only if the same numbers are drawn."""
+
+    class Masked(nn.Module):
+        def forward(self, x):
+            keep, masks[:] = masks[: len(x)], masks[len(x) :]
+            return x * torch.stack(keep)
+
+    def draw_in_between(module, inputs):
+        torch.rand(5)
+
+    found = {}
+    for k in (1, 4):
+        torch.manual_seed(3)
+        masks = list((torch.rand(32, 8) > 0.5).double())
+        for name, layer in (("same", Masked()), ("other", nn.Dropout(0.5))):
+            model = mlp(torch.float64, layer)
+            if k > 1:  # other draws in between
+                model.register_forward_pre_hook(draw_in_between)
+            found[name, k] = accumulated(
+                model,
+                [32 // k] * k,
+                lambda z, t, k=k: F.cross_entropy(z, t) / k,
+            )
+    assert error(found["same", 4], found["same", 1]) < 1e-12
+    assert error(found["other", 4], found["other", 1]) > 0.05
+
+
+@pytest.mark.parametrize("loss", ["contrastive", "dice", "balance"])
+def test_losses_that_are_no_sums(loss):
+    """**Losses that are not sums over samples** fail in the same way, whatever the layers are
+
+    The negatives of a micro-batch are those of the micro-batch. Accumulating does not make their batch larger.
+    """
+    sizes = []
+
+    def loss_of(z, t):
+        if loss == "contrastive":
+            scores = z @ (z + t[:, None]).T
+            sizes.append(scores.shape[1] - 1)
+            return F.cross_entropy(scores, torch.arange(len(z)))
+        p, target = z.softmax(1)[:, :2], F.one_hot(t, 3)[:, :2].double()
+        if loss == "dice":
+            return 1 - 2 * (p * target).sum() / (p.sum() + target.sum())
+        return 3 * (p.mean(0) * target.mean(0)).sum()
+
+    whole = accumulated(mlp(), [32], loss_of)
+    parts = accumulated(mlp(), [8] * 4, lambda z, t: loss_of(z, t) / 4)
+    assert error(parts, whole) > 1e-3
+    if loss == "contrastive":
+        assert sizes == [31, 7, 7, 7, 7]
+
+
+def test_beside_steps_on_small_batches():
+    """Beside steps on the same small batches accumulation buys no speed: as many passes, fewer steps. And it holds the gradients during the forward passes that follow."""
+    held = []
+    for k in (1, 4):
+        model, steps, passes = mlp(), 0, []
+
+        def note(module, inputs, model=model, passes=passes):
+            passes.append(any(p.grad is not None for p in model.parameters()))
+
+        model.register_forward_pre_hook(note)
+        X, y = rows_and_classes()
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i, (x, t) in enumerate(zip(X.split(4), y.split(4), strict=True)):
+            (F.cross_entropy(model(x), t) / k).backward()
+            if (i + 1) % k == 0:
+                sgd.step()
+                sgd.zero_grad()
+                steps += 1
+        held.append((len(passes), steps, sum(passes)))
+    assert held == [(8, 8, 0), (8, 2, 6)]
+
+
+def test_a_threshold_for_clipping_means_something_else():
+    """and a threshold for clipping means something else."""
+    norms = []
+    for divide in (False, True):
+        model = mlp()
+        accumulated(
+            model,
+            [16, 16],
+            lambda z, t, d=divide: F.cross_entropy(z, t) / (1 + d),
+        )
+        norms.append(nn.utils.clip_grad_norm_(model.parameters(), 0.1))
+    assert norms[0].item() == pytest.approx(2 * norms[1].item())
+
+
+@pytest.fixture
+def one_process(tmp_path: Path):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/meet", rank=0, world_size=1
+    )
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("around", ["nothing", "backward", "both"])
+def test_no_sync_stands_around_the_forward_pass(one_process, around):
+    """`DistributedDataParallel` averages gradients between processes in every backward pass. While accumulating, only the last of a window has to. `no_sync()` skips it, and must stand around the **forward** pass too:
+
+    It is the forward pass that prepares the exchange. Around `backward()` alone, `no_sync` still lets every part exchange its gradients: right numbers, all of the cost, and no sign of it.
+
+    DDP's `no_sync()` stands around forward and backward of all but the last part.
+    """
+    model, exchanges = mlp(), []
+    wrapped = DistributedDataParallel(model)
+
+    def count(state, bucket):
+        exchanges.append(bucket.index())
+        done = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+
+    wrapped.register_comm_hook(None, count)
+    X, y = rows_and_classes()
+    for i, (x, t) in enumerate(zip(X.chunk(4), y.chunk(4), strict=True)):
+        last = i == 3
+        if around == "both" and not last:
+            with wrapped.no_sync():
+                (F.cross_entropy(wrapped(x), t) / 4).backward()
+            continue
+        loss = F.cross_entropy(wrapped(x), t) / 4
+        if around == "backward" and not last:
+            with wrapped.no_sync():
+                loss.backward()
+        else:
+            loss.backward()
+    assert len(exchanges) == (1 if around == "both" else 4)
+    whole = accumulated(mlp(), [32], F.cross_entropy)
+    assert error(gradient_of(model), whole) < 1e-12
+
+
+def test_the_scale_must_not_change_within_a_window():
+    """The scale must not change within a window."""
+    for changes in (False, True):
+        weight = nn.Parameter(torch.ones(1))
+        sgd = torch.optim.SGD([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        for part in range(2):
+            if changes and part:
+                scaler.update(8.0)
+            scaler.scale(weight.sum()).backward()
+        scaler.unscale_(sgd)
+        assert (weight.grad == 2) == (not changes)
+
+
+def test_gradients_of_bfloat16():
+    """Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch 2.13 `param.grad_dtype = torch.float32` keeps the sum in float32."""
+    for kept in (False, True):
+        weight = nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
+        if kept:
+            weight.grad_dtype = torch.float32
+        for _ in range(1000):
+            # as from a part in float32: 1 is lost beside 256 in bfloat16
+            weight.sum().backward()
+        assert weight.grad.dtype == (torch.float32 if kept else torch.bfloat16)
+        assert weight.grad == (1000 if kept else 256)
+
+
+def test_reduction_of_an_empty_part():
+    """`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well."""
+    z = torch.randn(3, 2, requires_grad=True)
+    ignored = torch.full((3,), -100)
+    assert F.cross_entropy(z, ignored).isnan()
+    total = F.cross_entropy(z, ignored, reduction="sum")
+    total.backward()
+    assert total == 0
+    assert not z.grad.any()
+
+
+def test_hints_of_the_exercises():
+    """`X.chunk(num_micro)` gives the parts in order
+
+    `itertools.islice(iterator, k)` takes the next k items, or as many as there are.
+
+    A deep copy of a parameter comes without its `.grad`.
+
+    n micro-batches give ⌈n / k⌉ steps.
+
+    `named_children()` gives the layers right below a module, and `setattr(module, name, new_layer)` replaces one, also in an `nn.Sequential`.
+    """
+    X = torch.arange(12)
+    for n in (1, 2, 3, 4, 6, 12):
+        assert torch.equal(torch.cat(X.chunk(n)), X)
+        assert len(X.chunk(n)) == n
+    iterator = iter(range(5))
+    taken = [list(itertools.islice(iterator, 2)) for _ in range(4)]
+    assert taken == [[0, 1], [2, 3], [4], []]
+    model = mlp()
+    model(torch.randn(2, 6).double()).sum().backward()
+    assert all(p.grad is None for p in copy.deepcopy(model).parameters())
+    assert copy.deepcopy(model[0].weight).grad is None
+    for n, k in itertools.product(range(1, 9), range(1, 5)):
+        iterator = iter(range(n))
+        windows = 0
+        while list(itertools.islice(iterator, k)):
+            windows += 1
+        assert windows == math.ceil(n / k)
+    nested = nn.Sequential(nn.Sequential(nn.ReLU()), nn.Tanh())
+    assert [name for name, _ in nested.named_children()] == ["0", "1"]
+    setattr(nested, "1", nn.Identity())
+    assert isinstance(nested[1], nn.Identity)
+    assert len(nested) == 2
+
+
+@pytest.mark.parametrize(
+    "shape", [(4, 7), (4, 7, 3), (4, 7, 3, 2), (4, 7, 2, 2, 2)]
+)
+def test_group_norm_of_one_group(shape):
+    """`nn.GroupNorm(1, C)` takes all channels and positions of a sample together, for inputs of any number of dimensions. It has one weight and one bias per channel, as batch norm does.
+
+    A new layer is float32.
+    """
+    layer = nn.GroupNorm(1, 7)
+    out = layer(3 * torch.randn(shape) + 5).flatten(1)
+    torch.testing.assert_close(out.mean(1), torch.zeros(4), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        out.var(1, correction=0), torch.ones(4), rtol=1e-3, atol=0
+    )
+    assert (
+        layer.weight.shape == layer.bias.shape == nn.BatchNorm1d(7).weight.shape
+    )
+    assert layer.weight.dtype == torch.float32
+    with pytest.raises(RuntimeError, match=r"mixed dtype|expected scalar type"):
+        layer(torch.randn(shape).double())
