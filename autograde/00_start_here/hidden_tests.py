@@ -64,32 +64,62 @@ def right_letter(case: Case, seen: Result, expected: Result) -> str | None:
     return f"Not that one. Read again: {READ[case['question']]}."
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="current")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says='`current`: the index of `torch.device("cuda")`',
+)
 def which_index(draw: Draw) -> list[Case]:
     return asked(draw, "current")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="numbers")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`numbers`: what the program calls the card",
+)
 def which_number(draw: Draw) -> list[Case]:
     return asked(draw, "numbers")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="assigned")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`assigned`: the line whose result has to be kept",
+)
 def what_to_keep(draw: Draw) -> list[Case]:
     return asked(draw, "assigned")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="left_behind")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`left_behind`: what a move does not reach",
+)
 def what_stays(draw: Draw) -> list[Case]:
     return asked(draw, "left_behind")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="busy")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`busy`: what a utilisation of 100 % says",
+)
 def what_utilisation_is(draw: Draw) -> list[Case]:
     return asked(draw, "busy")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="versions")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`versions`: whose version `torch.version.cuda` is",
+)
 def whose_version(draw: Draw) -> list[Case]:
     return asked(draw, "versions")
 
@@ -121,7 +151,9 @@ def some_gpus(draw: Draw, many: int, below: int = 64) -> list[int]:
     weight=2,
     on=("variable",),
     rule=lambda case, seen, expected: text_of_variable(case, seen, expected),
-    says="env_for: the GPUs as text, in the order given, between commas",
+    says="`env_for`: the GPUs as text, in the order given, between commas and "
+    "without blanks",
+    corners=["`gpus` is a list, a tuple or a range"],
 )
 def named_in_order(draw: Draw) -> list[Case]:
     return [
@@ -152,7 +184,7 @@ def text_of_variable(case: Case, seen: Result, expected: Result) -> str | None:
     "choose_gpus",
     probe=probes.environment,
     rule=text_of_variable,
-    says='env_for: no GPUs give ""',
+    says='`env_for`: no GPUs give `""`',
 )
 def no_gpu_is_an_empty_text(draw: Draw) -> list[Case]:
     found = {"CUDA_VISIBLE_DEVICES": str(draw.integer(0, 8))}
@@ -167,7 +199,7 @@ def no_gpu_is_an_empty_text(draw: Draw) -> list[Case]:
     "choose_gpus",
     probe=probes.environment,
     rule=text_of_variable,
-    says="env_for: UUIDs, alone and beside numbers",
+    says="`env_for`: UUIDs such as `GPU-6a1f`, alone and beside numbers",
 )
 def uuids_as_they_are(draw: Draw) -> list[Case]:
     one = f"GPU-{draw.integer(10**6, 10**7):x}-b"
@@ -196,7 +228,11 @@ def whole_environment(case: Case, seen: Result, expected: Result) -> str | None:
     "choose_gpus",
     probe=probes.environment,
     rule=whole_environment,
-    says="env_for: all of environ is there, and CUDA_DEVICE_ORDER",
+    says="`env_for`: all other entries of `environ` are there, and "
+    "`CUDA_DEVICE_ORDER`",
+    corners=[
+        "a `CUDA_DEVICE_ORDER` that `environ` has stays, even if it is empty"
+    ],
 )
 def rest_of_the_environment(draw: Draw) -> list[Case]:
     rest = {"HOME": f"/home/{draw.integer(0, 10**6)}", "EMPTY": ""}
@@ -218,7 +254,9 @@ def rest_of_the_environment(draw: Draw) -> list[Case]:
     "choose_gpus",
     probe=probes.environment,
     rule=text_of_variable,
-    says="env_for: a value that is there is replaced, or stays with override=False",
+    says="`env_for`: a `CUDA_VISIBLE_DEVICES` that is there is replaced, or "
+    "stays with `override=False`",
+    corners=['with `override=False` a `""` that is there stays, too'],
 )
 def override_or_not(draw: Draw) -> list[Case]:
     there = {"CUDA_VISIBLE_DEVICES": f"{draw.integer(12, 20)}"}
@@ -255,7 +293,9 @@ def untouched(case: Case, seen: Result, expected: Result) -> str | None:
     "choose_gpus",
     probe=probes.environment,
     rule=untouched,
-    says="env_for: returns a new dict; environ and os.environ stay as they were",
+    says="`env_for` returns a new dict; `gpus`, `environ` and `os.environ` "
+    "stay as they were",
+    corners=["`environ` may be `os.environ`"],
 )
 def environments_untouched(draw: Draw) -> list[Case]:
     rest = {"HOME": f"/home/{draw.integer(0, 10**6)}"}
@@ -291,7 +331,12 @@ def refused_as_well(rule: Rule) -> Rule:
     "choose_gpus",
     probe=probes.refusal,
     rule=refused_as_well(text_of_variable),
-    says="env_for: a negative number or a GPU named twice raises a ValueError",
+    says="`env_for`: a negative number or a GPU named twice raises a "
+    "`ValueError`",
+    corners=[
+        "with either `override`",
+        "a UUID named twice, and a negative number beside a UUID, too",
+    ],
 )
 def bad_gpus_raise(draw: Draw) -> list[Case]:
     gpu, other, third = some_gpus(draw, 3)
@@ -340,7 +385,8 @@ def joined(gpus: list[int]) -> str:
     probe=probes.seen_cards,
     weight=2,
     rule=compared,
-    says="physical_ids: the GPUs of the list, in its order",
+    says="`physical_ids`: a list of the GPUs that `visible` names, in its order",
+    corners=["blanks around an entry do not matter"],
 )
 def in_the_order_of_the_list(draw: Draw) -> list[Case]:
     return [
@@ -357,7 +403,7 @@ def in_the_order_of_the_list(draw: Draw) -> list[Case]:
     "choose_gpus",
     probe=probes.seen_cards,
     rule=compared,
-    says="physical_ids: not set shows all, an empty text none",
+    says="`physical_ids`: None shows all, an empty text none",
 )
 def not_set_and_empty(draw: Draw) -> list[Case]:
     return [
@@ -374,7 +420,12 @@ def not_set_and_empty(draw: Draw) -> list[Case]:
     probe=probes.seen_cards,
     weight=2,
     rule=compared,
-    says="physical_ids: the list stops before the first entry that is no GPU",
+    says="`physical_ids`: the list stops before the first entry that is none "
+    "of the numbers 0 to `num_gpus - 1`",
+    corners=[
+        "negative, too large or empty entries, and what is not digits alone: "
+        "`x`, `0.5`, `1 2` (PyTorch's own reader takes `1 2` for 1)"
+    ],
 )
 def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
     many = draw.integer(20, 64)
@@ -400,7 +451,10 @@ def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
     "choose_gpus",
     probe=probes.seen_cards,
     rule=compared,
-    says="physical_ids: a GPU named twice leaves none",
+    says="`physical_ids`: a GPU named twice leaves none: `[]`",
+    corners=[
+        "a second time behind the place where the list stops does not count"
+    ],
 )
 def twice_leaves_none(draw: Draw) -> list[Case]:
     many = draw.integer(5, 64)
@@ -424,7 +478,8 @@ def twice_leaves_none(draw: Draw) -> list[Case]:
     probe=probes.name_of_card,
     weight=2,
     rule=refused_as_well(compared),
-    says="cuda_name: the place in the list; a hidden GPU raises a ValueError",
+    says="`cuda_name`: the place in the list, as text; a GPU that the program "
+    "does not see raises a `ValueError`",
 )
 def name_after_renumbering(draw: Draw) -> list[Case]:
     gpus = draw.permutation(64).tolist()
@@ -552,7 +607,11 @@ def batch_stayed(case: Case, seen: Result, expected: Result) -> str | None:
     "to_device",
     probe=probes.moved,
     rule=same_tensors,
-    says="a tensor by itself: device, dtype, shape and values",
+    says="a tensor by itself: on the device, with its dtype, shape and values",
+    corners=[
+        "an `nn.Parameter` is a tensor, too",
+        "a tensor that is on the device already may come back as it is",
+    ],
 )
 def tensor_alone(draw: Draw) -> list[Case]:
     cases = [batch(draw, "a tensor"), batch(draw, "a tensor", "cpu")]
@@ -571,7 +630,8 @@ def tensor_alone(draw: Draw) -> list[Case]:
     probe=probes.moved,
     weight=2,
     rule=same_structure,
-    says="dicts, lists and tuples: every tensor in them",
+    says="dicts, lists and tuples: every tensor in them is moved",
+    corners=["dicts keep their keys, of any type, and the order of these"],
 )
 def plain_containers(draw: Draw) -> list[Case]:
     return [
@@ -604,7 +664,7 @@ def nested_containers(draw: Draw) -> list[Case]:
     probe=probes.moved,
     weight=2,
     rule=same_structure,
-    says="named tuples and OrderedDicts keep their type",
+    says="named tuples and `OrderedDict`s keep their type",
 )
 def types_of_containers(draw: Draw) -> list[Case]:
     return [
@@ -619,8 +679,15 @@ def types_of_containers(draw: Draw) -> list[Case]:
     "to_device",
     probe=probes.moved,
     rule=same_structure,
-    says="what is no container (None, text, numbers, arrays, sets, a UserDict, "
-    "objects) comes back as the same object",
+    says="what is neither a tensor nor one of these containers comes back as "
+    "the same object",
+    corners=[
+        "None, text, numbers, NumPy arrays, sets, ranges, iterators, a "
+        "`UserDict` or another mapping that is no dict",
+        "objects of a class or a dataclass, even if they have a `.to`",
+        "a `deque`, a `defaultdict` and other classes made of containers are "
+        "not tried",
+    ],
 )
 def other_objects(draw: Draw) -> list[Case]:
     return [
@@ -643,7 +710,7 @@ def other_objects(draw: Draw) -> list[Case]:
     "to_device",
     probe=probes.moved,
     rule=same_structure,
-    says="empty containers",
+    says="empty containers come back empty",
 )
 def nothing_in_it(draw: Draw) -> list[Case]:
     return [
@@ -660,7 +727,9 @@ def nothing_in_it(draw: Draw) -> list[Case]:
     weight=2,
     rule=batch_stayed,
     also=[leaves_inputs_alone, leaves_rng_alone, leaves_state_alone],
-    says="the batch that was given stays as it was",
+    says="the batch that was given stays as it was: no container and no "
+    "tensor of it changes",
+    corners=["the random state and global settings stay, too"],
 )
 def callers_batch_stays(draw: Draw) -> list[Case]:
     forms = (
@@ -683,7 +752,8 @@ def callers_batch_stays(draw: Draw) -> list[Case]:
     "to_device",
     probe=probes.moved,
     rule=same_tensors,
-    says='any device, as text or torch.device: "meta" and "cpu"',
+    says='any device, as text or as a `torch.device`: `"meta"` and `"cpu"` are '
+    "tried",
 )
 def any_device(draw: Draw) -> list[Case]:
     forms = ("a dict", "a list of dicts", "a named tuple", "a tensor")
@@ -714,7 +784,7 @@ def strided_tensors(draw: Draw) -> list[Case]:
     probe=probes.moved,
     rule=same("device", "needs a gradient"),
     also=[gives_no_warning],
-    says="requires_grad is kept, whatever it is",
+    says="`requires_grad` is kept, whatever it is, and nothing warns",
 )
 def keeps_requires_grad(draw: Draw) -> list[Case]:
     both = {"needs_gradient": [True, False, True]}
@@ -850,7 +920,12 @@ def owns_it_all(case: Case, seen: Result, expected: Result) -> str | None:
     "token_rnn",
     probe=probes.parts,
     rule=has_the_weights(owns_it_all),
-    says="parameters under the right names, and decay, which is none",
+    says="the parameters under the right names, and `decay`, which is none",
+    corners=[
+        "`decay` may be in the `state_dict()` or not; nothing else is added "
+        "there",
+        "`embed` is an `nn.Embedding`, and every weight is trained",
+    ],
 )
 def owns_its_parts(draw: Draw) -> list[Case]:
     return [
@@ -890,7 +965,11 @@ def builds_quietly(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.construction,
     rule=builds_quietly,
     says="a new model has weights as PyTorch draws them, from the caller's "
-    "random state; making it changes no global setting",
+    "random state",
+    corners=[
+        "the constructor sets no seed and changes neither the default dtype "
+        "nor the default device"
+    ],
 )
 def built_quietly(draw: Draw) -> list[Case]:
     seeds = [draw.integer(0, 10**6), draw.integer(10**6, 10**7)]
@@ -955,7 +1034,7 @@ def after(
     probe=probes.places,
     weight=2,
     rule=has_the_weights(all_there),
-    says="everything moves and is cast with the module, decay too",
+    says="everything moves and is cast with the module, `decay` too",
 )
 def moves_as_a_whole(draw: Draw) -> list[Case]:
     return [after(draw, moves, False, form) for form, moves in MOVES.items()]
@@ -965,7 +1044,7 @@ def moves_as_a_whole(draw: Draw) -> list[Case]:
     "token_rnn",
     probe=probes.places,
     rule=has_the_weights(all_there),
-    says="everything moves with a larger module that holds this one",
+    says="everything moves and is cast with a larger module that holds this one",
 )
 def moves_as_a_part(draw: Draw) -> list[Case]:
     return [after(draw, moves, True, form) for form, moves in MOVES.items()]
@@ -1008,7 +1087,12 @@ def works_there(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.after_moves,
     weight=2,
     rule=has_the_weights(works_there),
-    says="forward works on another device, and its result is there",
+    says="`forward` works on another device, for tokens there, and its result "
+    "is there",
+    corners=[
+        "after a first call elsewhere, too",
+        "the default device stays as it was",
+    ],
 )
 def works_on_another_device(draw: Draw) -> list[Case]:
     return [
@@ -1025,8 +1109,12 @@ def works_on_another_device(draw: Draw) -> list[Case]:
     weight=2,
     rule=has_the_weights(works_there),
     also=[leaves_state_alone],
-    says="forward works in every dtype of the weights, and its result has it",
-    corners=["in float64 the result is as exact as float64 is"],
+    says="`forward` works in every dtype of the weights, and its result has it",
+    corners=[
+        "in float64 the result is as exact as float64 is",
+        "after a cast there and back, and after a first call in another "
+        "dtype, too",
+    ],
 )
 def works_in_another_dtype(draw: Draw) -> list[Case]:
     cases = [
@@ -1052,7 +1140,8 @@ def works_in_another_dtype(draw: Draw) -> list[Case]:
     "token_rnn",
     probe=probes.after_moves,
     rule=has_the_weights(works_there),
-    says="without any token: zeros of the right device and dtype",
+    says="without any token: zeros of the weights' device and dtype, which "
+    "need no gradient",
 )
 def no_token_at_all(draw: Draw) -> list[Case]:
     cases = [
@@ -1074,6 +1163,7 @@ def no_token_at_all(draw: Draw) -> list[Case]:
     rule=has_the_weights(compared_loosely),
     also=[leaves_inputs_alone, leaves_state_alone, gives_no_warning],
     says="tokens of int32 and int64, strided too, which stay as they were",
+    corners=["global settings stay as they were, and nothing warns"],
 )
 def kinds_of_tokens(draw: Draw) -> list[Case]:
     sizes = 8, 4, 2
@@ -1096,7 +1186,8 @@ def kinds_of_tokens(draw: Draw) -> list[Case]:
     probe=probes.called_twice,
     rule=has_the_weights(compared_loosely),
     also=[leaves_inputs_alone, leaves_rng_alone],
-    says="each call begins anew, with other rows too",
+    says="each call begins anew, with other rows too, and draws no random "
+    "numbers",
 )
 def begins_anew(draw: Draw) -> list[Case]:
     cases = []
@@ -1126,7 +1217,7 @@ def gradients_arrive(case: Case, seen: Result, expected: Result) -> str | None:
     "token_rnn",
     probe=probes.gradients,
     rule=has_the_weights(gradients_arrive),
-    says="gradients reach every weight, through all tokens",
+    says="gradients reach every weight that was used, through all tokens",
 )
 def gradients_reach_the_weights(draw: Draw) -> list[Case]:
     cases = []
@@ -1192,7 +1283,8 @@ def report_agrees(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=report_agrees,
     also=[gives_no_warning, leaves_state_alone],
-    says="machine_report: this machine, without a GPU",
+    says="`machine_report`: this machine, without a GPU: four keys and no more",
+    corners=["nothing warns, and global settings stay as they were"],
 )
 def this_machine(draw: Draw) -> list[Case]:
     return [{"version": f"2.{draw.integer(20, 60)}.{draw.integer(0, 9)}"}]
@@ -1203,7 +1295,13 @@ def this_machine(draw: Draw) -> list[Case]:
     probe=probes.report_there,
     weight=2,
     rule=report_agrees,
-    says="machine_report: machines with GPUs, in the order of their numbers",
+    says="`machine_report`: the names of all GPUs that `torch.cuda` sees, in "
+    "the order of their numbers",
+    corners=[
+        "for names there are `torch.cuda.get_device_name`, "
+        "`torch.cuda.get_device_properties` and `torch.cuda.device`",
+        "`CUDA_VISIBLE_DEVICES` does not say how many there are",
+    ],
 )
 def machines_with_gpus(draw: Draw) -> list[Case]:
     two_alike = machine(draw, 2)
@@ -1226,7 +1324,11 @@ def machines_with_gpus(draw: Draw) -> list[Case]:
     "know_your_gpus",
     probe=probes.report_there,
     rule=report_agrees,
-    says="machine_report: CUDA without a usable GPU gives an empty list",
+    says="`machine_report`: CUDA without a usable GPU gives an empty list, and "
+    "raises nothing",
+    corners=[
+        "with a driver that is too old, cards can be counted and nothing else"
+    ],
 )
 def nothing_usable(draw: Draw) -> list[Case]:
     old = "a driver that is too old"
@@ -1241,7 +1343,8 @@ def nothing_usable(draw: Draw) -> list[Case]:
     "know_your_gpus",
     probe=probes.report_there,
     rule=report_agrees,
-    says="machine_report: cudnn is None where its version raises or is None",
+    says="`machine_report`: `cudnn` is None where its version raises a "
+    "`RuntimeError` or is None",
 )
 def cudnn_that_raises(draw: Draw) -> list[Case]:
     return [
@@ -1255,7 +1358,7 @@ def cudnn_that_raises(draw: Draw) -> list[Case]:
     "know_your_gpus",
     probe=probes.report_twice,
     rule=report_agrees,
-    says="machine_report: every call looks anew",
+    says="`machine_report`: every call looks anew, at everything",
 )
 def looks_anew(draw: Draw) -> list[Case]:
     one, other = machine(draw, 2), machine(draw, 3)
@@ -1290,7 +1393,7 @@ def read(lines: list[str], form: str, end: str = "\n") -> Case:
     probe=probes.listed,
     weight=2,
     rule=compared,
-    says="list_gpus: index, name and UUID of one and of several GPUs",
+    says="`list_gpus`: index, name and UUID of one and of several GPUs",
 )
 def lists_gpus(draw: Draw) -> list[Case]:
     one = listing(draw, [0])
@@ -1310,7 +1413,7 @@ def lists_gpus(draw: Draw) -> list[Case]:
     probe=probes.listed,
     weight=2,
     rule=compared,
-    says="list_gpus: indices of several digits, in the order of the lines",
+    says="`list_gpus`: indices of several digits, in the order of the lines",
 )
 def indices_of_several_digits(draw: Draw) -> list[Case]:
     return [
@@ -1324,7 +1427,8 @@ def indices_of_several_digits(draw: Draw) -> list[Case]:
     "know_your_gpus",
     probe=probes.listed,
     rule=compared,
-    says="list_gpus: names with blanks, colons and parentheses",
+    says="`list_gpus`: names with blanks, colons and parentheses",
+    corners=["a name may look like an index or a UUID"],
 )
 def names_of_all_kinds(draw: Draw) -> list[Case]:
     pcie = f"NVIDIA A{draw.integer(10, 99)} (PCIe)"
@@ -1344,7 +1448,12 @@ def names_of_all_kinds(draw: Draw) -> list[Case]:
     "know_your_gpus",
     probe=probes.listed,
     rule=compared,
-    says="list_gpus: no GPU, slices of a card, warnings, empty lines",
+    says="`list_gpus`: lines that do not begin with `GPU ` are left out",
+    corners=[
+        "indented lines for the slices of a card, empty lines, a warning that "
+        "names a GPU, `No devices found.`",
+        "an empty text gives an empty list",
+    ],
 )
 def lines_that_do_not_count(draw: Draw) -> list[Case]:
     cards = listing(draw, [0, 1])
@@ -1372,7 +1481,8 @@ def lines_that_do_not_count(draw: Draw) -> list[Case]:
     "know_your_gpus",
     probe=probes.listed,
     rule=compared,
-    says="list_gpus: lines that end in blanks or in \\r\\n",
+    says="`list_gpus`: lines that end in blanks, or as on Windows, or both",
+    corners=["on Windows lines end in `\\r\\n`"],
 )
 def ends_of_lines(draw: Draw) -> list[Case]:
     return [

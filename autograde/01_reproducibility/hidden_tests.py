@@ -80,7 +80,8 @@ def again_and_another(draw: Draw, library: str) -> list[Case]:
     "set_seed",
     probe=probes.seeded_draws,
     rule=about_draws,
-    says="`random` draws what it draws after being seeded with `seed`",
+    says="`set_seed`: `random` draws what it draws after being seeded with "
+    "`seed`, whatever was drawn before",
 )
 def seeds_random(draw: Draw) -> list[Case]:
     return again_and_another(draw, "random")
@@ -90,8 +91,8 @@ def seeds_random(draw: Draw) -> list[Case]:
     "set_seed",
     probe=probes.seeded_draws,
     rule=about_draws,
-    says="NumPy's global generator draws what it draws after being seeded with "
-    "`seed`",
+    says="`set_seed`: NumPy's global generator draws what it draws after being "
+    "seeded with `seed`",
 )
 def seeds_numpy(draw: Draw) -> list[Case]:
     return again_and_another(draw, "numpy")
@@ -101,8 +102,8 @@ def seeds_numpy(draw: Draw) -> list[Case]:
     "set_seed",
     probe=probes.seeded_draws,
     rule=about_draws,
-    says="PyTorch draws what it draws after being seeded with `seed`: numbers, "
-    "permutations, dropout, initial weights",
+    says="`set_seed`: PyTorch draws what it draws after being seeded with "
+    "`seed`: numbers, permutations, dropout, initial weights",
 )
 def seeds_torch(draw: Draw) -> list[Case]:
     return again_and_another(draw, "torch")
@@ -112,7 +113,7 @@ def seeds_torch(draw: Draw) -> list[Case]:
     "set_seed",
     probe=probes.seeded_draws,
     rule=about_draws,
-    says="the smallest and the largest seed are seeds like others",
+    says="`set_seed`: the smallest and the largest seed are seeds like others",
 )
 def first_and_last_seed(draw: Draw) -> list[Case]:
     between = a_seed(draw)
@@ -150,8 +151,9 @@ def about_the_gpus(case: Case, seen: Result, expected: Result) -> str | None:
     "set_seed",
     probe=probes.seeds_of_the_gpus,
     rule=about_the_gpus,
-    says="where there are GPUs, the generator of each ends up seeded with `seed`, "
-    "and the three others too (a stand-in takes the place of the GPUs)",
+    says="`set_seed`: where there are GPUs, the generator of each ends up "
+    "seeded with `seed`, and the three others too (a stand-in takes the place "
+    "of the GPUs)",
 )
 def seeds_every_gpu(draw: Draw) -> list[Case]:
     def gpus(*seeds: int, count: int) -> Case:
@@ -189,7 +191,8 @@ def about_refusals(case: Case, seen: Result, expected: Result) -> str | None:
     "set_seed",
     probe=probes.refused_seed,
     rule=about_refusals,
-    says="any other int raises a ValueError, and then nothing has been seeded",
+    says="`set_seed`: any other `int` raises a `ValueError`, and then nothing "
+    "has been seeded",
 )
 def refuses_other_seeds(draw: Draw) -> list[Case]:
     bad = (
@@ -242,7 +245,7 @@ def about_changed_flags(
     probe=probes.flags_after_seeding,
     rule=about_changed_flags,
     also=[leaves_state_alone],
-    says="seeding changes no flag and no other setting of PyTorch",
+    says="`set_seed` changes no flag and no other setting of PyTorch",
 )
 def changes_no_flag(draw: Draw) -> list[Case]:
     first = some_flags(draw, 1)
@@ -360,9 +363,14 @@ def initial_weights_are_seeded(draw: Draw) -> list[Case]:
     "set_seed",
     probe=probes.run,
     rule=about_epochs,
-    says="`seeded_run`: one call of `epoch` after the other, each with draws of "
-    "its own; the trained model and a list come back; mode and gradients stay "
-    "as `epoch` left them",
+    says="`seeded_run`: one call of `make_model`, then one call of `epoch` "
+    "after the other, each with draws of its own; a tuple of the trained "
+    "model and a list comes back",
+    corners=[
+        "`num_epochs` may be 0, and `epoch` may return None",
+        "the model's mode and its gradients stay as `make_model` and `epoch` "
+        "leave them",
+    ],
 )
 def epochs_go_on(draw: Draw) -> list[Case]:
     return [
@@ -491,7 +499,7 @@ def cudnn_is_tuned(draw: Draw) -> list[Case]:
     "reproducible",
     probe=probes.inside_and_after,
     rule=about_put,
-    says="inside `tuned()` the switch is off",
+    says="inside `tuned()` the switch is off, whatever it was before",
 )
 def switch_is_off(draw: Draw) -> list[Case]:
     return [block(draw, "tuned", switch=switch) for switch in (0, 1, 2)]
@@ -557,8 +565,14 @@ def about_what_is_left(
     weight=2,
     rule=about_what_is_left,
     also=[leaves_rng_alone],
-    says="after the block all settings are as on entering; no flag has been "
-    "invented, nothing seeded",
+    says="after the block the three settings are as on entering; no flag has "
+    "been invented, nothing seeded",
+    corners=[
+        "that includes whether the switch was on and, if it was, whether it "
+        "only warned",
+        "PyTorch remembers `warn_only` while the switch is off: a switch that "
+        "was off stays off",
+    ],
 )
 def all_is_put_back(draw: Draw) -> list[Case]:
     return [
@@ -576,7 +590,8 @@ def all_is_put_back(draw: Draw) -> list[Case]:
     "reproducible",
     probe=probes.inside_and_after,
     rule=about_what_is_left,
-    says="also if the block itself changed them",
+    says="after the block the settings are as on entering also if the block "
+    "itself changed them",
 )
 def put_back_what_the_block_sets(draw: Draw) -> list[Case]:
     cases = []
@@ -597,7 +612,9 @@ def put_back_what_the_block_sets(draw: Draw) -> list[Case]:
     probe=probes.after_an_exception,
     weight=2,
     rule=about_what_is_left,
-    says="and if it ends in an exception, which reaches the caller",
+    says="after a block that ends in an exception the settings are as on "
+    "entering, and the exception reaches the caller",
+    corners=["an interrupt (Ctrl-C) and `sys.exit()` are exceptions, too"],
 )
 def put_back_after_an_exception(draw: Draw) -> list[Case]:
     return [
@@ -632,7 +649,9 @@ def about_nesting(case: Case, seen: Result, expected: Result) -> str | None:
     "reproducible",
     probe=probes.nested,
     rule=about_nesting,
-    says="blocks may be nested; what counts is how it stood on entering",
+    says="blocks may be nested; what counts is how the settings stood on "
+    "entering",
+    corners=["not how they stood when the manager was made"],
 )
 def nested_blocks(draw: Draw) -> list[Case]:
     def nest(*managers: str, made_before: bool = False) -> Case:
@@ -699,8 +718,13 @@ def about_an_epoch(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.one_epoch,
     timeout_s=WORKERS_S,
     rule=about_an_epoch,
-    says="an epoch holds every sample once, in batches of `batch_size`, loaded "
-    "by `num_workers` workers",
+    says="an epoch holds every sample once, in batches of `batch_size`, "
+    "loaded by `num_workers` workers",
+    corners=[
+        "as the `DataLoader` collates them by itself; the last one may be "
+        "smaller",
+        "0 workers if `num_workers` is not given",
+    ],
 )
 def whole_epochs(draw: Draw) -> list[Case]:
     return [
@@ -743,8 +767,8 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
     timeout_s=WORKERS_S,
     weight=2,
     rule=about_the_order,
-    says="every epoch has another order, and the same seed gives the same ones "
-    "again",
+    says="every epoch has another order; the same seed gives the same ones "
+    "again, other seeds give others",
 )
 def orders_repeat(draw: Draw) -> list[Case]:
     return [
@@ -833,7 +857,7 @@ def about_global_states(
     timeout_s=WORKERS_S,
     rule=about_global_states,
     says="making the loader and running through it leaves the global "
-    "generators as they are",
+    "generators of `random`, NumPy and PyTorch as they are",
 )
 def loader_disturbs_nobody(draw: Draw) -> list[Case]:
     return [
@@ -870,7 +894,12 @@ def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=about_noise,
     says="with workers, `rng` gives each worker of each epoch numbers of its "
-    "own, and the same ones again for the same seed",
+    "own; the same seed gives the same ones again, other seeds give others",
+    corners=[
+        "`rng` is a NumPy `Generator` there, too",
+        "the checks start workers by `fork`; you need not choose a start "
+        "method",
+    ],
 )
 def noise_in_workers(draw: Draw) -> list[Case]:
     return [
@@ -903,6 +932,7 @@ def about_the_dataset(case: Case, seen: Result, expected: Result) -> str | None:
     rule=about_the_dataset,
     says="the dataset in the main process keeps its `rng`; one without `rng` "
     "stays without",
+    corners=["in the workers, too"],
 )
 def dataset_stays(draw: Draw) -> list[Case]:
     return [
@@ -971,7 +1001,8 @@ ALL = ("random", "numpy", "torch")
     probe=probes.after_isolated,
     weight=2,
     rule=about_isolation,
-    says="after `isolated` all three global states are as before",
+    says="after `isolated` all three global states are as before, and so are "
+    "the next draws",
 )
 def states_come_back(draw: Draw) -> list[Case]:
     return [
@@ -988,6 +1019,7 @@ def states_come_back(draw: Draw) -> list[Case]:
     rule=about_isolation,
     says="also if the block of `isolated` ends in an exception, which reaches "
     "the caller",
+    corners=["an interrupt (Ctrl-C) and `sys.exit()` are exceptions, too"],
 )
 def states_come_back_after_an_exception(draw: Draw) -> list[Case]:
     return [

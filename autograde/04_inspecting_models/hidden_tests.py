@@ -123,7 +123,8 @@ def counts_agree(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.count,
     rule=counts_agree,
     weight=2,
-    says="weights, biases and all else that is registered, in every layer",
+    says="weights, biases and all else that is registered as a parameter, in "
+    "every layer",
 )
 def counts_all(draw: Draw) -> list[Case]:
     kinds = ["linear", "conv", "own", "recurrent", "attention", "warmed"]
@@ -136,6 +137,7 @@ def counts_all(draw: Draw) -> list[Case]:
     rule=counts_agree,
     weight=2,
     says="a parameter with several names counts once",
+    corners=["two that share no more than memory or values are two"],
 )
 def counts_shared_once(draw: Draw) -> list[Case]:
     kinds = ["tied", "twice", "frozen tied", "alike", "odd memory"]
@@ -168,7 +170,7 @@ def leaves_buffers_out(draw: Draw) -> list[Case]:
     probe=probes.count,
     rule=counts_agree,
     weight=2,
-    says="bytes by the dtype of each parameter",
+    says="bytes: numbers times bytes per number, by the dtype of each parameter",
 )
 def counts_bytes(draw: Draw) -> list[Case]:
     return [
@@ -182,7 +184,7 @@ def counts_bytes(draw: Draw) -> list[Case]:
     "count_parameters",
     probe=probes.count,
     rule=counts_agree,
-    says="models on the meta device, and models without parameters",
+    says="models on the meta device; a model without parameters gives zeros",
 )
 def counts_without_values(draw: Draw) -> list[Case]:
     return [
@@ -198,7 +200,8 @@ def counts_without_values(draw: Draw) -> list[Case]:
     probe=probes.count,
     rule=counts_agree,
     raises=["ValueError"],
-    says="a lazy layer without a size is refused with a ValueError",
+    says="a parameter without a size, as in a lazy layer, raises a `ValueError`",
+    corners=["a buffer without a size is no reason"],
 )
 def refuses_lazy_ones(draw: Draw) -> list[Case]:
     kinds = ["linear", "lazy", "lazy frozen", "lazy norm", "warmed"]
@@ -299,7 +302,7 @@ def runs_once_in_eval(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.look,
     rule=lists_the_calls,
     weight=2,
-    says="name, type and shape of each leaf, with the batch axis",
+    says="name, type and shape of each leaf, with the batch axis as it was",
 )
 def lists_leaves(draw: Draw) -> list[Case]:
     return [
@@ -325,6 +328,7 @@ def lists_calls(draw: Draw) -> list[Case]:
     probe=probes.look,
     rule=lists_the_calls,
     says="a model that is a leaf itself",
+    corners=["a submodule that is registered as None does not count as one"],
 )
 def lists_a_lone_leaf(draw: Draw) -> list[Case]:
     return [shaped(draw, "leaf"), shaped(draw, "own leaf")]
@@ -335,7 +339,12 @@ def lists_a_lone_leaf(draw: Draw) -> list[Case]:
     probe=probes.look,
     rule=lists_the_calls,
     weight=2,
-    says="tokens as inputs; tuples, lists and None as outputs",
+    says="inputs may be tokens; outputs may be tuples, lists, None or "
+    "anything else",
+    corners=[
+        "subclasses, such as named tuples, count as what they derive from",
+        "a dict or an array gives None",
+    ],
 )
 def lists_nested_outputs(draw: Draw) -> list[Case]:
     kinds = ["tokens", "nested", "odd"]
@@ -348,7 +357,11 @@ def lists_nested_outputs(draw: Draw) -> list[Case]:
     rule=lists_the_calls,
     also=[runs_once_in_eval, leaves_rng_alone, keeps_the_grad_mode],
     weight=2,
-    says="one call of the model, in eval mode and without gradients",
+    says="one call of the model, in eval mode and without gradients; the "
+    "random state and the grad mode stay",
+    corners=[
+        "you may work on a copy: the models here can be copied, not all can"
+    ],
 )
 def looks_quietly(draw: Draw) -> list[Case]:
     return [
@@ -366,7 +379,12 @@ def looks_quietly(draw: Draw) -> list[Case]:
     rule=lists_the_calls,
     also=[as_it_was, same("inputs_kept", "Your look changed its inputs.")],
     weight=2,
-    says="modes one by one, inputs, buffers and flags are as before",
+    says="afterwards each module is in its own mode; inputs, parameters and "
+    "buffers are the same tensors, with the same values, gradients and "
+    "`requires_grad`",
+    corners=[
+        "what a model changes by itself, even in eval mode, you need not undo"
+    ],
 )
 def puts_the_model_back(draw: Draw) -> list[Case]:
     mixed = [1, *draw.integers(0, 2, 5).tolist(), 0]
@@ -401,7 +419,8 @@ def leaves_hooks_of_others(
         leaves_hooks_of_others,
     ],
     weight=2,
-    says="your hooks are gone, those of others are there and run",
+    says="your hooks are gone, with all else that you set on a module; those "
+    "of others are there and run",
 )
 def removes_its_hooks(draw: Draw) -> list[Case]:
     return [
@@ -421,7 +440,8 @@ def lists_anew(case: Case, seen: Result, expected: Result) -> str | None:
     "layer_shapes",
     probe=probes.look_twice,
     rule=lists_anew,
-    says="each call gives a list of its own, with the shapes at the call",
+    says="each call gives a list of its own, with the shapes at the call, "
+    "which nothing changes later",
 )
 def gives_new_lists(draw: Draw) -> list[Case]:
     return [
@@ -442,7 +462,9 @@ def gives_new_lists(draw: Draw) -> list[Case]:
         keeps_the_grad_mode,
     ],
     weight=2,
-    says="all is put back when the model raises",
+    says="all is put back when the model raises, and its exception reaches the "
+    "caller",
+    corners=["a `KeyboardInterrupt`, too"],
 )
 def puts_back_after_an_error(draw: Draw) -> list[Case]:
     return [
@@ -510,7 +532,8 @@ def lists_entries(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.report,
     rule=lists_entries,
     weight=2,
-    says="names and shapes in order, inherited and bare parameters too",
+    says="`trainable_report`: names and shapes in the order of "
+    "`named_parameters()`, inherited and bare parameters too",
 )
 def lists_trainable_ones(draw: Draw) -> list[Case]:
     return [
@@ -525,7 +548,8 @@ def lists_trainable_ones(draw: Draw) -> list[Case]:
     probe=probes.report,
     rule=lists_entries,
     weight=2,
-    says="no frozen parameters, no buffers, shared ones once",
+    says="`trainable_report`: no frozen parameters, no buffers; one with "
+    "several names stands there once",
 )
 def leaves_others_out(draw: Draw) -> list[Case]:
     some = [1, 0, *draw.integers(0, 2, 3).tolist(), 0]
@@ -544,8 +568,14 @@ def leaves_others_out(draw: Draw) -> list[Case]:
     probe=probes.report,
     rule=lists_entries,
     weight=2,
-    says="the norm of each gradient, worked out in float64; None where none has "
-    "arrived, 0.0 for zeros",
+    says="`trainable_report`: the norm of each gradient, worked out in "
+    "float64; None where none has arrived, 0.0 for zeros",
+    corners=[
+        "a gradient with NaN has the norm NaN",
+        "three times 60000 in float16 have the norm 103923.05, which is no "
+        "float16",
+        "gradients are real and dense, of any floating-point dtype",
+    ],
 )
 def tells_gradients(draw: Draw) -> list[Case]:
     stages = [STAGES[i] for i in draw.permutation(len(STAGES)).tolist()]
@@ -583,7 +613,8 @@ def tells_gradients(draw: Draw) -> list[Case]:
     probe=probes.report,
     rule=lists_entries,
     also=[as_it_was],
-    says="it only reads: gradients and flags stay",
+    says="`trainable_report` only reads: gradients, flags and values stay, "
+    "those of frozen parameters too",
 )
 def only_reads(draw: Draw) -> list[Case]:
     return [
@@ -604,7 +635,7 @@ def reports_the_change(
     "trainable_report",
     probe=probes.report_again,
     rule=reports_the_change,
-    says="a model that has changed is reported anew",
+    says="`trainable_report`: a model that has changed is reported anew",
 )
 def reports_anew(draw: Draw) -> list[Case]:
     return [reported(draw, "inherited")]
@@ -667,7 +698,12 @@ def computes(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.registered,
     rule=knows_its_own,
     weight=2,
-    says="a Stack knows all its weights and biases",
+    says="a `Stack` knows all its weights and biases: 2 × `depth` parameters, "
+    "in the order of the layers",
+    corners=[
+        "`.to(...)` and `state_dict()` reach them, and none is frozen; their "
+        "names are up to you"
+    ],
 )
 def registers_all(draw: Draw) -> list[Case]:
     return [
@@ -681,7 +717,9 @@ def registers_all(draw: Draw) -> list[Case]:
     probe=probes.trained,
     rule=computes,
     also=[leaves_inputs_alone],
-    says="a Stack computes: ReLU between the layers, none after the last",
+    says="a `Stack` computes: ReLU between the layers, none after the last; "
+    "`x` stays as it is",
+    corners=["both modes compute the same"],
 )
 def computes_a_stack(draw: Draw) -> list[Case]:
     return [
@@ -696,7 +734,8 @@ def computes_a_stack(draw: Draw) -> list[Case]:
     "trainable_report",
     probe=probes.trained,
     rule=computes,
-    says="gradients reach every layer of a Stack, and its input",
+    says="gradients reach every layer of a `Stack`, and its input where that "
+    "wants one",
 )
 def trains_a_stack(draw: Draw) -> list[Case]:
     return [stacked(draw, depth, step=True) for depth in (1, 3)]
@@ -781,7 +820,14 @@ def has_flows(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.draw_graph,
     rule=has_operations,
     weight=2,
-    says="one box for each operation of model(x).mean()",
+    says="one box for each operation of `model(x).mean()`, with its name in "
+    "the first line",
+    corners=[
+        "two operations of the same kind are two boxes",
+        "further boxes, such as shapes, saved tensors or the result, are "
+        "allowed",
+        "anything with the same `.source` will do in the place of a `Digraph`",
+    ],
 )
 def boxes_for_operations(draw: Draw) -> list[Case]:
     return [
@@ -796,7 +842,9 @@ def boxes_for_operations(draw: Draw) -> list[Case]:
     probe=probes.draw_graph,
     rule=has_names,
     weight=2,
-    says="a box with its name for each parameter that gets a gradient",
+    says="one box for each parameter that gets a gradient, with its name in "
+    "the first line",
+    corners=["a shared one has its first name, as in `named_parameters()`"],
 )
 def boxes_for_parameters(draw: Draw) -> list[Case]:
     return [
@@ -811,7 +859,11 @@ def boxes_for_parameters(draw: Draw) -> list[Case]:
     "graph_of",
     probe=probes.draw_graph,
     rule=has_flows,
-    says="edges from what goes in to what comes out",
+    says="edges lead from what goes in to what comes out",
+    corners=[
+        "`AccumulateGrad` boxes between a parameter and its operation may be "
+        "there or not"
+    ],
 )
 def edges_forward(draw: Draw) -> list[Case]:
     kinds = ["chain", "residual", "frozen", "tied", "diamond"]
@@ -823,7 +875,7 @@ def edges_forward(draw: Draw) -> list[Case]:
     probe=probes.draw_graph,
     rule=has_names,
     also=[has_operations, keeps_the_grad_mode],
-    says="also where gradients are switched off around it",
+    says="the graph is there also where gradients are switched off around it",
 )
 def under_no_grad(draw: Draw) -> list[Case]:
     return [
@@ -842,7 +894,9 @@ def under_no_grad(draw: Draw) -> list[Case]:
         same("x_kept", "Afterwards `x` requires a gradient."),
         same("runs", "The model is not called exactly once."),
     ],
-    says="the model runs once, in the mode it is in, and is left as it was",
+    says="the model runs once, in the mode it is in; model and `x` are left as "
+    "they were",
+    corners=["no gradient more or less, no other flag, no hook"],
 )
 def in_its_own_mode(draw: Draw) -> list[Case]:
     return [
@@ -856,7 +910,7 @@ def in_its_own_mode(draw: Draw) -> list[Case]:
 @check(
     "graph_of",
     probe=probes.fail_to_draw,
-    says="the grad mode is put back when the model raises, too",
+    says="the grad mode is put back, also when the model raises",
 )
 def keeps_the_mode_after_an_error(draw: Draw) -> list[Case]:
     width = draw.integer(2, 6)
@@ -868,7 +922,7 @@ def keeps_the_mode_after_an_error(draw: Draw) -> list[Case]:
     probe=probes.draw_graph,
     rule=has_names,
     also=[same("files", "A file was written, or one that was there is gone.")],
-    says="nothing is rendered and no file is written",
+    says="nothing is rendered, and no file is written",
 )
 def writes_no_file(draw: Draw) -> list[Case]:
     return [graphed(draw, "chain"), graphed(draw, "residual")]
@@ -922,7 +976,7 @@ goes_through_once = same("gone_through", "The loader is gone through twice.")
     probe=probes.walk,
     rule=gives_the_batches,
     weight=2,
-    says="the number of each batch and the batch, in order",
+    says="`progress`: the number of each batch and the batch, in order",
 )
 def gives_pairs(draw: Draw) -> list[Case]:
     return [
@@ -937,7 +991,7 @@ def gives_pairs(draw: Draw) -> list[Case]:
 @check(
     "progress",
     probe=probes.same_objects,
-    says="the very batches of the loader, not copies",
+    says="`progress`: the very batches of the loader, not copies",
 )
 def gives_the_same_objects(draw: Draw) -> list[Case]:
     return [loaded(draw, "list", draw.integer(2, 5))]
@@ -949,7 +1003,12 @@ def gives_the_same_objects(draw: Draw) -> list[Case]:
     rule=gives_the_batches,
     also=[says_complete, not_too_early, shows_on_the_way],
     weight=2,
-    says="the bar knows the number of batches and ends with n/n",
+    says="`progress`: the bar knows the number of batches; the last line ends "
+    "with `n/n`, and not before all have been given out",
+    corners=[
+        "from the second batch on something of the bar is there; how it looks "
+        "is up to you"
+    ],
 )
 def knows_the_total(draw: Draw) -> list[Case]:
     n = draw.integer(3, 9)
@@ -969,7 +1028,12 @@ def knows_the_total(draw: Draw) -> list[Case]:
     probe=probes.walk,
     rule=gives_the_batches,
     also=[makes_no_total, writes_to_the_file],
-    says="loaders without a length",
+    says="`progress`: loaders whose `len` raises a `TypeError`; the bar shows "
+    "no total",
+    corners=[
+        "an iterator, a `DataLoader` of an `IterableDataset`, a loader that "
+        "never ends"
+    ],
 )
 def without_a_length(draw: Draw) -> list[Case]:
     return [
@@ -989,7 +1053,8 @@ def without_a_length(draw: Draw) -> list[Case]:
         writes_to_the_file,
         writes_nowhere_else,
     ],
-    says="the bar goes to the stream that was given and nowhere else",
+    says="`progress`: the bar goes to the stream that was given and nowhere "
+    "else; the stream stays open",
 )
 def writes_to_its_stream(draw: Draw) -> list[Case]:
     return [loaded(draw, "sized", draw.integer(2, 6))]
@@ -1005,7 +1070,12 @@ def writes_to_its_stream(draw: Draw) -> list[Case]:
         same("reaches", "The loader's exception does not reach the caller."),
     ],
     weight=2,
-    says="one batch at a time, once, and exceptions reach the caller",
+    says="`progress`: one batch at a time, each once, and exceptions of any "
+    "type reach the caller",
+    corners=[
+        "the loader is gone through once, by `for`: what `loader[i]` would "
+        "give is another matter"
+    ],
 )
 def takes_as_asked(draw: Draw) -> list[Case]:
     n = draw.integer(4, 8)
@@ -1035,7 +1105,12 @@ def tells_seconds(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.seconds,
     rule=tells_seconds,
     weight=2,
-    says="batches per second: divide",
+    says="`seconds_for`: batches per second: divide",
+    corners=[
+        "numbers are plain, as in `12`, `0.50` or `41.25`, with blanks around "
+        "the text or without",
+        "no batches take 0.0 seconds",
+    ],
 )
 def reads_batches_per_second(draw: Draw) -> list[Case]:
     rate = draw.integer(101, 999) / 100
@@ -1052,7 +1127,7 @@ def reads_batches_per_second(draw: Draw) -> list[Case]:
     "progress",
     probe=probes.seconds,
     rule=tells_seconds,
-    says="seconds per batch: multiply",
+    says="`seconds_for`: seconds per batch: multiply",
 )
 def reads_seconds_per_batch(draw: Draw) -> list[Case]:
     rate = draw.integer(101, 999) / 100
@@ -1067,7 +1142,8 @@ def reads_seconds_per_batch(draw: Draw) -> list[Case]:
     "progress",
     probe=probes.seconds,
     rule=tells_seconds,
-    says="other units, and a rate that is not known yet",
+    says="`seconds_for`: other units, such as `batch` or `Frames`, and None "
+    "for a rate that is not known yet",
 )
 def reads_other_units(draw: Draw) -> list[Case]:
     rate = draw.integer(101, 999) / 100

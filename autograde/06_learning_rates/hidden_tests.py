@@ -119,6 +119,9 @@ def ten_ten_five(draw: Draw) -> list[Case]:
     weight=2,
     rule=rates_in_use,
     says="no epoch, one epoch, a drop after each epoch, no drop at all",
+    corners=[
+        "`num_epochs` may be 0: then nothing is trained, and the list is empty"
+    ],
 )
 def short_plans(draw: Draw) -> list[Case]:
     return [
@@ -144,7 +147,9 @@ def settings_kept(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=rates_in_use,
     also=[settings_kept],
-    says="groups with rates of their own keep their ratio",
+    says="groups with rates of their own keep their ratio, and all their other "
+    "settings",
+    corners=["a rate may be 0, all of them too, and `gamma` more than 1"],
 )
 def groups_keep_their_ratio(draw: Draw) -> list[Case]:
     lrs = [number(draw, 0.01, 0.05), 0.1, number(draw, 0.001, 0.009)]
@@ -192,7 +197,16 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=one_step_for_each,
     also=HANDS_OFF,
-    says="one step for each batch, on the gradient of that batch alone",
+    says="for each pair one call of the model and one step of this optimizer, "
+    "on the gradient of that pair's loss alone",
+    corners=[
+        "the loader is gone through once for each epoch; it need not have a "
+        "length, and may yield other pairs each time",
+        "a frozen parameter keeps every bit, also if an old gradient is left "
+        "in it",
+        "the batches, the mode of the model and of its parts, what is frozen "
+        "and the global random state are left alone",
+    ],
 )
 def one_step_per_batch(draw: Draw) -> list[Case]:
     lrs = [0.05, 0.02, 0.01]
@@ -267,7 +281,8 @@ def tells_what_was_used(
     weight=2,
     rule=tells_what_was_used,
     also=[begins_with_the_loader],
-    says="what is returned are the rates that were used",
+    says="what is returned are the rates that were used: for each epoch a list "
+    "with one float for each group",
 )
 def returned_rates(draw: Draw) -> list[Case]:
     return [
@@ -290,7 +305,11 @@ def steps_taken(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.trained,
     rule=steps_taken,
     also=[begins_with_the_loader, gives_no_warning],
-    says="no warning: each call comes in its place, and none is deprecated",
+    says="nothing warns: each call comes in its place, and none is deprecated",
+    corners=[
+        "the optimizer is new: no schedule has run on it; its rates "
+        "afterwards do not matter"
+    ],
 )
 def without_warnings(draw: Draw) -> list[Case]:
     return [
@@ -474,7 +493,12 @@ def each_once(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=each_once,
     also=[gives_no_warning],
-    says="every trainable parameter once, shared ones too, frozen ones never",
+    says="every trainable parameter stands there once, shared ones too, frozen "
+    "ones never, and nothing warns",
+    corners=[
+        "a shared one goes by the one name that `named_parameters()` gives it",
+        "parameters with equal values are not shared",
+    ],
 )
 def each_parameter_once(draw: Draw) -> list[Case]:
     return [
@@ -558,7 +582,8 @@ def steps_of_sgd(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.grouped,
     weight=2,
     rule=steps_of_sgd,
-    says="two steps of SGD move the model's own parameters as they should",
+    says="two steps of SGD move the model's own parameters as they should; "
+    "`momentum` is for all, other settings are the defaults",
 )
 def it_trains(draw: Draw) -> list[Case]:
     # No decay and no path: the other checks are about these.
@@ -596,7 +621,13 @@ def refuses(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.refused,
     weight=2,
     rule=refuses,
-    says="a path that fits no parameter is refused, one of frozen ones is not",
+    says="a path that fits no parameter raises a `ValueError` or a "
+    "`KeyError`; one of frozen parameters is right, and has no effect",
+    corners=[
+        'that of a buffer or of a module without parameters, `""` and '
+        '`"head."` with its dot fit none',
+        "one all of whose parameters go to longer paths is right, too",
+    ],
 )
 def unknown_paths(draw: Draw) -> list[Case]:
     number = draw.integer(3, 90)
@@ -642,7 +673,8 @@ def leaves_the_rest(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.grouped,
     rule=leaves_the_rest,
     also=[leaves_rng_alone, leaves_state_alone],
-    says="the model and the dict of rates stay as they are",
+    says="the model with its gradients, `rates` and its order, and the global "
+    "random state stay as they are",
 )
 def hands_off(draw: Draw) -> list[Case]:
     return [
@@ -734,6 +766,7 @@ def as_in_the_gradient(draw: Draw) -> list[Case]:
         "decay gives."
     ),
     says="`decoupled=True` is the decay of AdamW",
+    corners=["the gradient is that of the weights before they shrink"],
 )
 def as_in_adamw(draw: Draw) -> list[Case]:
     return [
@@ -752,7 +785,12 @@ def as_in_adamw(draw: Draw) -> list[Case]:
         "Under another kind of optimizer (AdamW without its decay, Rprop) the "
         "weights are not those of the decay that was asked for."
     ),
-    says="any kind of optimizer: you bring the decay, not its options",
+    says="any kind of `torch.optim`: you bring the decay, not its options",
+    corners=[
+        "`decoupled=False` under AdamW, whose own option does something else",
+        "one that steps without a closure, without `maximize`, on dense "
+        "gradients, in any groups",
+    ],
 )
 def each_kind_of_optimizer(draw: Draw) -> list[Case]:
     slow = {"lrs": [0.01, 0.02]}
@@ -770,7 +808,12 @@ def each_kind_of_optimizer(draw: Draw) -> list[Case]:
         "A parameter is wrong that is a scalar, or shared, or not registered "
         "in the model, or that the loss reaches in some steps only."
     ),
-    says="whatever is in the optimizer and reached is decayed, and once",
+    says="whatever is in the optimizer and reached by the loss is decayed, "
+    "and once",
+    corners=[
+        "biases, scalars, shared ones, and one that is not registered in the "
+        "model"
+    ],
 )
 def each_kind_of_parameter(draw: Draw) -> list[Case]:
     now_and_then = {
@@ -830,6 +873,10 @@ def unreached_stays(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=unreached_stays,
     says="a parameter that this loss does not reach keeps every bit",
+    corners=[
+        "whatever happened to it in earlier steps, and whatever gradient is "
+        "left in it"
+    ],
 )
 def unreached_keeps_every_bit(draw: Draw) -> list[Case]:
     small = {"lrs": [0.01, 0.01], "weight_decay": 0.02}
@@ -898,7 +945,12 @@ def outside_and_buffers(
     probe=probes.decayed,
     rule=outside_and_buffers,
     also=HANDS_OFF,
-    says="buffers, parameters outside, settings, hooks and inputs are left alone",
+    says="buffers, parameters outside the optimizer, its settings and the "
+    "inputs are left alone, and no hook is left",
+    corners=[
+        "the model is called once; its mode and that of its parts, the grad "
+        "mode and the global random state stay"
+    ],
 )
 def leaves_the_others(draw: Draw) -> list[Case]:
     others = {"parts": ["norm", "outside"]}
@@ -919,6 +971,7 @@ def leaves_the_others(draw: Draw) -> list[Case]:
         "clears it first."
     ),
     says="gradients from before do not count",
+    corners=["what is in `.grad` afterwards does not matter"],
 )
 def old_gradients(draw: Draw) -> list[Case]:
     return [
@@ -944,7 +997,8 @@ def right_loss(case: Case, seen: Result, expected: Result) -> str | None:
     "decayed_step",
     probe=probes.decayed,
     rule=right_loss,
-    says="the loss of the step is returned, a float without the penalty",
+    says="the loss before the step is returned, a Python float without the "
+    "penalty",
 )
 def returned_loss(draw: Draw) -> list[Case]:
     # One step: a wrong decay has not yet moved anything.

@@ -328,7 +328,8 @@ def layers_in_bf16(draw: Draw) -> list[Case]:
     "train_in_bf16",
     probe=probes.trained_in_bf16,
     rule=float32_loss,
-    says="the loss is computed in float32",
+    says="the loss is computed in float32, once for each batch",
+    corners=["in autocast, or from logits that you have made float32"],
 )
 def loss_in_float32(draw: Draw) -> list[Case]:
     return [bf16(draw), bf16(draw, 1), bf16(draw, enabled=False)]
@@ -406,7 +407,7 @@ def bf16_old_gradients(draw: Draw) -> list[Case]:
     probe=probes.trained_in_bf16,
     weight=2,
     rule=float32_update,
-    says="enabled=False is plain float32 training",
+    says="`enabled=False` is plain float32 training",
 )
 def bf16_disabled(draw: Draw) -> list[Case]:
     return [
@@ -436,8 +437,13 @@ def bf16_losses(draw: Draw) -> list[Case]:
     weight=2,
     rule=autocast_is_closed,
     also=ALONE,
-    says="all else stays: autocast is off afterwards; modes, tensors and settings "
-    "are as they were, and nothing deprecated is used",
+    says="all else stays: autocast is off afterwards; modes, tensors and "
+    "settings are as they were, and nothing deprecated is used",
+    corners=[
+        "call `model(...)`, not `model.forward(...)`, once for each batch",
+        "the mode (train or eval) of each layer, what is frozen, hooks and "
+        "the random state are not yours to change",
+    ],
 )
 def bf16_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -577,7 +583,13 @@ def leaves_settings(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.some_steps,
     weight=2,
     rule=loss_times_scale,
-    says="scale(loss) is the loss times the scale, and so is its gradient",
+    says="`scale(loss)` is the loss times the scale, and so is its gradient",
+    corners=[
+        "a float32 or float64 loss keeps its dtype, and the loss given stays "
+        "as it is",
+        "the scale is a Python float, `init_scale` at the start, and stays "
+        "until `update`",
+    ],
 )
 def loss_is_scaled(draw: Draw) -> list[Case]:
     return [
@@ -611,7 +623,7 @@ def weights_as_without(draw: Draw) -> list[Case]:
     probe=probes.some_steps,
     weight=2,
     rule=right_weights,
-    says="gradients too small for float16 arrive",
+    says="gradients arrive that are too small for float16",
 )
 def small_gradients_arrive(draw: Draw) -> list[Case]:
     quiet = {
@@ -631,8 +643,9 @@ def small_gradients_arrive(draw: Draw) -> list[Case]:
     probe=probes.some_steps,
     weight=3,
     rule=skipped_steps,
-    says="a step with inf, -inf or NaN in any gradient is left out, and the next "
-    "one is made",
+    says="a step with inf, -inf or NaN in any gradient is left out, and the "
+    "next one is made",
+    corners=["a gradient of finite numbers, however large, is none of these"],
 )
 def overflow_skips_the_step(draw: Draw) -> list[Case]:
     return [
@@ -664,7 +677,7 @@ def large(draw: Draw, which: int) -> Case:
     probe=probes.some_steps,
     weight=2,
     rule=scale_and_weights,
-    says="a step left out lowers the scale by backoff_factor",
+    says="a step left out lowers the scale by `backoff_factor`",
 )
 def scale_backs_off(draw: Draw) -> list[Case]:
     return [
@@ -683,8 +696,11 @@ def scale_backs_off(draw: Draw) -> list[Case]:
     probe=probes.some_steps,
     weight=2,
     rule=scale_and_weights,
-    says="after growth_interval good steps in a row the scale grows by "
-    "growth_factor",
+    says="after `growth_interval` good steps in a row the scale grows by "
+    "`growth_factor`",
+    corners=[
+        "no case grows it to infinity, of which PyTorch's own stops short"
+    ],
 )
 def scale_grows(draw: Draw) -> list[Case]:
     two = {"init_scale": 4.0, "growth_interval": 2}
@@ -707,8 +723,12 @@ def scale_grows(draw: Draw) -> list[Case]:
     probe=probes.some_steps,
     weight=2,
     rule=true_gradients,
-    says="unscale_ gives the true gradients, once: clipping works, and step does "
-    "not divide again",
+    says="`unscale_` gives the true gradients, once: clipping works, and "
+    "`step` does not divide again",
+    corners=[
+        "what is finite is divided also where another number is not",
+        "where `.grad` is None it stays None",
+    ],
 )
 def unscale_then_clip(draw: Draw) -> list[Case]:
     return [
@@ -757,7 +777,8 @@ def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
     "loss_scaler",
     probe=probes.misused,
     rule=told_off_rightly,
-    says="a second unscale_ or step before update raises a RuntimeError",
+    says="before `update`, a second `unscale_`, a second `step` or an "
+    "`unscale_` after `step` raises a `RuntimeError`, and changes nothing",
 )
 def misuse_raises(draw: Draw) -> list[Case]:
     return [scaled(draw), scaled(draw, settings={"init_scale": 100.0})]
@@ -785,7 +806,7 @@ def scaler_disabled_rule(
     "loss_scaler",
     probe=probes.some_steps,
     rule=scaler_disabled_rule,
-    says="enabled=False: plain training, with a scale of 1",
+    says="`enabled=False`: plain training, with a scale of 1.0",
 )
 def scaler_disabled(draw: Draw) -> list[Case]:
     off = {"enabled": False}
@@ -834,8 +855,14 @@ def checkpoint(draw: Draw, pattern: str, saved_after: int, **more: object):
     probe=probes.saved_and_loaded,
     weight=2,
     rule=goes_on_alike,
-    says="state_dict and load_state_dict: a new scaler goes on where the old one "
-    "was",
+    says="`state_dict` and `load_state_dict`: a new scaler goes on where the "
+    "old one was, whatever its own arguments",
+    corners=[
+        "scale, factors, interval, and the good steps counted so far",
+        "`torch.save` and `torch.load`, with its defaults, carry the dict; it "
+        "is asked for between iterations",
+        "it does not change afterwards, nor by being loaded",
+    ],
 )
 def scaler_state(draw: Draw) -> list[Case]:
     def settings() -> dict:
@@ -917,6 +944,10 @@ def two_scalers(draw: Draw) -> list[Case]:
     rule=leaves_settings,
     also=ALONE,
     says="the scaler changes no setting of PyTorch and uses nothing deprecated",
+    corners=[
+        "wrapping `torch.amp.GradScaler` is a right answer, too; write it "
+        "yourself once"
+    ],
 )
 def scaler_leaves_the_rest(draw: Draw) -> list[Case]:
     return [scaled(draw, ".x."), scaled(draw, unscale_first=True)]
@@ -1034,8 +1065,9 @@ def all_of_autocast(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.clipped_steps,
     weight=8,
     rule=right_weights,
-    says="the true gradient is clipped: the update has the length lr * max_norm, "
-    "whatever the scale",
+    says="the true gradient is clipped: the update has the length lr · "
+    "`max_norm`, whatever the scale",
+    corners=["`max_norm` may be 0"],
 )
 def update_is_clipped(draw: Draw) -> list[Case]:
     loud = {"loudness": 8.0}
@@ -1056,7 +1088,8 @@ def update_is_clipped(draw: Draw) -> list[Case]:
     probe=probes.clipped_steps,
     weight=2,
     rule=right_norm,
-    says="the norm returned is that of the true gradient, before clipping",
+    says="the norm returned is that of the true gradient, before clipping, a "
+    "Python float; inf or NaN after an overflow",
 )
 def norm_returned(draw: Draw) -> list[Case]:
     return [
@@ -1071,7 +1104,8 @@ def norm_returned(draw: Draw) -> list[Case]:
     "clipped_step",
     probe=probes.clipped_steps,
     rule=right_weights,
-    says="a gradient shorter than max_norm stays as it is, also one of exactly 0",
+    says="a gradient shorter than `max_norm` stays as it is, also one of "
+    "exactly 0",
 )
 def short_gradients_stay(draw: Draw) -> list[Case]:
     return [
@@ -1087,7 +1121,7 @@ def short_gradients_stay(draw: Draw) -> list[Case]:
     probe=probes.clipped_steps,
     weight=2,
     rule=right_weights,
-    says="gradients too small for float16 arrive",
+    says="gradients arrive that are too small for float16",
 )
 def tiny_gradients_arrive(draw: Draw) -> list[Case]:
     return [
@@ -1151,8 +1185,9 @@ def scale_history(draw: Draw) -> list[Case]:
     probe=probes.clipped_steps,
     weight=2,
     rule=all_of_autocast,
-    says="the layers compute in dtype, the loss is float32, and so are weights "
-    "and gradients; without dtype all is as it came",
+    says="the layers compute in `dtype`, the loss is float32, and so are "
+    "weights and gradients; without `dtype` all is as it came",
+    corners=["the inputs go into the model as they came"],
 )
 def step_in_autocast(draw: Draw) -> list[Case]:
     return [
@@ -1183,7 +1218,7 @@ def clipped_backward_outside(draw: Draw) -> list[Case]:
     "clipped_step",
     probe=probes.clipped_steps,
     rule=right_loss,
-    says="the loss returned is the batch's mean, not scaled, as a float",
+    says="the loss returned is the batch's mean, not scaled, a Python float",
 )
 def clipped_loss(draw: Draw) -> list[Case]:
     return [
@@ -1224,6 +1259,7 @@ def disabled_scaler(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.clipped_steps,
     rule=disabled_scaler,
     says="a disabled scaler: the same code, without scaling",
+    corners=["it leaves no step out"],
 )
 def clipped_disabled(draw: Draw) -> list[Case]:
     off = {"enabled": False}
@@ -1239,8 +1275,13 @@ def clipped_disabled(draw: Draw) -> list[Case]:
     probe=probes.clipped_steps,
     rule=autocast_is_closed,
     also=ALONE,
-    says="all else stays: autocast is off afterwards; modes, tensors and settings "
-    "are as they were, and nothing deprecated is used",
+    says="all else stays: autocast is off afterwards; modes, tensors and "
+    "settings are as they were, and nothing deprecated is used",
+    corners=[
+        "call `model(...)`, not `model.forward(...)`, once for each batch",
+        "the mode (train or eval) of each layer, what is frozen, hooks and "
+        "the random state are not yours to change",
+    ],
 )
 def clipped_leaves_the_rest(draw: Draw) -> list[Case]:
     low = {"weights_dtype": "float32", "autocast": "float16"}
@@ -1376,8 +1417,8 @@ def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.epochs_in_windows,
     weight=3,
     rule=right_weights,
-    says="each step uses the mean over its window's samples, also of micro-"
-    "batches of unequal size, whatever the scale",
+    says="each step uses the mean over its window's samples, also of "
+    "micro-batches of unequal size, whatever the scale",
 )
 def windows_use_their_mean(draw: Draw) -> list[Case]:
     return [
@@ -1411,8 +1452,9 @@ def last_window(draw: Draw) -> list[Case]:
     probe=probes.epochs_in_windows,
     weight=2,
     rule=one_per_window,
-    says="one step and one update of the scaler per window: n micro-batches give "
-    "n / k, rounded up",
+    says="one step and one update of the scaler per window: n micro-batches "
+    "give n / k, rounded up",
+    corners=["the scale does not change within a window"],
 )
 def one_update_per_window(draw: Draw) -> list[Case]:
     return [
@@ -1426,7 +1468,9 @@ def one_update_per_window(draw: Draw) -> list[Case]:
     probe=probes.epochs_in_windows,
     weight=3,
     rule=window_left_out,
-    says="an overflow in one micro-batch leaves out its whole window, and no more",
+    says="an overflow in one micro-batch leaves out its whole window, and no "
+    "more",
+    corners=["the scale falls once for it, and the momentum stays"],
 )
 def overflow_skips_the_window(draw: Draw) -> list[Case]:
     return [
@@ -1458,6 +1502,7 @@ def skipped_windows(draw: Draw) -> list[Case]:
     weight=2,
     rule=scheduler_follows,
     says="the scheduler steps after each step that was made, and only then",
+    corners=["a disabled scaler skips nothing"],
 )
 def schedule_of_made_steps(draw: Draw) -> list[Case]:
     growing = {"growth_interval": 1, "init_scale": 4.0}
@@ -1478,8 +1523,9 @@ def schedule_of_made_steps(draw: Draw) -> list[Case]:
     weight=2,
     rule=all_of_autocast,
     also=[backward_outside, step_outside],
-    says="forward pass and loss in autocast of dtype, all else outside; the loss "
-    "is float32, weights and gradients too",
+    says="forward pass and loss in autocast of `dtype`, all else outside; the "
+    "loss is float32, weights and gradients too",
+    corners=["micro-batches are read outside of autocast, too"],
 )
 def epoch_in_autocast(draw: Draw) -> list[Case]:
     return [
@@ -1496,7 +1542,7 @@ def epoch_in_autocast(draw: Draw) -> list[Case]:
     "train_epoch_amp",
     probe=probes.epochs_in_windows,
     rule=right_weights,
-    says="gradients too small for float16 arrive",
+    says="gradients arrive that are too small for float16",
 )
 def epoch_of_tiny_gradients(draw: Draw) -> list[Case]:
     return [
@@ -1509,7 +1555,9 @@ def epoch_of_tiny_gradients(draw: Draw) -> list[Case]:
     "train_epoch_amp",
     probe=probes.epochs_in_windows,
     rule=nothing_left,
-    says="no gradients are left after the epoch, also after an overflow",
+    says="no gradients are left after the epoch, also after an overflow: "
+    "`None` or zeros",
+    corners=["at the start they are `None` or zeros as well"],
 )
 def no_gradients_left(draw: Draw) -> list[Case]:
     return [
@@ -1533,7 +1581,13 @@ def epoch_graphs(draw: Draw) -> list[Case]:
     "train_epoch_amp",
     probe=probes.epochs_in_windows,
     rule=mean_of_epoch,
-    says="the loss returned is the mean over all samples; NaN if there is none",
+    says="the loss returned is the mean over all samples of the epoch; NaN if "
+    "there is none",
+    corners=[
+        "each sample's loss at the moment it went through the model, those of "
+        "skipped windows too",
+        "if the loader yields nothing, nothing is stepped or updated",
+    ],
 )
 def epoch_loss(draw: Draw) -> list[Case]:
     return [
@@ -1572,8 +1626,13 @@ def epoch_disabled(draw: Draw) -> list[Case]:
     probe=probes.epochs_in_windows,
     rule=autocast_is_closed,
     also=ALONE,
-    says="all else stays: autocast is off afterwards; modes, tensors and settings "
-    "are as they were, and nothing deprecated is used",
+    says="all else stays: autocast is off afterwards; modes, tensors and "
+    "settings are as they were, and nothing deprecated is used",
+    corners=[
+        "call `model(...)`, not `model.forward(...)`, once for each batch",
+        "the mode (train or eval) of each layer, what is frozen, hooks and "
+        "the random state are not yours to change",
+    ],
 )
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
     low = {"weights_dtype": "float32", "autocast": "float16"}

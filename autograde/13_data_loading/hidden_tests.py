@@ -117,8 +117,13 @@ def right_sizes(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.training_epochs,
     weight=2,
     rule=right_sizes,
-    says='tail="drop": all batches are full, N mod batch_size samples are left '
-    "out",
+    says='`tail="drop"`: all batches are full, N mod `batch_size` samples are '
+    "left out",
+    corners=[
+        "this is what is done if no `tail` is given",
+        "no sample comes twice in an epoch; `len` of the loader is its number "
+        "of batches",
+    ],
 )
 def drops_the_tail(draw: Draw) -> list[Case]:
     return [
@@ -138,7 +143,8 @@ def drops_the_tail(draw: Draw) -> list[Case]:
     probe=probes.training_epochs,
     weight=2,
     rule=right_sizes,
-    says='tail="merge": a lone last sample joins the batch before it',
+    says='`tail="merge"`: a lone last sample joins the batch before it, which '
+    "then has `batch_size` + 1",
 )
 def merges_a_lone_sample(draw: Draw) -> list[Case]:
     return [
@@ -155,7 +161,8 @@ def merges_a_lone_sample(draw: Draw) -> list[Case]:
     "make_loaders",
     probe=probes.training_epochs,
     rule=right_sizes,
-    says='tail="merge": any other last batch stays as it is, even a single one',
+    says='`tail="merge"`: any other last batch stays as it is, even a single '
+    "one",
 )
 def keeps_other_tails(draw: Draw) -> list[Case]:
     return [
@@ -198,8 +205,12 @@ def about_refusals(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.refused_or_not,
     weight=2,
     rule=about_refusals,
-    says="where training cannot work it raises a ValueError, at once, and "
-    "nowhere else",
+    says="where training cannot work `make_loaders` raises a `ValueError`, at "
+    "once, and nowhere else",
+    corners=[
+        'a `batch_size` of less than 2, one sample or none, `tail="drop"` '
+        "with fewer samples than a batch"
+    ],
 )
 def refuses_the_impossible(draw: Draw) -> list[Case]:
     enough = draw.integer(3, 20)
@@ -239,7 +250,7 @@ def about_words(case: Case, seen: Result, expected: Result) -> str | None:
     "make_loaders",
     probe=probes.refused_or_not,
     rule=about_words,
-    says='any `tail` but "drop" and "merge" raises a ValueError',
+    says='any `tail` but `"drop"` and `"merge"` raises a `ValueError`',
 )
 def refuses_other_words(draw: Draw) -> list[Case]:
     letters = string.ascii_lowercase
@@ -280,7 +291,12 @@ def validates_all(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.validation_epochs,
     weight=2,
     rule=validates_all,
-    says="validation gives every sample once and in order, a lone one too",
+    says="validation gives every sample once and in order, in batches of "
+    "`batch_size`, a lone one too",
+    corners=[
+        "there is at least one sample; `len` of the loader is its number of "
+        "batches"
+    ],
 )
 def validation_is_whole(draw: Draw) -> list[Case]:
     size = draw.integer(3, 8)
@@ -372,7 +388,16 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.order_of_training,
     weight=2,
     rule=about_the_order,
-    says="the order is shuffled anew in each epoch and hangs on `seed` alone",
+    says="the training order is shuffled anew in each epoch, and hangs on "
+    "`seed` and the epochs before alone",
+    corners=[
+        "not on the global generators, on `len` of the loader or on whether "
+        "the validation loader is gone through",
+        "each epoch leaves out other samples",
+        "`seed` may be 0",
+        "whether an epoch that somebody breaks off counts as one that came "
+        "before is up to you",
+    ],
 )
 def order_hangs_on_the_seed(draw: Draw) -> list[Case]:
     size = draw.integer(4, 9)
@@ -404,7 +429,8 @@ def about_seeding(case: Case, seen: Result, expected: Result) -> str | None:
     "make_loaders",
     probe=probes.seed_left_alone,
     rule=about_seeding,
-    says="the global generators are not seeded",
+    says="the global generators of PyTorch, NumPy and Python are not seeded: "
+    "no `torch.manual_seed`",
 )
 def global_seed_is_kept(draw: Draw) -> list[Case]:
     return [some(draw, 2, "drop"), some(draw, 1, "merge"), some(draw, 3, None)]
@@ -414,7 +440,8 @@ def global_seed_is_kept(draw: Draw) -> list[Case]:
     "make_loaders",
     probe=probes.training_epochs,
     rule=right_sizes,
-    says="samples may be pairs or dicts; they are collated as usual",
+    says="samples may be pairs or dicts; batches are what PyTorch's own "
+    "collating makes of them",
 )
 def collates_as_usual(draw: Draw) -> list[Case]:
     return [
@@ -461,7 +488,9 @@ def about_reading(case: Case, seen: Result, expected: Result) -> str | None:
     "make_loaders",
     probe=probes.reading,
     rule=about_reading,
-    says="samples are read in each epoch anew, and none before",
+    says="samples are read in each epoch anew, when their turn comes, and none "
+    "before",
+    corners=["in this process: there are no workers"],
 )
 def reads_in_turn(draw: Draw) -> list[Case]:
     return [
@@ -576,7 +605,8 @@ def keeps_the_sample(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.bytes_of_batches,
     weight=2,
     rule=right_bytes,
-    says="a tensor of any shape and dtype: workers · prefetch · batch · bytes",
+    says="a tensor of any shape and dtype: workers · prefetch · batch · "
+    "bytes, as a Python int",
 )
 def counts_tensors(draw: Draw) -> list[Case]:
     return [
@@ -594,6 +624,9 @@ def counts_tensors(draw: Draw) -> list[Case]:
     probe=probes.bytes_of_batches,
     rule=right_bytes,
     says="a view counts with what it shows, not with the memory behind it",
+    corners=[
+        "an expanded tensor counts in full, a slice of a large one as a slice"
+    ],
 )
 def counts_what_a_view_shows(draw: Draw) -> list[Case]:
     a = draw.integer(4, 9)
@@ -673,6 +706,7 @@ def strings_count_nothing(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_bytes,
     says="dicts, lists, tuples and named tuples, nested",
+    corners=["the same tensor at two places counts twice"],
 )
 def counts_nested_samples(draw: Draw) -> list[Case]:
     def one(dims: int = 1) -> tuple[str, Any]:
@@ -701,7 +735,7 @@ def counts_nested_samples(draw: Draw) -> list[Case]:
     "bytes_ahead",
     probe=probes.bytes_of_batches,
     rule=right_bytes,
-    says="without workers nothing; prefetch_factor=None, or left out, is 2",
+    says="without workers nothing; `prefetch_factor=None`, or left out, is 2",
 )
 def workers_and_prefetch(draw: Draw) -> list[Case]:
     unsaid = batches(draw, empty(draw, "float32"))
@@ -722,6 +756,10 @@ def workers_and_prefetch(draw: Draw) -> list[Case]:
     rule=right_bytes,
     also=[leaves_inputs_alone, keeps_the_sample],
     says="huge batches: at once, to the byte; and the sample stays as it is",
+    corners=[
+        "the pages to which the system rounds up, and the batch that the "
+        "training loop holds, are left out"
+    ],
 )
 def huge_batches(draw: Draw) -> list[Case]:
     def odd() -> int:
@@ -826,7 +864,12 @@ def about_the_choice(*keys: str) -> Rule:
     probe=probes.chosen,
     weight=2,
     rule=about_the_choice("workers"),
-    says="as many workers as fit with one batch ahead each and one more",
+    says="as many workers as fit with one batch ahead each and one more, "
+    "`num_workers` at most",
+    corners=[
+        "2 at most if `num_workers` is not given",
+        "`batch_bytes` is 1 or more",
+    ],
 )
 def workers_that_fit(draw: Draw) -> list[Case]:
     n = draw.integer(2, 6)
@@ -850,7 +893,8 @@ def workers_that_fit(draw: Draw) -> list[Case]:
     probe=probes.chosen,
     weight=2,
     rule=about_the_choice("prefetch"),
-    says="then the largest prefetch factor that fits",
+    says="then the largest prefetch factor that fits, `prefetch_factor` at most",
+    corners=["2 at most if `prefetch_factor` is not given"],
 )
 def prefetch_that_fits(draw: Draw) -> list[Case]:
     n, p = draw.integer(2, 5), draw.integer(3, 6)
@@ -888,7 +932,7 @@ def no_room_for_workers(draw: Draw) -> list[Case]:
     "fitting_loader",
     probe=probes.chosen,
     rule=about_the_choice("stay"),
-    says="workers stay alive between epochs, where there are some",
+    says="workers stay alive from epoch to epoch, where there are some",
 )
 def workers_stay(draw: Draw) -> list[Case]:
     return [
@@ -904,7 +948,7 @@ def workers_stay(draw: Draw) -> list[Case]:
     "fitting_loader",
     probe=probes.ways_of_starting,
     rule=about_the_choice("left to PyTorch", "program kept"),
-    says="how workers are started is left to PyTorch",
+    says="how workers are started is left to PyTorch: no start method is named",
 )
 def starting_is_left_to_pytorch(draw: Draw) -> list[Case]:
     return [
@@ -918,7 +962,8 @@ def starting_is_left_to_pytorch(draw: Draw) -> list[Case]:
     "fitting_loader",
     probe=probes.chosen,
     rule=about_the_choice("pinned"),
-    says="memory is pinned for CUDA devices, with workers and without",
+    says="memory is pinned for CUDA devices and for no others, with workers "
+    "and without",
 )
 def pinned_for_cuda(draw: Draw) -> list[Case]:
     devices = ("cuda", "cuda:1", "cpu", "mps", "meta")
@@ -973,7 +1018,16 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
     timeout_s=60.0,
     rule=about_epochs,
     also=[gives_no_warning],
-    says="every epoch has each sample once, in an order that hangs on `seed`",
+    says="every epoch has each sample once, in an order that hangs on `seed` "
+    "and the epochs before alone; nothing warns",
+    corners=[
+        "in batches of `batch_size`, as PyTorch's own collating makes them; "
+        "the last may be smaller",
+        "not on the batch size, the memory or the global generators",
+        "`seed` may be 0",
+        "whether an epoch that somebody breaks off counts as one that came "
+        "before is up to you",
+    ],
 )
 def each_sample_once(draw: Draw) -> list[Case]:
     def samples() -> int:
@@ -993,7 +1047,8 @@ def each_sample_once(draw: Draw) -> list[Case]:
     probe=probes.reading_alone,
     timeout_s=60.0,
     rule=about_reading,
-    says="samples are read in each epoch anew, and none before",
+    says="samples are read in each epoch anew, when their turn comes, and none "
+    "before",
 )
 def loader_reads_in_turn(draw: Draw) -> list[Case]:
     return [
@@ -1047,7 +1102,8 @@ def same_batches_with_workers(draw: Draw) -> list[Case]:
     probe=probes.loader_seed_left_alone,
     timeout_s=60.0,
     rule=about_seeding,
-    says="the global generators are not seeded",
+    says="the global generators of PyTorch, NumPy and Python are not seeded: "
+    "no `torch.manual_seed`",
 )
 def loader_keeps_the_global_seed(draw: Draw) -> list[Case]:
     return [budget(draw, 0, 2, 9), budget(draw, 2, 2, 1)]
@@ -1160,7 +1216,7 @@ def about_the_log(found: list[str], right: list[str]) -> str | None:
     probe=probes.epoch_timed,
     weight=2,
     rule=right_times,
-    says="the time in each next() is waiting, the time in each step is work",
+    says="the time in each `next()` is waiting, the time in each step is work",
 )
 def times_of_the_parts(draw: Draw) -> list[Case]:
     return [
@@ -1193,7 +1249,7 @@ def start_and_end(draw: Draw) -> list[Case]:
     probe=probes.epoch_timed,
     weight=2,
     rule=right_times,
-    says="`synchronize` runs after each step, and its time is work",
+    says="`synchronize` runs once after each step, and its time is work",
 )
 def synchronizes(draw: Draw) -> list[Case]:
     return [
@@ -1207,7 +1263,14 @@ def synchronizes(draw: Draw) -> list[Case]:
     "time_split",
     probe=probes.epoch_timed,
     rule=right_times,
-    says="generators and empty loaders work; batches are taken one at a time",
+    says="any loader that a `for` loop can go through; batches are taken one "
+    "at a time, and each goes to `step` once",
+    corners=[
+        "a generator, an empty loader, one whose length is missing or an "
+        "estimate",
+        "a batch may be anything, `None` included",
+        "`time.perf_counter` is the clock if none is given",
+    ],
 )
 def takes_what_comes(draw: Draw) -> list[Case]:
     return [
@@ -1245,7 +1308,8 @@ def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.epoch_timed,
     rule=lets_it_through,
     says="exceptions of the loader, of the step, of `synchronize` reach the "
-    "caller",
+    "caller as they are",
+    corners=["a `StopIteration` raised by `step` or `synchronize`, too"],
 )
 def exceptions_pass(draw: Draw) -> list[Case]:
     def fails(place: str, error: str) -> Case:
@@ -1306,31 +1370,61 @@ def right_letter(case: Case, seen: Result, expected: Result) -> str | None:
     return f"Not that one. Read again: {READ[case['question']]}."
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="message")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`message`: what is full",
+)
 def what_is_full(draw: Draw) -> list[Case]:
     return asked(draw, "message")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="cure")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`cure`: what keeps workers, prefetching and batch size",
+)
 def which_cure(draw: Draw) -> list[Case]:
     return asked(draw, "cure")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="lone")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`lone`: when training with batch normalization fails",
+)
 def when_it_fails(draw: Draw) -> list[Case]:
     return asked(draw, "lone")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="dropped")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`dropped`: what `drop_last` does with too few samples",
+)
 def what_is_dropped(draw: Draw) -> list[Case]:
     return asked(draw, "dropped")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="pinned")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`pinned`: what pinned memory is good for",
+)
 def what_pinning_is_for(draw: Draw) -> list[Case]:
     return asked(draw, "pinned")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="started")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`started`: why a lambda fails",
+)
 def how_workers_start(draw: Draw) -> list[Case]:
     return asked(draw, "started")

@@ -4,6 +4,8 @@ r"""
 
 How this course works, in five minutes. Then the ground that every training script stands on: what
 is in this machine, which GPUs a program sees, and how models and tensors get onto one of them.
+Sections 1 to 3 take about ten minutes and end in a trained model.
+Sections 1 to 3 take about ten minutes and end in a trained model.
 
 **After this chapter you can**
 
@@ -41,6 +43,7 @@ from course_utils import (
     PALETTE,
     beside_reference,
     describe_machine,
+    digits,
     explore,
     line_chart,
     measure_time,
@@ -60,7 +63,8 @@ through, whether you have answered anything or not. Move the widgets, change cel
 nothing outside an exercise is graded. On a machine without a GPU every chapter runs on the CPU.
 
 **Answer** where a cell says `# YOUR CODE HERE`: put your code in the place of that line and of the
-`raise` below it. The text above the cell says everything that is asked. Hints fold open, one by one.
+`raise` below it. The text above the cell says what to write; *All that is checked* and the hints fold open in it.
+Each exercise is *core*, *more* or *hard*. Short of time? Do the core ones.
 
 **Check** by running the cell below your answer. It says one of three things:
 
@@ -81,8 +85,8 @@ where a visible check does. On a notebook with an unanswered exercise it fails, 
 - Alone, with the whole project: `.venv/bin/course grade 00 --from work/00_start_here/00_start_here.ipynb
   --to report` writes the report that a class would get.
 
-Hidden checks then look at everything the text asks for. Each is worth a part of the exercise's points, so
-half an answer gets marks too. The report says what was checked, what was seen, and what to do about it.
+Hidden checks then look at everything that *All that is checked* names. Each is worth a part of the exercise's points,
+so half an answer gets marks too. The report says what was checked, what was seen, and what to do about it.
 
 <details><summary>Help: a cell says that a name is not defined</summary>
 
@@ -305,6 +309,60 @@ for what, found in describe_machine().items():
 # %% [markdown]
 r"""
 `cuda` and `cudnn` are what this PyTorch was *built* with. They say nothing about the driver.
+
+### All of it: a model, trained
+
+Handwritten digits, 8 by 8 pixels each, and a small network that learns to read them. The device is asked for once, at
+the top of this chapter. The model moves first, then the optimizer is made, and each tensor's move is kept.
+"""
+
+# %% cell="first_model"
+torch.manual_seed(0)
+reader = nn.Sequential(
+    nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)
+).to(device)
+adam = torch.optim.Adam(reader.parameters(), lr=0.003)
+
+data = digits()
+images, classes = data.X_train.to(device), data.y_train.to(device)
+unseen, answers = data.X_test.to(device), data.y_test.to(device)
+
+losses = []
+for _ in range(20):  # epochs
+    order = torch.randperm(len(images), device=device)
+    for rows in order.split(64):
+        loss = nn.functional.cross_entropy(reader(images[rows]), classes[rows])
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+
+with torch.no_grad():
+    guesses = reader(unseen).argmax(1)
+correct = (guesses == answers).double().mean().item()
+print(
+    f"{correct:.1%} of {len(answers)} digits it has never seen are read right"
+)
+assert correct > 0.9
+
+# %% figure="The loss of the first model, and what it reads"
+figure, (left, right) = new_figure(1, 2)
+left.plot(losses)
+left.set(xlabel="step", ylabel="loss of the batch (nats)", ylim=(0, None))
+left.set_title(f"It learns: {correct:.0%} read right")
+tiles = nn.functional.pad(unseen[:12].reshape(3, 4, 8, 8), (4, 1, 1, 1))
+right.imshow(tiles.transpose(1, 2).reshape(30, 52).cpu(), cmap="gray_r")
+for place, guess in enumerate(guesses[:12].tolist()):
+    row, column = divmod(place, 4)
+    right.text(13 * column, 10 * row + 5, guess, color=PALETTE[1], va="center")
+right.axis("off")
+right.set_title("In colour: what it reads")
+figure
+
+# %% [markdown]
+r"""
+The chapters that follow are about what goes wrong in such a loop without a word. The rest of this one is about GPUs: which
+of them a program sees, what a move costs, and what people say about both.
 
 ## 4 · See it: the numbers that a program sees
 
@@ -622,17 +680,24 @@ else:
 r"""
 ## 7 · Exercises
 
-Write your answer where it says `YOUR CODE HERE`, then run the cell below it. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not attempted*, *try again* or how many
+pass. These visible checks are few. When your notebook is graded, hidden ones look at everything that folds open under *All that
+is checked*.
 
 Each exercise is judged separately, on the CPU; where a second device is needed, it is *meta*. What the set-up cell imports is
 there; what else you need you import in the cell itself. Keep the names and the order of the arguments.
 """
 
-# %% [markdown] task="quiz" title="A quiz to begin with" minutes=5 builds_on="sections 2 to 6"
+# %% [markdown] task="quiz" title="A quiz to begin with" level="core" minutes=6 builds_on="sections 2 to 6"
 r"""
-Write `quiz()`, which returns a dict with one letter for each question, such as
-`{"current": "a", "numbers": "a", ...}`. Capital letters are fine. Each question counts by itself.
+Write `quiz()`, which answers the six questions below with a dict of one letter each, so that you know what has stayed.
+
+```python
+>>> sorted(quiz())
+['assigned', 'busy', 'current', 'left_behind', 'numbers', 'versions']
+```
+
+- Each question counts by itself. Capital letters are fine.
 
 **`current`** `torch.device("cuda").index` is
 (a) 0. (b) None: the current device, whichever that is. (c) an error on a machine without a GPU. (d) the number of GPUs.
@@ -689,31 +754,27 @@ with visible_check("quiz"):
 
 # %% grade="quiz" points=3
 
-# %% [markdown] task="choose_gpus" title="Choosing GPUs" minutes=20 builds_on="sections 3 and 4"
+# %% [markdown] task="choose_gpus" title="Choosing GPUs" level="more" minutes=20 builds_on="sections 3 and 4"
 r"""
-Write three functions. They need no GPU: they work on text and numbers.
+Write `env_for`, `physical_ids` and `cuda_name`, which say what GPUs a new process sees and what it calls them; they work on
+text and numbers, and need no GPU.
 
-`env_for(gpus, environ, override)` returns the environment for a new process that is to see these GPUs: a new dict, ready for
-`subprocess.run(..., env=...)`, so that every value is a string.
+```python
+>>> env_for([2, 0], environ={})
+{'CUDA_DEVICE_ORDER': 'PCI_BUS_ID', 'CUDA_VISIBLE_DEVICES': '2,0'}
+>>> physical_ids("2,0,-1,1", num_gpus=4)
+[2, 0]
+>>> cuda_name(0, "2,0", num_gpus=4)
+'cuda:1'
+```
 
-- It holds all of `environ`, with `CUDA_VISIBLE_DEVICES` naming the GPUs in the order given, between commas and without blanks:
-  `"2,0"`. No GPUs give `""`.
-- `gpus` is a list, a tuple or a range of numbers, or a list or a tuple of UUIDs such as `"GPU-6a1f"`, or of both.
-- With `override=False` a `CUDA_VISIBLE_DEVICES` that `environ` already has stays, even if it is `""`.
-- `CUDA_DEVICE_ORDER` is `"PCI_BUS_ID"`, unless `environ` has one.
-- A negative number, or a GPU named twice, raises a `ValueError`, with either `override`.
-- `environ` may be `os.environ`. It stays as it was, as does `gpus`, and `os.environ` where that is another.
-
-`physical_ids(visible, num_gpus)` returns the list of physical GPUs behind `cuda:0`, `cuda:1` and so on, on a machine with GPUs
-0 to `num_gpus - 1`. `visible` is the text in `CUDA_VISIBLE_DEVICES`, or None where that is not set: then all are seen.
-
-- Entries stand between commas. Blanks around an entry do not matter. A number here is digits and nothing else: `1 2` is none.
-  (PyTorch's own reader is looser: it takes `1 2` and `+1` for 1.)
-- The list stops before the first entry that is none of the numbers 0 to `num_gpus - 1`: negative, too large, empty, no number.
-- If a GPU comes a second time before that, none is seen: `[]`.
-
-`cuda_name(gpu, visible, num_gpus)` returns the name of physical GPU `gpu` in a program with that setting, as a string: `"cuda:1"`. If
-the program does not see it, a `ValueError` is raised.
+- `env_for(gpus, environ, override)` returns a new dict: all of `environ`, with `CUDA_VISIBLE_DEVICES` naming the GPUs in the
+  order given, and `CUDA_DEVICE_ORDER` as `"PCI_BUS_ID"` unless `environ` has one. Every value is a string.
+- With `override=False` a `CUDA_VISIBLE_DEVICES` that `environ` already has stays.
+- A negative number, or a GPU named twice, raises a `ValueError` in `env_for`.
+- `physical_ids(visible, num_gpus)` stops before the first entry that is none of the numbers 0 to `num_gpus - 1`. A GPU named
+  twice before that leaves none: `[]`. `visible` is None where the variable is not set: then all are seen.
+- `cuda_name` raises a `ValueError` for a GPU that the program does not see.
 
 <details><summary>Hint 1: a new dict</summary>
 
@@ -795,20 +856,22 @@ with visible_check("choose_gpus"):
 
 # %% grade="choose_gpus" points=10
 
-# %% [markdown] task="to_device" title="A batch of anything" minutes=15 builds_on="section 3"
+# %% [markdown] task="to_device" title="A batch of anything" level="more" minutes=15 builds_on="section 3"
 r"""
-Write `to_device(batch, device)`. It returns `batch` with every tensor in it moved to `device`.
+Write `to_device(batch, device)`, which returns a batch with every tensor in it moved, so that a loop needs one line for
+whatever its loader gives.
 
-- `batch` is a tensor or anything else; dicts, `OrderedDict`s, lists, tuples and named tuples are gone through, as deep as they
-  are nested. An `nn.Parameter` is a tensor too.
-- The result has the same structure. Dicts keep their keys and the order of these, containers keep their type: a named tuple comes back as that
-  named tuple, an `OrderedDict` as an `OrderedDict`. An empty container may come.
-- What is neither a tensor nor one of these containers (None, text, numbers, a NumPy array, a set, a range, a `UserDict`, an object of some
-  class even if it has a `.to`) comes back as the same object. A `deque`, a `defaultdict` and other classes made of containers are not tried.
-- Tensors keep shape, dtype, values and `requires_grad`: a gradient finds its way back through the move. A tensor that is
-  on `device` already may come back as it is.
-- `batch` stays as it was: no container of it is changed, no tensor in it either.
-- `device` is a `torch.device` or text, and may be any device: `"meta"` and `"cpu"` are tried.
+```python
+>>> batch = {"x": torch.ones(2), "more": [torch.zeros(3), "text"]}
+>>> moved = to_device(batch, "meta")
+>>> moved["x"].device, moved["more"][0].device, moved["more"][1]
+(device(type='meta'), device(type='meta'), 'text')
+```
+
+- Dicts, `OrderedDict`s, lists, tuples and named tuples are gone through, as deep as they are nested, and keep their type.
+- Anything else but a tensor comes back as the same object, even if it has a `.to`.
+- Tensors keep shape, dtype, values and `requires_grad`, and a gradient finds its way back through the move.
+- `batch` stays as it was.
 
 <details><summary>Hint 1: one case for each kind</summary>
 
@@ -851,28 +914,31 @@ with visible_check("to_device"):
     expect("more[1]", got["more"][1], "text")
     expect("the caller's x", str(batch["x"].device), "cpu")
 
-# %% grade="to_device" points=10
+# %% grade="to_device" points=8
 
-# %% [markdown] task="token_rnn" title="A model that can be moved" minutes=20 builds_on="sections 2 and 3"
+# %% [markdown] task="token_rnn" title="A model that can be moved" level="more" minutes=20 builds_on="sections 2 and 3"
 r"""
-Write the module `TokenRNN(num_tokens, width, num_layers)`. It reads token ids one after the other and has a hidden state per layer. For
-each token, its embedding is the first $x$; each layer $l$ in turn makes
+Write the module `TokenRNN(num_tokens, width, num_layers)`, a small recurrent network that works wherever it is moved and
+in whatever dtype it is cast to.
 
-$$h_l \leftarrow \tanh\big(\mathrm{layer}_l(x + \mathrm{decay} \cdot h_l)\big)$$
+```python
+>>> rnn = TokenRNN(num_tokens=5, width=3, num_layers=2)
+>>> tokens = torch.tensor([[0, 4, 1, 1], [2, 2, 3, 0]])
+>>> rnn(tokens).shape, rnn.decay
+(torch.Size([2, 3]), tensor([0.5000, 0.7500, 1.0000]))
+>>> rnn.to("meta")(tokens.to("meta")).device
+device(type='meta')
+```
 
-and its new $h_l$ is the $x$ of the next layer. All $h_l$ begin with zeros.
-
-- `embed` is an `nn.Embedding(num_tokens, width)`. `layers` holds `num_layers` (1 or more) `nn.Linear(width, width)`: in `state_dict()` they
-  are `layers.0.weight`, `layers.0.bias` and so on. They are the parameters; there are no others.
-- `decay` is an attribute, a tensor of shape (width,) with numbers from 0.5 to 1 at equal distances (`torch.linspace(0.5, 1, width)`). It is not trained.
-  It may be in the `state_dict()` or not.
-- `forward(tokens)`, with `tokens` int64 or int32 of shape (N, T), returns the last layer's state after the last token: (N, width). Without any token (T = 0) that
-  is its beginning: zeros, which need no gradient.
-- The module can be moved and cast by `.to(...)`, `.double()`, `.bfloat16()` and the like, also as a part of another module that is. Then all of it
-  is there, `decay` too, and `forward` works there: for tokens on the weights' device, the result has the weights' device and dtype, T = 0 included.
-- Each call begins anew. Gradients reach every weight that was used. `tokens`, the global random state and global settings (default dtype, default
-  device) stay as they were.
-- The constructor draws the first weights as PyTorch does, sets no seed and changes no global setting.
+- It reads the tokens one after the other. The embedding of a token is the first $x$; each layer $l$ in turn makes
+  $h_l \leftarrow \tanh\big(\mathrm{layer}_l(x + \mathrm{decay} \cdot h_l)\big)$, and its new $h_l$ is the $x$ of the next layer.
+- Each call begins with zeros for all $h_l$ and returns the last layer's state after the last token: (N, width) for tokens
+  (N, T). Without any token (T = 0) that is the zeros.
+- `embed` is an `nn.Embedding(num_tokens, width)`; `layers` holds `num_layers` times `nn.Linear(width, width)`, named
+  `layers.0.weight` and so on in `state_dict()`. There are no other parameters.
+- `decay` is an attribute, the tensor `torch.linspace(0.5, 1, width)`. It is not trained.
+- After `.to(...)`, `.double()`, `.bfloat16()` and the like, of the module or of a larger one that holds it, all of it is there,
+  and the result has the device and dtype of the weights.
 
 <details><summary>Hint 1: what a module knows</summary>
 
@@ -927,35 +993,24 @@ with visible_check("token_rnn"):
 
 # %% grade="token_rnn" points=10
 
-# %% [markdown] task="know_your_gpus" title="A report that never raises" minutes=15 builds_on="sections 2, 3 and 6"
+# %% [markdown] task="know_your_gpus" title="A report that never raises" level="more" minutes=16 builds_on="sections 2, 3 and 6"
 r"""
-Write two functions.
+Write `machine_report()`, which raises on no machine, and `list_gpus(listing)`, which reads what `nvidia-smi -L` prints, so that
+a log can say where a run took place.
 
-`machine_report()` returns a dict with four keys:
-
-- `"torch"`: the version of PyTorch (`torch.__version__`), text;
-- `"cuda"`: the version of CUDA it was built with, text or None;
-- `"cudnn"`: what `torch.backends.cudnn.version()` returns; None if that raises a `RuntimeError`, as it does where two versions do not fit;
-- `"gpus"`: the names of all GPUs that `torch.cuda` sees, a list of text in the order of their numbers. It is empty where `torch.cuda.is_available()` is False. That can be so although
-  `torch.cuda.device_count()` says 2: with a driver that is too old, cards can be counted and nothing else. `CUDA_VISIBLE_DEVICES` is no way to count them.
-
-On no such machine does it raise. Every call looks anew, at everything. Use the functions of `torch.cuda` under their full names (`torch.cuda.device_count()`, and not imported from there): the checks put other machines in their
-place. For the name of a card, `torch.cuda.get_device_name` and `torch.cuda.get_device_properties` are there, and `torch.cuda.device`.
-
-`list_gpus(listing)` reads what `nvidia-smi -L` prints, such as
-
-```
-GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-6a1f03c7-2b1e)
-GPU 10: Tesla T4 (UUID: GPU-b2e894d0-77aa)
+```python
+>>> sorted(machine_report())
+['cuda', 'cudnn', 'gpus', 'torch']
+>>> list_gpus("GPU 0: Tesla T4 (UUID: GPU-6a1f)\nGPU 10: NVIDIA H200 (UUID: GPU-b2e8)\n")
+[(0, 'Tesla T4', 'GPU-6a1f'), (10, 'NVIDIA H200', 'GPU-b2e8')]
 ```
 
-and returns a list of tuples `(index, name, uuid)` in the order of the lines, with the index as an int: here
-`(10, "Tesla T4", "GPU-b2e894d0-77aa")` is the second.
-
-- Indices have any number of digits. A name may hold blanks, colons and parentheses.
-- Only lines that begin with `GPU ` count. All others, such as the indented ones for the slices of a divided card, empty ones, a warning that names a
-  GPU or `No devices found.`, are left out.
-- Lines may end in `\n` or `\r\n`, with blanks before it. The text may be empty.
+- `"torch"` is the version of PyTorch as text, `"cuda"` that of the CUDA it was built with, text or None.
+- `"cudnn"` is what `torch.backends.cudnn.version()` returns, or None where that raises a `RuntimeError`.
+- `"gpus"` is a list of the names of all GPUs that `torch.cuda` sees. It is empty where `torch.cuda.is_available()` is False,
+  whatever `torch.cuda.device_count()` says.
+- Call the functions of `torch.cuda` under their full names, and anew each time: the checks put other machines in their place.
+- `list_gpus` returns tuples `(index, name, uuid)`, the index an int, for the lines that begin with `GPU `, in their order.
 
 <details><summary>Hint 1: the order of the questions</summary>
 

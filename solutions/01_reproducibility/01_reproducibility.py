@@ -793,31 +793,31 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit, others look
-at everything that the text asks for, so read it to the end. Each exercise is judged separately. Keep
-the names and the order of the arguments.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is graded,
+hidden ones look at everything that folds open under *All that is checked*. Each exercise is judged
+separately. Keep the names and the order of the arguments.
 """
 
-# %% [markdown] task="set_seed" title="One seed for everything" minutes=20 builds_on="sections 1 and 2"
+# %% [markdown] task="set_seed" title="One seed for everything" level="core" minutes=14 builds_on="sections 1 and 2"
 r"""
-Write `set_seed(seed)` and `seeded_run(seed, make_model, epoch, num_epochs)`.
+Write `set_seed(seed)` and `seeded_run(seed, make_model, epoch, num_epochs)`, so that a whole run
+depends on one number.
 
-**`set_seed`** seeds `random`, NumPy's global generator and PyTorch. Each is given `seed` itself, and
-draws the same numbers after every call with this seed, whatever was drawn before.
+```python
+>>> make_model, epoch = lambda: nn.Linear(1, 1), lambda model: torch.rand(()).item()
+>>> _, once = seeded_run(11, make_model, epoch, num_epochs=2)
+>>> _, again = seeded_run(11, make_model, epoch, num_epochs=2)
+>>> once == again, once[0] == once[1]
+(True, False)
+```
 
-- `seed` is an `int` from 0 to 2**32 - 1, both included. Any other `int` raises a `ValueError`, and
-  then *none* of the generators has been seeded.
-- After the call the generator of every GPU, where there are any, has been seeded with `seed` as
-  well. Without a GPU nothing fails.
-- No flag and no other setting of PyTorch changes: flags are the matter of exercise 2.
-
-**`seeded_run`** seeds everything with `seed`, makes the model by `make_model()`, then calls
-`epoch(model)` `num_epochs` times (0 or more). It returns a tuple: the model and the list of what
-`epoch` returned, `None` included. Gradients and the model's mode are left as `make_model` and `epoch` leave them.
-
-- `make_model` and `epoch` draw from any of the three generators. The whole run depends on `seed`
-  alone: the initial weights too.
-- The epochs of a run draw different numbers.
+- `set_seed` seeds `random`, NumPy's global generator and PyTorch, every GPU included, with `seed`
+  itself. It changes no flag: flags are the matter of exercise 2.
+- `seed` is an `int` from 0 to 2**32 - 1, both included. Any other `int` raises a `ValueError`, and then
+  *none* of the generators has been seeded.
+- `seeded_run` seeds everything, makes the model by `make_model()`, then calls `epoch(model)`
+  `num_epochs` times. `make_model` and `epoch` may draw from any of the three generators.
+- It returns a tuple: the model and the list of what `epoch` returned.
 
 <details><summary>Hint 1: the order of things</summary>
 
@@ -890,28 +890,28 @@ with visible_check("set_seed"):
 
 # %% grade="set_seed" points=6
 
-# %% [markdown] task="reproducible" title="Flags that exist" minutes=20 builds_on="section 2, kernels; section 5"
+# %% [markdown] task="reproducible" title="Flags that exist" level="more" minutes=14 builds_on="section 2, kernels; section 5"
 r"""
-Write two context managers. The settings count inside the `with` block.
+Write the context managers `reproducible(warn_only)` and `tuned()`, which set three flags for a `with`
+block and put back what they found.
 
-| inside `with ...` | `reproducible(warn_only)` | `tuned()` |
-|---|---|---|
-| `torch.backends.cudnn.benchmark` | `False` | `True` |
-| `torch.backends.cudnn.deterministic` | `True` | `False` |
-| `torch.use_deterministic_algorithms` | on | off |
+```python
+>>> with reproducible():
+...     torch.backends.cudnn.benchmark, torch.are_deterministic_algorithms_enabled()
+(False, True)
+>>> with tuned():
+...     torch.backends.cudnn.benchmark, torch.are_deterministic_algorithms_enabled()
+(True, False)
+```
 
-- With `warn_only=True` operations that are not deterministic warn; with `warn_only=False`, the
-  default, they raise. This holds whatever the setting was before.
-- cuDNN's other flags (`enabled`, `allow_tf32`, `fp32_precision` and more) and all other settings of PyTorch
-  stay as they were, inside too.
-- When the block is left, the settings of the table are what they were when it was entered. That
-  includes whether the switch was on and, if it was, whether it only warned. (PyTorch remembers `warn_only` while
-  the switch is off, too: a switch that was off stays off.) It also holds if the block changed them.
-- It holds as well if the block ends in an exception, which reaches the caller. An interrupt
-  (Ctrl-C) and `sys.exit()` are exceptions, too.
-- The blocks may be nested in any way. They seed nothing and draw nothing.
-
-All of this can be seen on a CPU: the flags are plain settings.
+- Inside `reproducible()`, `torch.backends.cudnn.benchmark` is False, `torch.backends.cudnn.deterministic`
+  is True and the switch `torch.use_deterministic_algorithms` is on. Inside `tuned()` each is the opposite.
+- With `warn_only=True` operations that are not deterministic warn; by default they raise, whatever the
+  setting was before.
+- All other settings stay as they were, inside too. Nothing is seeded or drawn.
+- When the block is left, the three settings are what they were when it was *entered*, also if the block
+  changed them, and if it ends in an exception, which reaches the caller.
+- The blocks may be nested in any way.
 
 <details><summary>Hint 1: how the switch stands</summary>
 
@@ -1019,36 +1019,33 @@ class Jittered(Dataset):
         return value, value.item() + self.rng.normal()
 
 
-# %% [markdown] task="make_loader" title="Order and noise under one seed" minutes=30 builds_on="sections 1 and 2"
+# %% [markdown] task="make_loader" title="Order and noise under one seed" level="hard" minutes=24 builds_on="sections 1 and 2"
 r"""
-Write `make_loader(dataset, batch_size, seed, num_workers=0)` and `isolated(seed)`.
+Write `make_loader(dataset, batch_size, seed, num_workers)`, a shuffling `DataLoader` whose order and noise
+depend on `seed` alone, and `isolated(seed)`, a context manager for whatever draws on the side.
 
-**`make_loader`** returns a `DataLoader` that shuffles, with `num_workers` worker processes. An epoch
-holds every sample once, in batches as the `DataLoader` collates them by itself; the last one may be
-smaller.
+```python
+>>> numbers = Jittered(torch.arange(6.0, dtype=torch.float64))
+>>> one, two = make_loader(numbers, 6, seed=1), make_loader(numbers, 6, seed=1)
+>>> [values.tolist() for values, _ in one] == [values.tolist() for values, _ in two]
+True
+>>> coming = torch.random.get_rng_state()
+>>> with isolated(seed=2):
+...     drawn = torch.rand(3)
+>>> torch.equal(torch.random.get_rng_state(), coming)
+True
+```
 
-- **Order.** Every epoch has another one. Two loaders with the same seed give the same orders, epoch
-  for epoch, also if one has 0 workers and the other 2. Other seeds give other orders.
-- **Independence.** What others draw from the global generators, before the loader is made or at any time
-  after it, does not change the order. Making the loader and running through it leaves the
-  global generators of `random`, NumPy and PyTorch as they are.
-- **Noise in workers.** If the dataset has an attribute `rng`, it is a NumPy `Generator` from which
-  the samples draw, as in `Jittered`; in the workers too. With 2 workers or more, the workers of an
-  epoch draw different numbers from it, and every epoch draws others. The same seed gives the same
-  noise again, other seeds give other noise.
-- The checks start workers by `fork`. You need not choose a start method.
-- A dataset without `rng` stays without one, in the workers too. The dataset in the main process
-  keeps its `rng`, object and state: with `num_workers=0` the samples draw from it, and that is all
-  that happens to it.
-
-**`isolated(seed)`** is a context manager for whatever draws on the side.
-
-- Inside, `random`, NumPy's global generator and PyTorch (every GPU included) have just been seeded with `seed`.
-- When the block is left, the global generators of all three, every GPU's included, are in the state in
-  which it was *entered*. The next draws are those that would have come without the block.
-- It holds as well if the block ends in an exception, Ctrl-C and `sys.exit()` included, which reaches the
-  caller. Blocks may be nested.
-- `seed` is an `int` from 0 to 2**32 - 1, here as for `make_loader`.
+- Every epoch has another order. The same seed gives the same orders again, with any number of workers
+  and whatever others draw from the global generators. The loader leaves these as they are.
+- Some datasets have an attribute `rng`, a NumPy `Generator` from which the samples draw, as in `Jittered`.
+  Each worker of each epoch draws other numbers from it, and the same seed gives them again.
+- In the main process the dataset keeps its `rng`: with `num_workers=0` the samples draw from it, and that
+  is all that happens to it.
+- Inside `isolated(seed)`, `random`, NumPy's global generator and PyTorch, every GPU included, have just been
+  seeded with `seed`. `seed` is an `int` from 0 to 2**32 - 1, here as for `make_loader`.
+- When the block is left, all of them are in the state in which it was *entered*, also if it ends in an
+  exception, which reaches the caller.
 
 <details><summary>Hint 1: order</summary>
 
@@ -1142,7 +1139,7 @@ with visible_check("make_loader"):
         assert jitter[0] != jitter[1], "two workers drew the same noise"
         expect("the noise of a second loader", jitter_by_worker(), jitter)
 
-# %% grade="make_loader" points=8
+# %% grade="make_loader" points=10
 
 # %% [markdown]
 r"""

@@ -711,30 +711,32 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
 Each exercise is judged separately. Keep the names and the order of the arguments. Where you
 know a library function that does it all, you may call it for full marks. None of the functions
 changes its arguments.
 """
 
-# %% [markdown] task="image_to_batch" title="One image to a batch" minutes=15 builds_on="sections 1 and 2"
+# %% [markdown] task="image_to_batch" title="One image to a batch" level="core" minutes=16 builds_on="sections 1 and 2"
 r"""
-Write `image_to_batch(image)`. It makes a batch of one of what `cv2.imread` returns.
+Write `image_to_batch(image)`, which turns what `cv2.imread` returns into a batch of one that a network can take.
 
-- `image` is a NumPy array of dtype uint8 and shape (H, W, 3), channels in the order **blue, green,
-  red**; or of shape (H, W), gray. H and W may be any size from 1, also 3.
-- The result is a tensor of shape (1, 3, H, W) or (1, 1, H, W), float32 whatever the default dtype is (a quotient of
-  bytes has the default dtype). Channels are in the order
-  **red, green, blue**. Byte 0 is 0.0, byte 255 is 1.0.
+```python
+>>> blue_then_red = np.array([[[255, 0, 0], [0, 0, 255]]], dtype=np.uint8)
+>>> batch = image_to_batch(blue_then_red)
+>>> batch.shape, batch[0, 0]
+(torch.Size([1, 3, 1, 2]), tensor([[0., 1.]]))
+```
+
+- `image` is a NumPy array of uint8 and shape (H, W, 3), channels in the order **blue, green, red**; or of
+  shape (H, W), gray.
+- The result is float32 of shape (1, 3, H, W), channels in the order **red, green, blue**; or of shape
+  (1, 1, H, W). Byte 0 is 0.0, byte 255 is 1.0.
 - The array may be a crop, flipped (negative strides), in Fortran order or read-only.
-- The result has memory of its own: writing to it changes no array, writing to the array does
-  not change it, and neither does a later call. `image` stays as it was.
-- `None` (a path that could not be read), another dtype (also uint16) and another shape, also (H, W, 1),
-  (H, W, 4) and (H, W, 3, 1), raise a `ValueError`.
-
-Whether the result is contiguous does not matter.
+- The result has memory of its own, and `image` stays as it was.
+- `None` (a path that could not be read), another dtype and another shape raise a `ValueError`.
 
 <details><summary>Hint 1: which step where</summary>
 
@@ -788,30 +790,25 @@ with visible_check("image_to_batch"):
 
 # %% grade="image_to_batch" points=8
 
-# %% [markdown] task="axes_of_one" title="Adding and dropping axes" minutes=15 builds_on="section 1, and section 5 on squeeze"
+# %% [markdown] task="axes_of_one" title="Adding and dropping axes" level="more" minutes=16 builds_on="section 1, and section 5 on squeeze"
 r"""
-PyTorch's `squeeze(dim)` says nothing when the axis is not of size 1, and `unsqueeze` takes one axis at
-a time. Write two functions that are stricter and take several.
+Write `add_axes(x, dims)` and `drop_axes(x, dims)`, which take several axes of size 1 at once and refuse what
+`squeeze` passes over in silence.
 
-`add_axes(x, dims)` adds an axis of size 1 for each entry of `dims`.
+```python
+>>> add_axes(torch.zeros(5, 7), (0, 2)).shape
+torch.Size([1, 5, 1, 7])
+>>> drop_axes(torch.zeros(1, 5, 1, 1), (2, 3)).shape
+torch.Size([1, 5])
+```
 
-- The entries say where these axes are **in the result**, as in `np.expand_dims`: for x of shape (5, 7) and
-  `dims=(0, 2)` the result is (1, 5, 1, 7). Their order does not matter, and `(0, -2)` means the same here:
-  negative entries count from the end of the result.
-
-`drop_axes(x, dims)` drops the axes that `dims` names, and no other.
-
-- Negative entries count from the end of x. The order does not matter. The other axes stay, of size
-  1 or not: `(1, 5, 1, 1)` without `(2, 3)` is `(1, 5)`.
-- An axis whose size is not 1 raises a `ValueError`.
-
-Both:
-
-- `dims` is a tuple. For `()` nothing is added or dropped.
-- An entry out of range raises an `IndexError`. An axis named twice, also as `(1, -3)` where these are the
-  same, raises a `ValueError` or a `RuntimeError`.
-- The result shares its memory with x, whatever strides x has, and gradients pass. x keeps its own
-  shape.
+- `add_axes` adds an axis for each entry of the tuple `dims`. The entries say where these axes are **in the result**, as
+  in `np.expand_dims`; negative ones count from its end.
+- `drop_axes` drops the axes of x that `dims` names, and no other. Negative entries count from the end of x. An
+  axis whose size is not 1 raises a `ValueError`.
+- The order of the entries does not matter. For `()` nothing is added or dropped.
+- An entry out of range raises an `IndexError`; an axis named twice raises a `ValueError` or a `RuntimeError`.
+- The result shares its memory with x, and gradients pass. x keeps its own shape.
 
 <details><summary>Hint 1: one kind of number first</summary>
 
@@ -879,26 +876,27 @@ with visible_check("axes_of_one"):
 
 # %% grade="axes_of_one" points=8
 
-# %% [markdown] task="casts" title="A default that comes back, a cast that is safe" minutes=20 builds_on="sections 1 to 3, and section 5 on defaults and casts"
+# %% [markdown] task="casts" title="A default that comes back, a cast that is safe" level="more" minutes=20 builds_on="sections 1 to 3, and section 5 on defaults and casts"
 r"""
-`default_dtype(dtype)` is a context manager. Inside `with default_dtype(torch.float64):` new float tensors
-are float64.
+Write `default_dtype(dtype)`, a context manager whose dtype new float tensors have inside, and `to_integers(x, dtype)`, a cast
+that does not truncate, wrap or overflow.
 
-- Afterwards the default is what it was at the `with` line, whatever that was and whatever the block has set. Also if
-  the block raises; the exception then reaches the caller. Blocks can be nested.
-- The default changes at the `with` line, not before.
-- A dtype that is not floating-point (an integer, bool, complex) raises a `TypeError` at the `with` line or before it, and the default stays.
-- Nothing warns.
+```python
+>>> with default_dtype(torch.float64):
+...     torch.ones(1).dtype
+torch.float64
+>>> to_integers(torch.tensor([-1.0, 2.5, 2.7, 300.0, math.nan]), torch.uint8)
+tensor([  0,   2,   3, 255,   0], dtype=torch.uint8)
+```
 
-`to_integers(x, dtype)` casts without surprises.
-
-- `x` has any floating-point dtype from float16 and bfloat16 to float64, or is one of uint8, int8, int16, int32,
-  int64; any shape and strides. It lies on the CPU and needs no gradient. `dtype` is uint8, int8, int16 or int32.
-- The result has the shape of x and this dtype. Each number goes to the nearest integer, and from the middle to
-  the **even** one: 0.5 → 0, 1.5 → 2, 2.5 → 2, −0.5 → 0.
-- What lies beyond the range of `dtype` goes to the end of the range, infinities too. NaN becomes 0.
-- This is exact: 16777217 in int32 stays 16777217; 1e10 in float32 becomes 2147483647 in int32.
-- The result is a new tensor, also where nothing is to be cast. `x` stays as it was.
+- After the block the default is what it was at the `with` line, whatever the block has set, and also if it raises; the
+  exception then reaches the caller. A dtype that is not floating-point raises a `TypeError`.
+- `to_integers` takes an `x` of any floating-point dtype from float16 and bfloat16 to float64, or of uint8, int8, int16,
+  int32, int64; it lies on the CPU and needs no gradient. `dtype` is uint8, int8, int16 or int32.
+- Each number goes to the nearest integer, and from the middle to the **even** one: 0.5 → 0, 1.5 → 2, 2.5 → 2, −0.5 → 0.
+- What lies beyond the range of `dtype` goes to the end of the range, infinities too. NaN becomes 0. This is exact:
+  16777217 in int32 stays 16777217; 1e10 in float32 becomes 2147483647 in int32.
+- The result is a new tensor, also where nothing is to be cast, and `x` stays as it was.
 
 <details><summary>Hint 1: whatever happens</summary>
 
@@ -958,29 +956,27 @@ with visible_check("casts"):
 
 # %% grade="casts" points=10
 
-# %% [markdown] task="bridge" title="To NumPy and back" minutes=20 builds_on="section 2, and section 5 on NumPy"
+# %% [markdown] task="bridge" title="To NumPy and back" level="more" minutes=20 builds_on="section 2, and section 5 on NumPy"
 r"""
-`to_numpy(t, copy=False)` returns an array with the shape and the numbers of the tensor, which
-can be written to.
+Write `to_numpy(t, copy)` and `to_tensor(a, copy)`, which take any tensor to NumPy and any array back, and share memory or not
+as they are told.
 
-- It takes every dtype that NumPy has too (bool, uint8 to uint64, int8 to int64, float16 to float64, complex64,
-  complex128) and keeps it. bfloat16, float8_e4m3fn and float8_e5m2 become float32.
-- `t` may require a gradient or be the result of a computation that does, have a pending conjugation or
-  negation, have any strides, no dimensions, or no elements. It may be on any device. It is not sparse.
-- `copy=False`: the array shares its memory with `t` wherever NumPy can read that memory as it is: on the CPU,
-  in a dtype that NumPy has, with nothing pending.
-- `copy=True`: the array has memory of its own, always.
-- `t` stays as it was, its `requires_grad` too.
+```python
+>>> t = torch.ones(2, requires_grad=True)
+>>> shared = to_numpy(t)
+>>> shared[0] = 5
+>>> t.detach(), to_tensor(shared)
+(tensor([5., 1.]), tensor([5., 1.]))
+```
 
-`to_tensor(a, copy=True)` returns a CPU tensor with the shape, the numbers and the dtype of the array: float64
-stays float64.
-
-- `a` has a dtype that PyTorch has too, in native byte order.
-- `copy=True`: the tensor has memory of its own. This works for every array, also with negative strides, without
-  dimensions, read-only or one field of an array of records, and gives no warning.
-- `copy=False`: it shares its memory with the array. Where it cannot (a negative stride) or must not (a read-only
-  array) it raises a `ValueError`.
-- `a` stays as it was.
+- `to_numpy` keeps every dtype that NumPy has too; bfloat16, float8_e4m3fn and float8_e5m2 become float32. The tensor may need
+  a gradient, have a pending conjugation or negation and be on any device. It is not sparse.
+- `copy=False` (the default): the array shares its memory with `t` wherever NumPy can read that memory as it is. `copy=True`: it
+  has memory of its own, always.
+- `to_tensor` returns a CPU tensor with the shape, the numbers and the dtype of the array: float64 stays float64.
+- `copy=True` (the default): the tensor has memory of its own, whatever the array is like. `copy=False`: it shares the array's
+  memory, or raises a `ValueError` where it cannot (a negative stride) or must not (a read-only array).
+- `t` and `a` stay as they were.
 
 <details><summary>Hint 1: what detach, cpu and resolve do</summary>
 
@@ -1038,28 +1034,25 @@ with visible_check("bridge"):
 
 # %% grade="bridge" points=10
 
-# %% [markdown] task="named_axes" title="Axes by name" minutes=15 builds_on="section 5 on named tensors"
+# %% [markdown] task="named_axes" title="Axes by name" level="more" minutes=16 builds_on="section 5 on named tensors"
 r"""
-One letter per axis, as in `"NCHW"`, is all that remains of names. Write two functions that take them.
+Write `reorder(x, axes, target)` and `sum_over(x, axes, over)`, which take one letter per axis, as in `"NCHW"`: all that remains of
+named tensors.
 
-`reorder(x, axes, target)`: `axes` names the axes of x in their order; `target` is the order wanted.
-`reorder(x, "NHWC", "NCHW")` has the shape (N, C, H, W).
+```python
+>>> x = torch.ones(1, 2, 3, 4)
+>>> reorder(x, "NHWC", "NCHW").shape
+torch.Size([1, 4, 2, 3])
+>>> sum_over(x, "NHWC", "HW")
+tensor([[6., 6., 6., 6.]])
+```
 
-- The result is a view of x: it shares its memory.
-
-`sum_over(x, axes, over)`: the sum over the axes whose letters are in `over`, in any order. The others stay, in their
-order. `sum_over(x, "NCHW", "HW")` has the shape (N, C). x has a floating-point dtype, which the
-result keeps.
-
-- For `over=""` nothing is summed: the result has the shape and the numbers of x.
-- It is the sum that `x.sum` gives: in float16 and bfloat16 it does not stop as the count of section 1 did.
-
-Both:
-
+- `axes` names the axes of x in their order. `reorder` gives a view of x with the axes in the order of `target`.
+- `sum_over` sums over the axes whose letters are in `over`, in any order; the others stay in their order. For `over=""` nothing is
+  summed.
+- x has a floating-point dtype in `sum_over`, and the result keeps it. It is the sum that `x.sum` gives.
 - Any letters, Greek ones too, for any number of axes; "c" and "C" are two.
-- A `ValueError` is raised if `axes` has not one letter for each axis of x, if it has a letter twice, and if
-  `target` or `over` has a letter twice or one that is not in `axes`. `target` must have them all.
-- Gradients pass through both, also where all axes are summed.
+- Letters that do not fit x or each other raise a `ValueError`. Gradients pass through both.
 
 <details><summary>Hint 1: the permutation and its inverse</summary>
 

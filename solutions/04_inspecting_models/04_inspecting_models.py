@@ -755,30 +755,33 @@ assert heads == []
 r"""
 ## 6 · Exercises
 
+Write your answer where it says `YOUR CODE HERE`, then run the cell below it. These visible checks are
+few. When your notebook is graded, hidden ones look at everything that folds open under *All that is
+checked*.
+
 Each exercise is judged separately, with the set-up cell's imports; what else you need you import in
-the cell itself. Keep the names and the order of the arguments. Where a library does all that the text
-demands, you may call it for full marks. Not every library does.
+the cell itself. Keep the names and the order of the arguments. Where a library does all that is
+checked, you may call it for full marks. Not every library does.
 """
 
-# %% [markdown] task="count_parameters" title="Counting parameters" minutes=8 builds_on="section 2"
+# %% [markdown] task="count_parameters" title="Counting parameters" level="core" minutes=8 builds_on="section 2"
 r"""
-Write `count_parameters(model)`. It returns a dict of three Python ints:
+Write `count_parameters(model)`, which says how large a model is, in numbers and in bytes.
 
-- `"total"`: how many numbers all parameters of the model hold together;
-- `"trainable"`: the same for those that require a gradient;
-- `"bytes"`: what all parameters take, each by the size of its own dtype: numbers times bytes per
-  number.
+```python
+>>> layer = nn.Linear(3, 2)
+>>> layer.bias.requires_grad = False
+>>> count_parameters(layer)
+{'total': 8, 'trainable': 6, 'bytes': 32}
+```
 
-A parameter is what the model or one of its submodules has registered as one, in whatever layer. It
-counts once, however many names it goes by; two that share no more than memory or values are two.
-Buffers do not count. A model without parameters
-gives zeros.
-
-The model may be of any dtype and on any device, `meta` included, where there are shapes and
-no values. It is left as it was, and so is the grad mode. Each call counts anew.
-
-If a parameter has no size yet, as in a lazy layer that has seen no batch, raise a `ValueError`.
-A buffer without a size is no reason.
+- `"total"` is how many numbers all parameters of the model hold together, `"trainable"` the same for those
+  that require a gradient. All three are Python ints.
+- `"bytes"` is what all parameters take, each by the size of its own dtype.
+- A parameter is what the model or one of its submodules has registered as one. It counts once, however
+  many names it goes by. Buffers do not count.
+- The model may be of any dtype and on any device, `meta` included. It is left as it was.
+- If a parameter has no size yet, as in a lazy layer that has seen no batch, raise a `ValueError`.
 
 <details><summary>Hint 1: which ones</summary>
 
@@ -816,31 +819,25 @@ with visible_check("count_parameters"):
 
 # %% grade="count_parameters" points=4
 
-# %% [markdown] task="layer_shapes" title="Shapes behind each layer" minutes=20 builds_on="sections 1 and 2"
+# %% [markdown] task="layer_shapes" title="Shapes behind each layer" level="more" minutes=18 builds_on="sections 1 and 2"
 r"""
-Write `layer_shapes(model, *inputs)`. It calls `model(*inputs)` once and returns a list with one tuple
-`(name, type, shape)` for every call of a *leaf*, in the order of the calls.
+Write `layer_shapes(model, *inputs)`, which calls `model(*inputs)` once and lists what comes out of each layer.
 
-- A leaf is a module without submodules. (A submodule that is registered as None does not count as one.) That may be `model`
-  itself, or a module of your own.
-- `name` is the one that `model.named_modules()` gives, `type` the name of its class, such as
-  `"Conv2d"`.
-- `shape` is the shape of what it returned, as a tuple of ints with the batch axis as it was. For a tuple or
-  a list it is a *list* of what its members give, nested the same. For anything else, such as None,
-  a dict or an array, it is None. Subclasses, such as named tuples, count as what they derive from.
+```python
+>>> relu = nn.ReLU()
+>>> model = nn.Sequential(nn.Linear(3, 2), relu, nn.Linear(2, 5), relu)
+>>> layer_shapes(model, torch.zeros(4, 3))
+[('0', 'Linear', (4, 2)), ('1', 'ReLU', (4, 2)), ('2', 'Linear', (4, 5)), ('1', 'ReLU', (4, 5))]
+```
 
-A leaf that is called twice has two entries. One that is not called has none. Each call returns a
-new list, and what happens to the model or to an output later does not change it.
-
-The call of the model runs with every module in eval mode, and without gradients. (You may work on a copy: the models here can be
-copied. Not all can.) Afterwards all is as before, also
-when the model raises, be it a `KeyboardInterrupt`; its exception reaches the caller:
-
-- every module is in the mode it was in, each by itself;
-- your hooks are gone, with all else that you set on a module, and hooks of others are still there;
-- inputs, parameters and buffers are the same tensors, with the same values, gradients and `requires_grad`;
-  so are the random state and the grad mode. (What a model changes by itself, even in eval mode, you need not
-  undo.)
+- The list has one tuple `(name, type, shape)` for every call of a *leaf*, in the order of the calls. A leaf is a
+  module without submodules. That may be `model` itself.
+- `name` is the one that `model.named_modules()` gives, `type` the name of its class.
+- `shape` is the shape of what it returned, as a tuple of ints. For a tuple or a list it is a *list* of what its
+  members give, nested the same. For anything else it is None.
+- The call of the model runs with every module in eval mode, and without gradients.
+- Afterwards all is as before, also when the model raises: each module in its own mode, your hooks gone, those of
+  others there. The exception reaches the caller.
 
 <details><summary>Hint 1: the skeleton</summary>
 
@@ -906,29 +903,31 @@ with visible_check("layer_shapes"):
     expect("hooks left", len(relu._forward_hooks), 0)
     expect("the mode afterwards", model.training, True)
 
-# %% grade="layer_shapes" points=6
+# %% grade="layer_shapes" points=8
 
-# %% [markdown] task="trainable_report" title="What will be trained" minutes=15 builds_on="sections 1 and 2"
+# %% [markdown] task="trainable_report" title="What will be trained" level="core" minutes=12 builds_on="sections 1 and 2"
 r"""
-Two things: a list that shows what learns, and a module that has nothing to hide from it.
+Write `trainable_report(model)`, which shows what learns, and `Stack(width, depth)`, a module that has nothing to hide from
+it.
 
-**`trainable_report(model)`** returns a dict, from the name of each parameter that requires a gradient to
-a tuple `(shape, grad_norm)`. `shape` is a tuple of ints. `grad_norm` is None as long as no gradient has
-arrived, else the Euclidean norm of the gradient as a Python float; a gradient of zeros has the norm
-0.0, one with NaN the norm NaN. Gradients are real and dense, of any floating-point dtype. The norm is worked out in float64: three
-times 60000 in float16 have the norm 103923.05, which is no float16.
+```python
+>>> layer = nn.Linear(2, 1)
+>>> layer(torch.tensor([[3.0, 4.0]])).sum().backward()
+>>> trainable_report(layer)
+{'weight': ((1, 2), 5.0), 'bias': ((1,), 1.0)}
+>>> len(list(Stack(4, depth=3).parameters()))
+6
+```
 
-- The names and their order are those of `named_parameters()`; a parameter with several names stands there
-  once. Parameters in submodules, at the top and from base classes are all there; frozen ones and buffers are
-  not.
-- It only reads: gradients, flags and values stay as they are, those of frozen parameters too. Each call
-  reads anew.
-
-**`Stack(width, depth)`** is a module of `depth` linear layers from `width` to `width` features, with a ReLU
-*between* them, none after the last. `forward(x)` takes `x` of shape (N, width). Each layer has a weight and a
-bias of its own, and all of them are parameters of the `Stack`, under whatever names, in the order of the layers:
-training, `.to(...)` and `state_dict()` reach them. So it has 2 × `depth` parameters. Both modes
-compute the same, `x` stays as it is, and a gradient reaches `x` where it wants one.
+- `trainable_report` returns a dict, from the name of each parameter that requires a gradient to a tuple
+  `(shape, grad_norm)`. Names and their order are those of `named_parameters()`; `shape` is a tuple of ints.
+- `grad_norm` is None as long as no gradient has arrived, else the Euclidean norm of the gradient as a Python float,
+  worked out in float64.
+- It only reads, and each call reads anew.
+- `Stack` is a module of `depth` linear layers from `width` to `width` features, with a ReLU *between* them, none after
+  the last. `forward(x)` takes `x` of shape (N, width).
+- Each layer has a weight and a bias of its own, and all of them are parameters of the `Stack`, in the order of the
+  layers.
 
 <details><summary>Hint 1: norms</summary>
 
@@ -990,24 +989,25 @@ with visible_check("trainable_report"):
 
 # %% grade="trainable_report" points=5
 
-# %% [markdown] task="graph_of" title="The graph, with names" minutes=12 builds_on="section 3"
+# %% [markdown] task="graph_of" title="The graph, with names" level="more" minutes=10 builds_on="section 3"
 r"""
-Write `graph_of(model, x)`. It calls `model(x)` once and returns the autograd graph of `model(x).mean()` as a
-`graphviz.Digraph` (or anything with the same `.source`). It is read, not rendered: no file is written, no
-program is called.
+Write `graph_of(model, x)`, which returns the autograd graph of `model(x).mean()` as a `graphviz.Digraph`, so that you see by
+name what a gradient will reach.
+
+```python
+>>> source = graph_of(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), torch.ones(1, 2)).source
+>>> "0.weight" in source, "TanhBackward0" in source
+(True, True)
+```
 
 - Each operation that autograd recorded has one box; the first line of its label is the operation's name, as
-  `type(fn).__name__` gives it (`"AddmmBackward0"`). Two operations of the same kind are two boxes.
-- Each parameter that will get a gradient through it has one box; the first line of its label is its name
-  as in `named_parameters()`, which gives a shared one its first name. Frozen and unused parameters have none. `x` requires no
-  gradient.
-- Edges go the way the forward pass goes: from what goes in to what comes out. `AccumulateGrad` boxes between a
-  parameter and its operation may be there or not. Further boxes, such as shapes, saved tensors or the result,
-  are allowed.
-
-The model runs in the mode it is in. The graph is there also where the caller has switched gradients off with
-`torch.no_grad()`, and the grad mode is afterwards what it was, also when the model raises. `model` and `x`
-are left as they were: no gradient more or less, no other flag, no hook.
+  `type(fn).__name__` gives it.
+- Each parameter that will get a gradient through it has one box; the first line of its label is its name as in
+  `named_parameters()`. Frozen and unused parameters have none. `x` requires no gradient.
+- Edges go the way the forward pass goes: from what goes in to what comes out.
+- The model runs once, in the mode it is in. The graph is there also under `torch.no_grad()`. Afterwards model, `x` and
+  grad mode are as they were.
+- It is read, not rendered: no file is written, no program is called.
 
 <details><summary>Hint 1: the package</summary>
 
@@ -1042,27 +1042,29 @@ with visible_check("graph_of"):
 
 # %% grade="graph_of" points=4
 
-# %% [markdown] task="progress" title="A bar, and what it says" minutes=15 builds_on="section 5"
+# %% [markdown] task="progress" title="A bar, and what it says" level="more" minutes=10 builds_on="section 5"
 r"""
-**`progress(loader, file)`** is for `for i, batch in progress(loader, file):`. It gives the number of each batch,
-from 0, and the batch itself, while a progress bar is written to the text stream `file` and nowhere else. The
-stream stays open.
+Write `progress(loader, file)`, which gives numbered batches while a bar shows how far it is, and
+`seconds_for(num_batches, rate)`, which reads the rate that such a bar shows.
 
-- The batches are the loader's own, in its order. One is taken from it only when it is asked for, and the loader
-  is gone through once, by `for`: what `loader[i]` would give is another matter. Its exceptions, of whatever
-  type, reach the caller.
-- Where the loader has a length, the bar knows the number of batches: when all have been given out, the last line
-  on `file` says `n/n`, as in `3/3`. As long as they have not, `n/n` does not appear, but from the second batch on
-  something of the bar is there.
-- Where `len` raises a `TypeError`, as for an iterator or a `DataLoader` of an `IterableDataset`, it works all the same, and the
-  bar shows no `a/b` of two counts.
+```python
+>>> screen = io.StringIO()
+>>> list(progress(["a", "b"], screen))
+[(0, 'a'), (1, 'b')]
+>>> "2/2" in screen.getvalue()
+True
+>>> seconds_for(10, "2.00s/it")
+20.0
+```
 
-How the bar looks is up to you.
-
-**`seconds_for(num_batches, rate)`** says how long that many batches take, as a float in seconds. `rate` is
-the text that tqdm shows: `"1.54it/s"` or `"2.50s/it"`. There may be blanks around it, and the unit may be another
-word than `it`, such as `batch` or `Frames`. Numbers are plain, as in `12`, `0.50` or `41.25`. When tqdm
-does not know the rate yet, it shows `"?it/s"`: then the result is None. At a rate that is known, no batches take 0.0 seconds.
+- `progress` gives the number of each batch, from 0, and the batch itself. The bar is written to the text stream `file` and
+  nowhere else; the stream stays open.
+- A batch is taken from the loader only when it is asked for. The loader's exceptions reach the caller.
+- Where the loader has a length, the last line on `file` says `n/n` when all n batches have been given out, and not before.
+  Where `len` raises a `TypeError`, it works all the same, and the bar shows no `a/b` of two counts.
+- `seconds_for` returns a float, in seconds. `rate` is what tqdm shows: `"1.54it/s"` or `"2.50s/it"`, with blanks around it
+  or with another unit than `it`.
+- tqdm shows `"?it/s"` as long as it does not know the rate: then the result is None.
 
 <details><summary>Hint 1: who knows the length</summary>
 

@@ -855,33 +855,32 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end. Everything is checked in
-float64 on the CPU.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*, in float64 on the
+CPU.
 """
 
-# %% [markdown] task="train_in_steps" title="A schedule that keeps its plan" minutes=15 builds_on="section 2"
+# %% [markdown] task="train_in_steps" title="A schedule that keeps its plan" level="core" minutes=14 builds_on="section 2"
 r"""
-Write `train_in_steps(model, optimizer, loader, num_epochs, step_size, gamma)`. It trains for `num_epochs`
-epochs. The first `step_size` epochs use the rates that the optimizer has when your function is called.
-After every `step_size` epochs, each group's rate is multiplied by `gamma`.
+Write `train_in_steps(model, optimizer, loader, num_epochs, step_size, gamma)`, which trains while every
+group's rate is multiplied by `gamma` after every `step_size` epochs.
 
-- Go through `loader` once for each epoch. It yields at least one pair `X`, `y`, and may yield other pairs
-  each time. It need not have a length.
-- For each pair the model is called once, and there is one step of *this* optimizer, on the gradient of
-  `F.mse_loss(model(X), y)` alone. Gradients that were there before do not count. The optimizer holds parameters of
-  the model, and the loss reaches them all unless they are frozen. A frozen one keeps every bit, also if an old gradient is left in it.
-- It returns the rates that were used: a list with one entry per epoch, and each entry a list of floats, one
-  for each group, in the order of `optimizer.param_groups`.
-- `num_epochs` may be 0 (then nothing is trained, and the list is empty), and `step_size` may be 1 or more
-  than `num_epochs`.
-- Groups may begin with different rates, Python floats, also 0, and all of them may be 0. `gamma` may be more than 1. All their other settings stay as they are.
-- No warning is given. The optimizer is new: no schedule has run on it. What its rates are afterwards does not
-  matter.
-- The batches, the mode of the model and of its parts (train or eval), what is frozen and the global random state
-  are left alone.
+```python
+>>> model = nn.Linear(2, 1)
+>>> optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+>>> loader = [(torch.ones(3, 2), torch.ones(3, 1))]
+>>> train_in_steps(model, optimizer, loader, num_epochs=3, step_size=2, gamma=0.1)
+[[0.5], [0.5], [0.05]]
+```
 
-How the rates come about is up to you: any scheduler of PyTorch, or your own arithmetic.
+- The first `step_size` epochs use the rates that the optimizer has when your function is called. How the later
+  ones come about is up to you: any scheduler of PyTorch, or your own arithmetic.
+- Each epoch goes through `loader` once. For each pair `X`, `y` there is one step of *this* optimizer, on the gradient
+  of `F.mse_loss(model(X), y)` alone: gradients that were there before do not count.
+- It returns the rates that were used: for each epoch a list of floats, one for each group, in the order of
+  `optimizer.param_groups`.
+- Groups may begin with different rates. All their other settings stay as they are.
+- Nothing warns.
 
 <details><summary>Hint 1: the order</summary>
 
@@ -946,22 +945,25 @@ with visible_check("train_in_steps"):
 
 # %% grade="train_in_steps" points=6
 
-# %% [markdown] task="make_optimizer" title="Every parameter in one group" minutes=20 builds_on="section 2, names of parameters (chapter 04)"
+# %% [markdown] task="make_optimizer" title="Every parameter in one group" level="core" minutes=16 builds_on="section 2, names of parameters (chapter 04)"
 r"""
-Write `make_optimizer(model, rates, lr, weight_decay, momentum, decay_all)`. It returns a `torch.optim.SGD` in which
-every trainable parameter of the model (`requires_grad`) stands exactly once, and nothing else.
+Write `make_optimizer(model, rates, lr, weight_decay, momentum, decay_all)`, which returns a `torch.optim.SGD` with a rate for
+each part of the model and every trainable parameter exactly once.
 
-- `rates` maps paths to learning rates: `{"backbone": 0.01, "backbone.0": 0.001, "head.bias": 0.2}`. A path fits a
-  parameter if it is the parameter's name, or the beginning of it up to a dot: `backbone` fits `backbone.0.weight`,
-  and not `backbone2.weight`. If several fit, the longest decides. If none does, the rate is `lr`.
+```python
+>>> model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+>>> groups = make_optimizer(model, {"1": 0.5}, lr=0.1, weight_decay=0.01).param_groups
+>>> sorted({(group["lr"], group["weight_decay"]) for group in groups})
+[(0.1, 0.0), (0.1, 0.01), (0.5, 0.0), (0.5, 0.01)]
+```
+
+- `rates` maps paths to learning rates. A path fits a parameter if it is the parameter's name, or the beginning of it up to a
+  dot: `backbone` fits `backbone.0.weight`, and not `backbone2.weight`. If several fit, the longest decides; if none does,
+  the rate is `lr`.
 - The weight decay is `weight_decay`. With `decay_all=False` parameters with fewer than two dimensions get 0.
-- `momentum` is for all of them. All other settings are SGD's defaults.
-- A path that fits no parameter of the model raises a `ValueError` or a `KeyError`: a buffer's, that of a module without
-  parameters, `""`, `"head."` with its dot. One that fits only frozen parameters is right, and has no effect. So is one all of whose parameters go to longer paths.
-- A parameter that two layers share is one parameter, with the one name that `named_parameters()` gives it. Parameters with equal values are not shared.
-- `rates` (its order, too), the model (with its gradients) and the global random state stay as they are. At least one parameter is trainable. No warning is given.
-
-How many groups there are, and in which order, is up to you.
+- `momentum` is for all of them. All other settings are SGD's defaults. How many groups there are is up to you.
+- A path that fits no parameter of the model raises a `ValueError` or a `KeyError`.
+- `rates` and the model stay as they are, and nothing warns.
 
 <details><summary>Hint 1: one pass</summary>
 
@@ -1034,23 +1036,29 @@ with visible_check("make_optimizer"):
 
 # %% grade="make_optimizer" points=7
 
-# %% [markdown] task="decayed_step" title="Weight decay, made by hand" minutes=20 builds_on="section 3, what section 5 says about decay"
+# %% [markdown] task="decayed_step" title="Weight decay, made by hand" level="hard" minutes=20 builds_on="section 3, what section 5 says about decay"
 r"""
-You get an optimizer that was made with `weight_decay=0`. Write `decayed_step(model, optimizer, X, y, weight_decay,
-decoupled)`: one training step on `F.mse_loss(model(X), y)`, in which you bring the decay yourself.
+Write `decayed_step(model, optimizer, X, y, weight_decay, decoupled)`, one training step on `F.mse_loss(model(X), y)` in which you
+bring the weight decay $\lambda$ yourself, to an optimizer that was made without.
 
-- With `decoupled=False`, $\lambda w$ is added to the gradient of each weight $w$, as by the option `weight_decay` of SGD
-  and Adam: under AdamW as well, whose own option does something else. ($\lambda$ is `weight_decay`.)
-- With `decoupled=True`, each weight is multiplied by $1 - \text{lr}\,\lambda$ and then takes the optimizer's step on the plain
-  gradient, as in AdamW. lr is the rate of the weight's group. The gradient is that of the weights before they shrink.
-- What is decayed: every parameter that is in the optimizer *and* is reached by this step's loss, once: biases and
-  scalars too, also if it is not registered in the model, and also if its gradient is zero. A parameter that this loss does not reach keeps every bit, whatever happened to it in
-  earlier steps. Buffers and parameters outside the optimizer are not decayed.
-- Gradients from before do not count, whoever left them. What is in `.grad` afterwards does not matter.
-- `optimizer` may be any kind of `torch.optim` that steps without a closure, without `maximize`, on dense gradients. It holds each parameter once, in any
-  groups. Afterwards its settings are as before, and no hook of yours is left on it.
-- The model is called once, as `model(X)`. Returns the loss before the step, without any penalty, as a Python float.
-- It is called with gradients switched on. `X`, `y`, the mode of the model and its parts, the grad mode and the global random state are left alone.
+```python
+>>> model = nn.Linear(1, 1, bias=False)
+>>> model.weight.data.fill_(2.0)
+tensor([[2.]])
+>>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+>>> decayed_step(model, optimizer, torch.ones(1, 1), torch.full((1, 1), 2.0), weight_decay=0.5)
+0.0
+>>> model.weight.data
+tensor([[1.9000]])
+```
+
+- With `decoupled=False`, $\lambda w$ is added to the gradient of each weight $w$, as by the option `weight_decay` of SGD and Adam.
+- With `decoupled=True`, each weight is multiplied by $1 - \text{lr}\,\lambda$, lr being the rate of its group, and then takes the
+  optimizer's step on the plain gradient, as in AdamW. That gradient is of the weights before they shrink.
+- What is decayed: every parameter that is in the optimizer *and* is reached by this step's loss, once, biases and scalars too. One
+  that this loss does not reach keeps every bit.
+- Gradients from before do not count. Afterwards the optimizer's settings are as before, and no hook of yours is left on it.
+- It returns the loss before the step, without any penalty, as a Python float.
 
 <details><summary>Hint 1: which parameters</summary>
 

@@ -744,32 +744,36 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
 Everything is checked on the CPU, which knows autocast and the scaler as a GPU does. In float64, which
 autocast leaves alone, the weights must be right to five digits; in 16 bit to two. Besides, the model writes down in
-which dtype its layers compute, and where autocast is on. In exercises 1, 3 and 4:
-
-- **All else stays.** Call `model(...)`, not `model.forward(...)`, once for each batch. Afterwards autocast is off and as it
-  was. The mode (train or eval) of each layer, the tensors you get, what is frozen, PyTorch's settings and its random seed are
-  not yours to change. Nothing deprecated is used.
-- Some parameters may be frozen or unused: they have no gradient (`.grad` is `None`), and no step may move them.
+which dtype its layers compute, and where autocast is on.
 """
 
-# %% [markdown] task="train_in_bf16" title="Train in bfloat16" minutes=12 builds_on="section 2"
+# %% [markdown] task="train_in_bf16" title="Train in bfloat16" level="core" minutes=12 builds_on="section 2"
 r"""
-Write `train_in_bf16(model, optimizer, loss_fn, batches, enabled)`: for each batch `x`, `y` one optimizer step on
-`loss_fn(model(x), y)`, with autocast to bfloat16.
+Write `train_in_bf16(model, optimizer, loss_fn, batches, enabled)`, which makes one optimizer step for each batch, with
+autocast to bfloat16.
 
-- The model's layers compute in bfloat16, and the loss comes out in float32. Weights and gradients stay float32 all the time, and
-  `x` goes into the model as it came.
-- Autocast is on in the forward pass, and for the loss unless you make the logits float32. It is off in the backward pass, when the
-  optimizer steps, and when the next batch is read. (`batches` may be a generator.)
+```python
+>>> _ = torch.manual_seed(0)
+>>> model = nn.Linear(3, 2)
+>>> optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+>>> batches = [(torch.randn(4, 3), torch.tensor([0, 1, 1, 0]))] * 3
+>>> losses = train_in_bf16(model, optimizer, F.cross_entropy, batches)
+>>> len(losses), losses[2] < losses[0], model.weight.dtype
+(3, True, torch.float32)
+```
+
+- For each batch `x`, `y` the step is on `loss_fn(model(x), y)`. The model's layers compute in bfloat16, and the loss comes out
+  in float32. Weights and gradients stay float32 all the time, and `x` goes into the model as it came.
+- Autocast is on in the forward pass. It is off in the backward pass, when the optimizer steps, and when the next batch is
+  read: `batches` may be a generator.
 - Gradients that were there before do not count.
 - With `enabled=False` the same code trains in float32, without autocast.
-- Returns a list: each batch's loss, as a Python float.
-- No scaler is needed.
+- It returns a list: each batch's loss, as a Python float. No scaler is needed.
 
 <details><summary>Hint 1: the block</summary>
 
@@ -824,35 +828,33 @@ with visible_check("train_in_bf16"):
 
 # %% grade="train_in_bf16" points=6
 
-# %% [markdown] task="loss_scaler" title="A loss scaler of your own" minutes=25 builds_on="sections 1 and 2"
+# %% [markdown] task="loss_scaler" title="A loss scaler of your own" level="hard" minutes=24 builds_on="sections 1 and 2"
 r"""
-Write `LossScaler`, for one optimizer, used as PyTorch's own:
+Write `LossScaler`, for one optimizer, used as PyTorch's own, so that small gradients survive float16.
 
 ```python
-scaler.scale(mean_loss).backward()
-scaler.unscale_(sgd)      # only where the true gradients are wanted, as for clipping
-scaler.step(sgd)
-scaler.update()
+>>> weight = nn.Parameter(torch.tensor([1.0]))
+>>> sgd, scaler = torch.optim.SGD([weight], lr=0.5), LossScaler(init_scale=8.0)
+>>> scaler.scale(weight.sum()).backward()
+>>> scaler.unscale_(sgd)  # only where the true gradients are wanted, as for clipping
+>>> weight.grad
+tensor([1.])
+>>> scaler.step(sgd)
+>>> scaler.update()
+>>> weight.data, scaler.get_scale()
+(tensor([0.5000]), 8.0)
 ```
 
-- `scale(loss)` is the loss times the scale; a float32 or float64 loss keeps its dtype. `get_scale()` is the scale, a Python float, at
-  the start `init_scale`. No case grows it to infinity (PyTorch's own stops short of that). It stays as it is until `update()`.
-- `unscale_(optimizer)` divides all gradients of the optimizer's parameters, in all its groups, by the scale, also where one is not
-  finite. Where `.grad` is `None` it stays `None`.
-- `step(optimizer)` does that first, unless it has been done. Then it calls `optimizer.step()`, once; but if a gradient holds inf, -inf or
-  NaN, it does not, and nothing moves.
-- `update()` ends an iteration. If its step was left out, the scale is multiplied by `backoff_factor`. After `growth_interval` steps
-  *in a row* that were made, it is multiplied by `growth_factor`, and the count starts anew. A step left out starts it anew as well.
-- Before the next `update()`, a second `unscale_`, a second `step`, or an `unscale_` after `step` raises a `RuntimeError`, and changes
-  nothing.
+- `scale(loss)` is the loss times the scale, which `get_scale()` gives. `unscale_(optimizer)` divides all gradients of the
+  optimizer's parameters by it.
+- `step(optimizer)` does that first, unless it has been done. Then it calls `optimizer.step()`, once; but if a gradient holds inf,
+  -inf or NaN, it does not, and nothing moves.
+- `update()` ends an iteration. If its step was left out, the scale is multiplied by `backoff_factor`. After `growth_interval`
+  steps *in a row* that were made, it is multiplied by `growth_factor`, and the count starts anew. A step left out starts it anew
+  as well.
 - `enabled=False`: `scale` returns the loss as it is, the scale is always 1.0, `unscale_` and `update` do nothing, and `step` is
-  `optimizer.step()`. Such a scaler has a state dict as well, and stays disabled whatever it loads.
-- `state_dict()`, called between iterations, returns a dict that `torch.save` and `torch.load` (with its defaults) carry. It does not change
-  afterwards, nor by being loaded. A new scaler, made with other arguments, loads it with `load_state_dict` and then goes on as the
-  old one: scale, factors, interval, and the good steps counted so far.
-- Two scalers do not disturb each other. The loss you are given and PyTorch's settings stay as they are.
-
-Wrapping `torch.amp.GradScaler("cpu", ...)` is a right answer, too. Write it yourself once.
+  `optimizer.step()`.
+- `state_dict()` returns a dict, and a new scaler that loads it by `load_state_dict` goes on as the old one.
 
 <details><summary>Hint 1: what to remember</summary>
 
@@ -982,22 +984,31 @@ with visible_check("loss_scaler"):
 
 # %% grade="loss_scaler" points=10
 
-# %% [markdown] task="clipped_step" title="Clip the true gradient" minutes=12 builds_on="section 2, exercise 2, chapter 08"
+# %% [markdown] task="clipped_step" title="Clip the true gradient" level="core" minutes=12 builds_on="section 2, exercise 2, chapter 08"
 r"""
-Write `clipped_step(model, optimizer, scaler, x, y, max_norm, dtype)`: one training step on the mean cross-entropy of a batch, with a
-scaler and with clipping.
+Write `clipped_step(model, optimizer, scaler, x, y, max_norm, dtype)`, one training step with a scaler and with clipping, which
+returns the loss and the norm of the true gradient before clipping.
 
-- `dtype` is `torch.float16`, `torch.bfloat16` or `None`. The forward pass is under autocast to it, the loss as in exercise 1, and float32;
-  with `None` there is no autocast. Backward pass and step are outside. Weights and gradients keep their dtype, and `x` goes into the model as it came.
-- `scaler` is a `torch.amp.GradScaler`, of any scale, or a disabled one. It comes back at the next call, so use this one: the loss is
-  scaled before the backward pass, and the scaler is updated once per call.
-- `max_norm` limits the total norm of the *true* gradient, over all parameters together, as `nn.utils.clip_grad_norm_` does. A shorter
-  gradient stays as it is. It may be 0. Whatever the scale, the update must be the same.
-- The optimizer steps once. It holds all parameters, in one or several groups. Gradients that were there before do not count.
-- Returns the loss and the norm of the true gradient before clipping, a tuple of two Python floats. The loss is the batch's mean, not
-  scaled.
-- If the gradient overflows, weights and momentum stay, the scale falls, and the norm is inf or NaN. Nothing is raised: the next
-  call trains on. (A disabled scaler leaves no step out.)
+```python
+>>> model = nn.Linear(1, 2, bias=False)
+>>> _ = nn.init.zeros_(model.weight)
+>>> optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+>>> scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+>>> x, y = torch.tensor([[8.0]]), torch.tensor([0])
+>>> loss, norm = clipped_step(model, optimizer, scaler, x, y, max_norm=0.1)
+>>> print(f"loss {loss:.4f}, norm {norm:.4f}, update {model.weight.norm():.4f}")
+loss 0.6931, norm 5.6569, update 0.1000
+```
+
+- The forward pass and the mean cross-entropy are under autocast to `dtype`, `torch.float16` or `torch.bfloat16`; with `None` there is
+  no autocast. Backward pass and step are outside.
+- `scaler` is a `torch.amp.GradScaler`, of any scale, or a disabled one: the loss is scaled before the backward pass, and the scaler
+  is updated once per call.
+- `max_norm` limits the total norm of the *true* gradient, over all parameters together, as `nn.utils.clip_grad_norm_` does. Whatever
+  the scale, the update must be the same.
+- The optimizer steps once. Gradients that were there before do not count.
+- If the gradient overflows, weights and momentum stay, the scale falls, and the norm is inf or NaN. Nothing is raised: the next call
+  trains on.
 
 <details><summary>Hint 1: the order</summary>
 
@@ -1058,25 +1069,30 @@ with visible_check("clipped_step"):
 
 # %% grade="clipped_step" points=6
 
-# %% [markdown] task="train_epoch_amp" title="Mixed precision with accumulation" minutes=25 builds_on="exercise 3, chapters 06 and 09"
+# %% [markdown] task="train_epoch_amp" title="Mixed precision with accumulation" level="more" minutes=24 builds_on="exercise 3, chapters 06 and 09"
 r"""
-Write `train_epoch_amp(model, optimizer, scaler, loader, accumulation_steps, dtype, scheduler)`: one epoch with gradient accumulation
-under a scaler. It is the loop of chapter 09, exercise 3, with autocast, a scaler and windows that overflow.
+Write `train_epoch_amp(model, optimizer, scaler, loader, accumulation_steps, dtype, scheduler)`, one epoch of the loop of chapter 09, exercise 3,
+with autocast, a scaler and windows that overflow.
 
-- `loader` yields micro-batches `x` (n, ...), `y` (n,) of equal or unequal size; it may be a generator. A *window* is
-  `accumulation_steps` of them, or what is left at the end. Each step uses the mean cross-entropy over *all samples of its window*.
-- One `scaler.update()` and at most one optimizer step per window, also for the last: n micro-batches give ⌈n / k⌉ windows. The scale must not change
-  within a window.
-- `dtype`, loss and `scaler` are as in exercise 3. The scaler may be disabled, and comes back for the next epoch. Micro-batches are read
-  outside autocast.
-- The model sees one micro-batch at a time, each sample once, and each micro-batch's graph is freed by a backward pass before the next one
-  goes forward.
+```python
+>>> _ = torch.manual_seed(0)
+>>> model = nn.Linear(3, 2)
+>>> optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+>>> scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+>>> loader = [(torch.zeros(4, 3), torch.tensor([0, 1, 1, 0]))] * 5
+>>> loss, skipped = train_epoch_amp(model, optimizer, scaler, loader, accumulation_steps=2)
+>>> round(loss, 1), skipped, scaler.state_dict()["_growth_tracker"]
+(0.7, 0, 3)
+```
+
+- `loader` yields micro-batches `x` (n, ...), `y` (n,) of equal or unequal size. A *window* is `accumulation_steps` of them, or what is left at the
+  end. Each step uses the mean cross-entropy over *all samples of its window*.
+- `dtype` and `scaler` are as in exercise 3. There is one `scaler.update()` and at most one optimizer step per window, also for the last.
 - If the gradient of any micro-batch overflows, the step of its *whole window* is skipped, the scale falls once, and the next window starts
-  with clean gradients. (A disabled scaler skips nothing.) The loss itself stays finite.
+  with clean gradients.
 - If `scheduler` is given, step it after each step that was *made*, and not after a skipped one.
-- Gradients are `None` or zero at the start, and must be so again at the end.
-- Returns a tuple: the mean loss over all samples of the epoch (those of skipped windows too; each sample's loss at the moment it went through the model), as a
-  Python float, and how many windows were skipped, as an int. If the loader yields nothing, the loss is NaN and nothing is stepped or updated.
+- It returns the mean loss over all samples of the epoch, those of skipped windows too, as a Python float, and how many windows were skipped, as an
+  int.
 
 <details><summary>Hint 1: the window</summary>
 

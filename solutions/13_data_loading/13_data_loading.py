@@ -803,36 +803,33 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
-The datasets of the exercises are map-style: they have `len(dataset)` and `dataset[i]`. Whatever you build hands out batches
-as PyTorch's own collating makes them. Samples are read in each epoch anew, when their turn comes, so that a dataset may
-augment them; nothing is read before. In exercises 1 and 3 the global generators, of PyTorch, NumPy and Python, are not
-yours to seed: no `torch.manual_seed`. Whether an epoch that somebody breaks off counts as one that came before is left to you.
+Each exercise is judged separately. The datasets are map-style: they have `len(dataset)` and `dataset[i]`.
 """
 
-# %% [markdown] task="make_loaders" title="No lone samples" minutes=25 builds_on="section 2, chapters 01 and 05"
+# %% [markdown] task="make_loaders" title="No lone samples" level="core" minutes=20 builds_on="section 2, chapters 01 and 05"
 r"""
-Write `make_loaders(train_set, validation_set, batch_size, seed, tail)`. It returns two `DataLoader`s without workers, one to train a
-network with batch normalization, one to validate it. No training batch may hold a single sample.
+Write `make_loaders(train_set, validation_set, batch_size, seed, tail)`, which returns two `DataLoader`s without workers, one to train
+a network with batch normalization and one to validate it, so that no training batch holds a single sample.
 
-The training loader:
+```python
+>>> numbers = torch.arange(9.0)
+>>> train, validation = make_loaders(numbers, numbers, batch_size=4, seed=0, tail="merge")
+>>> [len(batch) for batch in train], [len(batch) for batch in validation]
+([4, 5], [4, 4, 1])
+```
 
-- `tail="drop"`: an incomplete last batch is left out, so N mod `batch_size` samples are missing from an epoch, and no others. All
-  samples are shuffled first, so that epochs leave out different ones.
-- `tail="merge"`: nothing is lost. If the last batch would hold one sample, that joins the batch before it, which then has
-  `batch_size` + 1. Other incomplete last batches stay as they are, also when there is just that one.
-- No sample comes twice in an epoch. `len(...)` of the loader is its number of batches.
-- The order is shuffled, anew in each epoch. It depends on `seed`, 0 included, and on how many epochs came before, on nothing
-  else: not on the global generators, not on whether the validation loader is gone through in between.
-- Where training cannot work `make_loaders` itself raises a `ValueError`, right away: if `batch_size` is less than 2, if there is just one
-  sample or none, if `tail="drop"` leaves no batch at all, and if `tail` is another word. Where it can work it does not raise.
-
-The validation loader, whatever `tail` is:
-
-- It hands out every sample exactly once, in the order of the dataset, in batches of `batch_size`. The last may be smaller, down to
-  one sample: in `eval()` that is allowed. There is at least one sample.
+- `tail="drop"`: an incomplete last batch of an epoch is left out of training. All samples are shuffled first, so that epochs leave
+  out different ones.
+- `tail="merge"`: nothing is lost. If the last training batch would hold one sample, that joins the batch before it. Other incomplete
+  last batches stay as they are.
+- The training order is shuffled, anew in each epoch. It depends on `seed` and on how many epochs came before, on nothing else.
+- Where training cannot work, `make_loaders` itself raises a `ValueError`, right away: if `batch_size` is less than 2, if there is one
+  sample or none, if `tail="drop"` leaves no batch at all, and if `tail` is another word.
+- The validation loader, whatever `tail` is, hands out every sample exactly once, in the order of the dataset, in batches of
+  `batch_size`. The last may be smaller, down to one sample.
 
 <details><summary>Hint 1: dropping</summary>
 
@@ -912,23 +909,24 @@ with visible_check("make_loaders"):
 
 # %% grade="make_loaders" points=10
 
-# %% [markdown] task="bytes_ahead" title="How much shared memory" minutes=20 builds_on="sections 2 and 3"
+# %% [markdown] task="bytes_ahead" title="How much shared memory" level="more" minutes=16 builds_on="sections 2 and 3"
 r"""
-Workers put each finished batch into shared memory, `prefetch_factor` of them per worker, while the model is still busy. Write
-`bytes_ahead(sample, batch_size, num_workers, prefetch_factor)`: how many bytes these batches take, together.
+Write `bytes_ahead(sample, batch_size, num_workers, prefetch_factor)`, which says how much shared memory the finished batches take that the
+workers keep ahead of the model, `prefetch_factor` of them per worker.
 
-- `sample` is what `dataset[i]` returns: a tensor, a NumPy array, a number or a string, or dicts, lists and tuples of them (named tuples, too), nested as
-  deep as you like. All samples are of the same form, and all batches are full.
-- Count what PyTorch's own collating makes of `batch_size` such samples: tensors and arrays keep their dtype, Python ints become
-  int64, floats float64, bools bool; NumPy scalars keep their dtype. Strings stay strings: they travel through a pipe and count 0.
-- A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it: an expanded tensor counts in full, a slice of a large one as a slice, and the same tensor at two
-  places twice.
-- `num_workers=0`: the batches are made in the main process, and no shared memory is taken.
-- `prefetch_factor=None` is 2, as in `DataLoader`.
-- Returns a Python int, and the exact one. The sample stays as it is. No batch is built for it: a `batch_size` of a hundred million is answered at once.
+```python
+>>> image, label = torch.zeros(3, 8, 8, dtype=torch.uint8), 7
+>>> bytes_ahead((image, label), batch_size=10, num_workers=2)
+8000
+```
 
-(The system rounds each tensor up to whole pages, mostly of 4 KiB. Leave that out, and the one batch more that
-the training loop holds.)
+- `sample` is what `dataset[i]` returns: a tensor, a NumPy array, a number or a string, or dicts, lists and tuples of them, nested as deep
+  as you like. All samples are of the same form, and all batches are full.
+- Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype, Python ints
+  become int64, floats float64, bools bool. Strings stay strings and count 0.
+- A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it.
+- With `num_workers=0` no shared memory is taken. `prefetch_factor=None` is 2, as in `DataLoader`.
+- It returns the exact number, a Python int, and builds no batch for it: a `batch_size` of a hundred million is answered at once.
 
 <details><summary>Hint 1: one tensor</summary>
 
@@ -980,21 +978,27 @@ with visible_check("bytes_ahead"):
 
 # %% grade="bytes_ahead" points=8
 
-# %% [markdown] task="fitting_loader" title="A loader that fits" minutes=25 builds_on="sections 2 and 3, exercise 2, chapter 01"
+# %% [markdown] task="fitting_loader" title="A loader that fits" level="hard" minutes=22 builds_on="sections 2 and 3, exercise 2, chapter 01"
 r"""
-Write `fitting_loader(dataset, batch_size, batch_bytes, free_bytes, device, seed, num_workers, prefetch_factor)`. It returns a
-`DataLoader` whose batches fit into `free_bytes` of shared memory. A batch takes `batch_bytes`, 1 or more, and the loader needs
-room for the batches ahead **and for one more**, the one that the training loop holds:
+Write `fitting_loader(dataset, batch_size, batch_bytes, free_bytes, device, seed, num_workers, prefetch_factor)`, which returns a `DataLoader`
+whose batches fit into the shared memory that is free.
 
-$$(\text{workers} \cdot \text{prefetch} + 1) \cdot \text{batch\_bytes} \le \text{free\_bytes}$$
+```python
+>>> cpu = torch.device("cpu")
+>>> loader = fitting_loader(torch.arange(10), 4, 100, 500, cpu, seed=0, prefetch_factor=8)
+>>> loader.num_workers, loader.prefetch_factor
+(2, 2)
+```
 
-- First the workers: as many as fit with one batch ahead each, `num_workers` at most. Then the prefetch factor: as large as fits with that many workers, `prefetch_factor` at most.
-- If not even one worker fits, or if `num_workers` is 0, the loader works without workers. `batch_size` is never changed.
-- Workers, where there are some, stay alive from epoch to epoch. How they are started is left to PyTorch: name no start method.
-- `device`, a `torch.device`, is where the batches will go. Memory is pinned if that is a CUDA device, otherwise not.
-- Every epoch has each sample once; the last batch may be smaller. The order is shuffled, anew in each epoch.
-- The order depends on `seed` and on how many epochs came before, on nothing else, not on the batch size either: **with any number of workers, in every epoch, the batches
-  are the same**. (Section 3 shows what breaks this.)
+- It needs room for the batches ahead **and for one more**, the one that the training loop holds:
+  $(\text{workers} \cdot \text{prefetch} + 1) \cdot \text{batch\_bytes} \le \text{free\_bytes}$.
+- First the workers: as many as fit with one batch ahead each, `num_workers` at most, or none. Then the prefetch factor: as large as fits with
+  that many workers, `prefetch_factor` at most.
+- Workers, where there are some, stay alive from epoch to epoch; name no start method. Memory is pinned if `device`, a `torch.device`, is a
+  CUDA device, otherwise not.
+- Every epoch has each sample once, in batches of `batch_size`; the last may be smaller. The order is shuffled, anew in each epoch.
+- The order depends on `seed` and on how many epochs came before, on nothing else: **with any number of workers, in every epoch, the batches are
+  the same**. (Section 3 shows what breaks this.)
 
 <details><summary>Hint 1: without workers</summary>
 
@@ -1060,20 +1064,30 @@ with visible_check("fitting_loader"):
 
 # %% grade="fitting_loader" points=10
 
-# %% [markdown] task="time_split" title="Where the time goes" minutes=15 builds_on="section 4"
+# %% [markdown] task="time_split" title="Where the time goes" level="more" minutes=12 builds_on="section 4"
 r"""
-Write `time_split(loader, step, clock, synchronize)`. It goes through one epoch, calls `step(batch)` for every batch, and returns two
-floats, `(waiting, working)`: the seconds in which the model waited for data, and those in which it worked.
+Write `time_split(loader, step, clock, synchronize)`, which goes through one epoch, calls `step(batch)` for every batch, and returns two floats: the
+seconds in which the model waited for data, and those in which it worked.
 
-- Waiting is the time within `iter(loader)` and within every `next(...)`, the last one included, which only finds out that there is nothing more. With
-  workers the first of them are the long ones.
-- Working is the time within `step(batch)`. A GPU does its work later: if `synchronize` is given, call it after
-  each step, once. Its time is work, too.
+```python
+>>> now = [0.0]
+>>> def slow_loader():
+...     for batch in range(3):
+...         now[0] += 10.0
+...         yield batch
+>>> def step(batch):
+...     now[0] += 1.0
+>>> time_split(slow_loader(), step, clock=lambda: now[0])
+(30.0, 3.0)
+```
+
+- Waiting is the time within `iter(loader)` and within every `next(...)`, the last one included, which only finds out that there is nothing
+  more.
+- Working is the time within `step(batch)`. A GPU does its work later: if `synchronize` is given, call it after each step, once. Its time is
+  work, too.
 - `clock()` gives the time in seconds. Read it as often as you like, and no other clock.
-- `loader` is anything that a `for` loop can go through. It may be a generator, it may be empty, its length may be missing or an estimate, and a batch may be anything, `None` included. Take a batch when the last one is done, not
-  earlier, and give each to `step` once.
-- An exception of `loader`, `step` or `synchronize` reaches the caller as it is. That goes for a `StopIteration` raised by `step` or
-  `synchronize`, too.
+- `loader` is anything that a `for` loop can go through. Take a batch when the last one is done, not earlier, and give each to `step` once.
+- An exception of `loader`, `step` or `synchronize` reaches the caller as it is.
 
 <details><summary>Hint 1: by hand</summary>
 
@@ -1131,10 +1145,16 @@ with visible_check("time_split"):
 
 # %% grade="time_split" points=6
 
-# %% [markdown] task="quiz" title="Reading the signs" minutes=5 builds_on="sections 1 to 5"
+# %% [markdown] task="quiz" title="Reading the signs" level="more" minutes=6 builds_on="sections 1 to 5"
 r"""
-Write `quiz()`, which returns a dict with one letter for each question, such as `{"message": "a", "cure": "a", ...}`. Capital letters are
-fine. Each question counts by itself.
+Write `quiz()`, which answers the six questions below with a dict of one letter each, so that you can read the signs of a loader in trouble.
+
+```python
+>>> sorted(quiz())
+['cure', 'dropped', 'lone', 'message', 'pinned', 'started']
+```
+
+- Each question counts by itself. Capital letters are fine.
 
 **`message`** In a container a worker ends with `unable to allocate shared memory(shm) … No space left on device (28)`. What is full?
 (a) The GPU's memory. (b) The disk that holds the dataset. (c) The container's `/dev/shm`. (d) The table of open files.

@@ -1,8 +1,9 @@
 """The text of an exercise: what to write first, the rest of the contract folded.
 
-An author writes the goal, an example and at most five rules, then the hints. The
-build adds the line of facts, and *All that is checked* from the hidden checks
-themselves, so that nothing is graded that the text does not say.
+An author writes the goal, an example and at most five rules, then the questions
+of a quiz, then the hints. The build adds the line of facts, and *All that is
+checked* from the hidden checks themselves, so that nothing is graded that the
+text does not say.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ MINUTES_PER_POINT = (1.5, 2.5)
 _HEAD = re.compile(
     r"(?P<goal>[^\n]+(?:\n[^\n]+)*)\n\n"
     r"```python\n(?P<example>>>> .*?)\n```"
-    r"(?:\n\n(?P<rules>- .*))?",
+    r"(?:\n\n(?P<rules>- .*?))?"
+    r"(?:\n\n(?P<questions>\*\*`.*))?",
     re.DOTALL,
 )
 _CODE = re.compile(r"(`[^`]*`)")
@@ -51,7 +53,8 @@ def refuse_task(chapter: Chapter, exercise: Exercise, text: str) -> None:
     if found is None:
         refuse(
             "must be a goal, then an example in a python block that begins "
-            "with '>>> ', then a list of rules, then what folds."
+            "with '>>> ', then a list of rules, a quiz's questions, then "
+            "what folds."
         )
         return
     goal = _CODE.sub("", found["goal"])
