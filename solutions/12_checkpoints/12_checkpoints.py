@@ -1513,7 +1513,7 @@ the tensors too.
 </details>
 <details><summary>Hint 2: NaN</summary>
 
-Every comparison with NaN is false. Ask `math.isnan` first, or `metric == metric`.
+`<`, `>` and `==` with NaN are false. Ask `math.isnan` first, or `metric == metric`.
 </details>
 <details><summary>Hint 3: the first</summary>
 

@@ -1,0 +1,592 @@
+"""What chapter 12 states about saving and loading, run."""
+
+import copy
+import io
+import math
+import os
+import pickle
+import random
+import sys
+import types
+import zipfile
+from argparse import Namespace
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
+from torch.optim import lr_scheduler
+from torch.optim.swa_utils import AveragedModel
+
+BY_CELL = {
+    "killed_for_real": [
+        "Its result is that of the eight steps that nobody stopped.",
+    ],
+    "measure_checkpoint": [
+        "The checkpoint is three times as large as the weights: AdamW keeps two numbers for each.",
+    ],
+    "claim_001_23": ["The file is a zip archive"],
+    "claim_001_25": [
+        "The file only *says* where its tensors were, so we change that, to a GPU that no machine has.",
+    ],
+    "claim_001_27": [
+        "It loads in place and returns a report: which keys were missing, which unexpected.",
+    ],
+    "claim_001_28": [
+        "Switch the scheduler on: the difference is exactly 0.",
+    ],
+    "claim_001_29": [
+        "an optimizer brings its old learning rate along, over the new one you may have set.",
+    ],
+    "claim_001_30": ["eleven epochs instead of ten."],
+    "claim_001_31": [
+        "With the index of the finished epoch most schedules are late by one; with the count of finished epochs most are right, but not those that hold more than a counter. A state dict is right for all of them.",
+    ],
+    "claim_001_40": [
+        "`torch.compile(model)` puts `_orig_mod.` before the keys; `model.compile()` does not. `AveragedModel` puts `module.` there *and* adds `n_averaged`, which no plain model knows.",
+    ],
+    "claim_001_41_42": [
+        "A state dict can be edited; it only must not change *while* one iterates over it.",
+        "PyTorch has a function for it, which works in place, renames the metadata too, and returns nothing.",
+    ],
+    "claim_004_21_23": [
+        "The counter is an int64 buffer without dimensions. Other settings on the two sides give the same error: here `track_running_stats=False`.",
+    ],
+    "claim_004_22": [
+        "It never enters the output of a training batch. It only weighs the running averages, and only with `momentum=None`.",
+    ],
+    "claim_004_25": [
+        "What does not hide is a wrong shape, and even then the tensors that do fit have been loaded when the error comes.",
+    ],
+}
+
+BY_SOURCE = {
+    "https://docs.python.org/3/library/os.html#os.replace": [
+        "A rename inside one file system happens or does not; there is no half of it.",
+    ],
+    "https://man7.org/linux/man-pages/man2/fsync.2.html": [
+        "The rename itself is safe when the folder has been synced too.",
+    ],
+    "https://github.com/pytorch/pytorch/security/advisories": [
+        "its reader has had holes (CVE-2025-32434 before PyTorch 2.6, CVE-2026-24747 before 2.10).",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.cuda.get_rng_state_all.html": [
+        "Dropout on a GPU draws from another one, so save `torch.cuda.get_rng_state_all()` too (an empty list without a GPU) and set it with `torch.cuda.set_rng_state_all`.",
+    ],
+    "https://docs.pytorch.org/docs/stable/distributed.checkpoint.html": [
+        "`async_save` first copies to the CPU and writes while training goes on.",
+    ],
+    "https://meta-pytorch.org/data/beta/torchdata.stateful_dataloader.html": [
+        "use `StatefulDataLoader` of the package torchdata, which has a state dict.",
+    ],
+    "https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html": [
+        "Frozen normalizations of their own class (torchvision's `FrozenBatchNorm2d`), files converted from other frameworks and those from before PyTorch 0.4.1 have no `num_batches_tracked`.",
+    ],
+}
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    return tmp_path / "file.pt"
+
+
+def through_file(item, there, **options):
+    torch.save(item, there)
+    return torch.load(there, **options)
+
+
+def small_net():
+    layers = (
+        nn.Linear(4, 8),
+        nn.BatchNorm1d(8),
+        nn.Dropout(0.5),
+        nn.Linear(8, 2),
+    )
+    return nn.Sequential(*layers)
+
+
+class Unwilling:
+    def __reduce__(self):
+        raise RuntimeError("not me")
+
+
+def test_the_old_file_is_gone_first(there):
+    """the old one was gone before the first byte of the new one was written."""
+    torch.save(torch.ones(1000), there)
+    size = there.stat().st_size
+    with pytest.raises(RuntimeError, match="not me"):
+        torch.save({"weights": torch.ones(1000), "other": Unwilling()}, there)
+    assert there.stat().st_size < size / 4
+    with pytest.raises(
+        (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
+    ):
+        torch.load(there)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_half_a_file(there, share):
+    """`torch.load` looks for the index of the file at its end, and the end is missing. Where PyTorch opens the file in another way, the same fault reads "PytorchStreamReader failed reading zip archive: failed finding central directory"."""
+    torch.save(nn.Linear(64, 64).state_dict(), there)
+    content = there.read_bytes()
+    assert content[-22:-18] == b"PK\5\6"  # the end of a zip's index
+    cut = content[: int(share * len(content))]
+    there.write_bytes(cut)
+    with pytest.raises((RuntimeError, OSError)):
+        torch.load(there)
+    with pytest.raises(RuntimeError, match="failed finding central directory"):
+        torch._C.PyTorchFileReader(str(there))
+
+
+@pytest.mark.parametrize("make", [nn.Linear, nn.LSTM])
+def test_a_state_dict_is_live(make):
+    """It is a dict of the live tensors, and training changes tensors in place.
+
+    `model.state_dict()` is a dict of the live tensors, and so is its `.copy()`. `copy.deepcopy` copies the tensors too.
+
+    `state_dict()` is live. `copy.deepcopy` makes a snapshot of it.
+    """
+    for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        net = make(2, 3)
+        live, shallow = net.state_dict(), net.state_dict().copy()
+        snapshot = copy.deepcopy(net.state_dict())
+        for p in net.parameters():
+            p.grad = torch.ones_like(p)
+        kind(net.parameters(), lr=0.1).step()
+        for name, p in net.named_parameters():
+            assert torch.equal(live[name], p)
+            assert torch.equal(shallow[name], p)
+            assert not torch.equal(snapshot[name], p)
+
+
+def test_a_load_that_loads_nothing():
+    """Loading them raises an error, and `strict=False` makes it go away.
+
+    It hides everything that is missing or left over: section 1 loaded a file of which not one key fitted.
+    """
+    net = nn.Sequential(nn.Linear(2, 3), nn.PReLU())
+    wrapped = {"module." + k: v + 1 for k, v in net.state_dict().items()}
+    before = copy.deepcopy(net.state_dict())
+    with pytest.raises(RuntimeError, match="Missing key"):
+        net.load_state_dict(wrapped)
+    report = net.load_state_dict(wrapped, strict=False)
+    assert (
+        len(report.missing_keys) == len(report.unexpected_keys) == len(wrapped)
+    )
+    assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
+
+
+class Importable:
+    pass
+
+
+def test_what_load_reads_by_default(there):
+    """By default it reads tensors, numbers, strings and their containers, and refuses objects.
+
+    Since PyTorch 2.6 `weights_only=True` is the default.
+
+    So it refuses models, NumPy's arrays and scalars, a `Path`, a `Namespace`, a `defaultdict`.
+
+    `torch.get_rng_state()` is a tensor and `random.getstate()` a tuple of numbers: both are fine. `np.random.get_state()` is a tuple with an array in it, which `torch.load` refuses: make a list or a tensor of the array.
+
+    A NumPy scalar is an object of NumPy's, not a number. `float(metric)` makes one of all three.
+    """
+    plain = {
+        "tensor": torch.ones(2, dtype=torch.bfloat16),
+        "numbers": [1, 2.5, True, None, 3 + 4j],
+        "tuple": ("text", {"set"}),
+        "ordered": OrderedDict(a=1),
+        "python": random.getstate(),
+        "torch": torch.get_rng_state(),
+        "parameter": nn.Parameter(torch.ones(1)),
+    }
+    assert through_file(plain, there)["numbers"] == plain["numbers"]
+    for item in (
+        nn.Linear(2, 2),
+        np.ones(2),
+        np.float64(0.5),
+        np.random.get_state(),
+        Path("runs"),
+        Namespace(lr=0.1),
+        defaultdict(list),
+        Importable(),
+    ):
+        with pytest.raises(pickle.UnpicklingError):
+            through_file({"inside": [item]}, there)
+    name, keys, *rest = np.random.get_state()
+    through_file([name, keys.tolist(), *rest], there)
+    through_file([name, torch.from_numpy(keys), *rest], there)
+    for metric in (
+        0.1,
+        np.float64(0.1),
+        torch.tensor(0.1, dtype=torch.float64),
+    ):
+        assert through_file(float(metric), there) == 0.1
+
+
+def test_objects_need_their_class(there):
+    """For a file that you trust there are `weights_only=False` and, narrower, a list of classes in `safe_globals`. Both need the class to be importable where the file is read."""
+    module = types.ModuleType("for_a_while")
+    kind = type("Kind", (), {"__module__": "for_a_while"})
+    module.Kind = kind
+    sys.modules["for_a_while"] = module
+    try:
+        torch.save(kind(), there)
+        with torch.serialization.safe_globals([kind]):
+            assert type(torch.load(there)) is kind
+        assert type(torch.load(there, weights_only=False)) is kind
+    finally:
+        del sys.modules["for_a_while"]
+    with pytest.raises(ModuleNotFoundError):
+        torch.load(there, weights_only=False)
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(there)
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+def test_what_empty_moments_do(kind):
+    """moments and step counts are empty: the first steps of Adam are too large, those of SGD with momentum too small"""
+
+    def length_of_next_step(empty):
+        torch.manual_seed(0)
+        weight = nn.Parameter(torch.zeros(1000))
+        options = {"lr": 0.1} | ({"momentum": 0.9} if kind == "sgd" else {})
+        new = {"adam": torch.optim.AdamW, "sgd": torch.optim.SGD}[kind]
+        one = new([weight], **options)
+        for step in range(60):
+            if empty and step == 59:
+                one = new([weight], **options)
+            noise = 5.0 if kind == "adam" else 0.1
+            weight.grad = 1 + noise * torch.randn(1000)
+            before = weight.detach().clone()
+            one.step()
+        return (weight - before).norm().item()
+
+    ratio = length_of_next_step(True) / length_of_next_step(False)
+    assert ratio > 1.5 if kind == "adam" else ratio < 0.2
+
+
+def test_generators_of_their_own(there):
+    """`torch.get_rng_state()` is the generator of the *CPU*.
+
+    The same goes for generators of your own: that of a `DataLoader` (`get_state()`), and each `np.random.default_rng`, which `np.random.get_state()` does not cover.
+    """
+    assert torch.equal(
+        torch.get_rng_state(), torch.default_generator.get_state()
+    )
+    assert torch.default_generator.device.type == "cpu"
+    state = torch.get_rng_state()
+    own = torch.Generator().manual_seed(3)
+    torch.randn(2, generator=own)
+    assert torch.equal(state, torch.get_rng_state())
+    kept = own.get_state()
+    drawn = torch.randn(2, generator=own)
+    own.set_state(through_file(kept, there))
+    assert torch.equal(drawn, torch.randn(2, generator=own))
+    of_numpy = np.random.default_rng(0)
+    before = np.random.get_state()[1].tolist(), np.random.get_state()[2]
+    of_numpy.random(9)
+    assert before == (
+        np.random.get_state()[1].tolist(),
+        np.random.get_state()[2],
+    )
+
+
+def test_a_view_saves_its_storage(there):
+    """A view saves its whole storage: `torch.save(big[:1])` writes all of `big`, so save `big[:1].clone()`."""
+    big = torch.ones(5000)
+    sizes = []
+    for item in (big, big[:1], big[:1].clone()):
+        torch.save(item, there)
+        sizes.append(there.stat().st_size)
+    assert sizes[1] > 0.95 * sizes[0]
+    assert sizes[2] < 0.2 * sizes[0]
+
+
+def test_without_the_optimizer_the_loss_is_higher():
+    """Switch the optimizer off: for an epoch or two the loss is higher, because AdamW begins again with empty moments."""
+    from course_utils import digits
+
+    data = digits()
+    X, y = data.X_train[:512].flatten(1), data.y_train[:512]
+
+    def losses_after(stop, optimizer):
+        torch.manual_seed(0)
+        layers = (
+            nn.Linear(64, 32),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(32, 10),
+        )
+        net, found = nn.Sequential(*layers), []
+        adam = torch.optim.AdamW(net.parameters(), lr=0.02)
+        for epoch in range(stop + 1):
+            if epoch == stop and not optimizer:
+                adam = torch.optim.AdamW(net.parameters(), lr=0.02)
+            for pick in torch.randperm(512).split(64):
+                loss = F.cross_entropy(net(X[pick]), y[pick])
+                adam.zero_grad()
+                loss.backward()
+                adam.step()
+                found.append(loss.item())
+        return sum(found[-8:])
+
+    for stop in (6, 8, 12):
+        assert losses_after(stop, False) > losses_after(stop, True)
+
+
+RATES = {
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 3, 0.5),
+    "CosineAnnealingLR": lambda o: lr_scheduler.CosineAnnealingLR(o, 12),
+    "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, 1.0, total_steps=13),
+    "SequentialLR": lambda o: lr_scheduler.SequentialLR(
+        o,
+        [
+            lr_scheduler.LinearLR(o, 0.1, total_iters=3),
+            lr_scheduler.CosineAnnealingLR(o, 9),
+        ],
+        [3],
+    ),
+}
+
+
+def test_make_both_before_you_load():
+    """Only the first column is *yes* throughout. Making a scheduler writes to the optimizer's learning rates, so make both before you load either.
+
+    Make all four parts first, then load all four: making a scheduler changes learning rates of the optimizer. Set the random states last: making a model draws numbers.
+    """
+
+    def rates(make, way):
+        sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+        plan, seen = make(sgd), []
+        for step in range(12):
+            if step == 5 and way:
+                kept = sgd.state_dict(), plan.state_dict()
+                sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+                if way == "optimizer first":
+                    sgd.load_state_dict(kept[0])
+                plan = make(sgd)
+                if way == "both":
+                    sgd.load_state_dict(kept[0])
+                plan.load_state_dict(kept[1])
+            seen.append(sgd.param_groups[0]["lr"])
+            sgd.step()
+            plan.step()
+        return pytest.approx(seen)
+
+    wrong = []
+    for name, make in RATES.items():
+        assert rates(make, "both") == rates(make, None).expected
+        if rates(make, "optimizer first") != rates(make, None).expected:
+            wrong.append(name)
+    assert wrong
+    sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+    RATES["OneCycleLR"](sgd)
+    assert sgd.param_groups[0]["lr"] != 1.0
+    state = torch.get_rng_state()
+    nn.Linear(2, 2)
+    assert not torch.equal(state, torch.get_rng_state())
+
+
+def test_mapped_files(there):
+    """With `mmap=True` the file is not read but mapped: a tensor's bytes come from the disk when they are first used.
+
+    It wants a path and a file in the default format. Replacing the file by `os.replace` does it no harm; writing into the file would.
+    """
+    torch.save(torch.zeros(4096), there)
+    with pytest.raises(ValueError, match="mmap"):
+        torch.load(io.BytesIO(there.read_bytes()), mmap=True)
+    old_format = there.with_suffix(".old")
+    torch.save(torch.zeros(9), old_format, _use_new_zipfile_serialization=False)
+    with pytest.raises(RuntimeError, match="mmap"):
+        torch.load(old_format, mmap=True)
+
+    mapped = torch.load(there, mmap=True)
+    beside = there.with_suffix(".new")
+    torch.save(torch.ones(4096), beside)
+    os.replace(beside, there)
+    assert not mapped.any()
+
+    mapped = torch.load(there, mmap=True)
+    content = there.read_bytes()
+    place = content.index(torch.ones(64).numpy().tobytes())
+    with there.open("r+b") as file:
+        file.seek(place)
+        file.write(torch.full((64,), 7.0).numpy().tobytes())
+    assert mapped[0] == 7
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
+def test_state_goes_by_position(kind, named):
+    """And its state goes **by position**, not by name. If the same parameters come in another order, and the shapes happen to agree, each gets another's moments, and no error tells.
+
+    An optimizer's state goes by position.
+    """
+    a, b = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2))
+    options = {"momentum": 0.9} if kind is torch.optim.SGD else {}
+    one_way, other_way = [("a", a), ("b", b)], [("b", b), ("a", a)]
+    if not named:
+        one_way, other_way = [a, b], [b, a]
+    one, other = (
+        kind(one_way, lr=0.1, **options),
+        kind(other_way, lr=0.1, **options),
+    )
+    a.grad, b.grad = torch.ones(2), torch.full((2,), 9.0)
+    one.step()
+    other.load_state_dict(one.state_dict())
+    (moment,) = {"exp_avg", "momentum_buffer"} & one.state[a].keys()
+    assert torch.equal(other.state[a][moment], one.state[b][moment])
+    assert not torch.equal(other.state[a][moment], one.state[a][moment])
+
+
+def test_wrappers_hold_the_model(there):
+    """`DataParallel` and `DistributedDataParallel` hold your model as their child `module`.
+
+    To load an `AveragedModel`'s file into the plain model, take the prefix off and drop `n_averaged`, by hand and by name.
+    """
+    plain = small_net()
+    assert nn.DataParallel(plain).module is plain
+    averaged = AveragedModel(plain)
+    averaged.update_parameters(plain)
+    held = through_file(averaged.state_dict(), there)
+    taken = {k.removeprefix("module."): v for k, v in held.items()}
+    with pytest.raises(RuntimeError, match="n_averaged"):
+        plain.load_state_dict(taken)
+    del taken["n_averaged"]
+    plain.load_state_dict(taken)
+
+
+@pytest.mark.parametrize("metadata", ["none", "old", "today's"])
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d, nn.BatchNorm2d])
+def test_a_missing_counter(layer, metadata):
+    """Where the file has no metadata, or that of an old version, BatchNorm adds a missing counter itself: not 0, but the count that the *target* has now. Only a file with today's metadata raises.
+
+    Where a file has no `_metadata`, or that of an old version, BatchNorm fills in a missing counter itself: with its own present value.
+    """
+    given = layer(2).state_dict()
+    del given["num_batches_tracked"]
+    if metadata == "none":
+        given = OrderedDict(given)
+    elif metadata == "old":
+        given._metadata[""]["version"] = 1
+    target = layer(2)
+    target.num_batches_tracked.fill_(3)
+    if metadata == "today's":
+        with pytest.raises(RuntimeError, match="num_batches_tracked"):
+            target.load_state_dict(given)
+    else:
+        target.load_state_dict(given)
+        assert target.num_batches_tracked == 3
+
+
+def test_a_new_dict_loses_metadata():
+    """The new dict is right for one prefix, and loses `_metadata`, in which modules keep the version of their format."""
+    given = nn.DataParallel(nn.BatchNorm1d(2)).state_dict()
+    assert given._metadata["module"]["version"] == 2
+    new = OrderedDict((k[7:], v) for k, v in given.items())
+    assert not hasattr(new, "_metadata")
+    of_compiled = {"_orig_mod.weight": 1}
+    assert [k[7:] for k in of_compiled] != ["weight"]
+
+
+def test_models_on_meta():
+    """A model made under `torch.device("meta")` has shapes and no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects."""
+    source = nn.Linear(2, 3)
+    with torch.device("meta"):
+        empty = nn.Linear(2, 3)
+    assert empty.weight.is_meta
+    assert empty.weight.shape == (3, 2)
+    with pytest.warns(UserWarning, match="no-op"):
+        empty.load_state_dict(source.state_dict())
+    assert empty.weight.is_meta
+    before = empty.weight
+    empty.load_state_dict(source.state_dict(), assign=True)
+    assert empty.weight is not before
+    assert torch.equal(empty.weight, source.weight)
+    before = empty.weight
+    empty.load_state_dict(source.state_dict())
+    assert empty.weight is before
+
+
+def test_distributed_checkpoint(tmp_path: Path):
+    """`get_state_dict` gathers the state of model and optimizer *by name*, so that a run can go on with another number of processes; `save` and `load` write and read a folder of files"""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import get_state_dict
+
+    net = nn.Linear(2, 3)
+    adam = torch.optim.AdamW(net.parameters())
+    net(torch.ones(1, 2)).sum().backward()
+    adam.step()
+    weights, moments = get_state_dict(net, adam)
+    assert set(moments["state"]) == {"weight", "bias"}
+    dcp.save(
+        {"weights": weights}, checkpoint_id=tmp_path / "folder", no_dist=True
+    )
+    assert (tmp_path / "folder").is_dir()
+    empty = {"weights": {k: torch.zeros_like(v) for k, v in weights.items()}}
+    dcp.load(empty, checkpoint_id=tmp_path / "folder", no_dist=True)
+    assert torch.equal(empty["weights"]["weight"], net.weight)
+
+
+def test_a_loader_keeps_no_position():
+    """A `DataLoader` keeps no position."""
+    loader = torch.utils.data.DataLoader(range(6), batch_size=2)
+    assert next(iter(loader)).tolist() == next(iter(loader)).tolist() == [0, 1]
+    assert not hasattr(loader, "state_dict")
+
+
+def test_hints_of_the_exercises(tmp_path: Path):
+    """`f"{file}.partial"` works for a `str` and for a `Path`. `Path(file).with_suffix(".partial")` would give a file of that very suffix its own name.
+
+    `hasattr(file, "write")` is true for open files and false for a `str` and a `Path`.
+
+    `str.removeprefix` removes a prefix where it is one. `lstrip` removes *characters*, and `replace` looks everywhere.
+
+    It changes `_metadata` too, which a shallow copy shares with the original.
+
+    `model.state_dict().keys() - state_dict.keys()` are the names that are missing; the other way round, the names left over. Both are sets.
+
+    `<`, `>` and `==` with NaN are false.
+
+    (An `nn.BatchNorm2d` that is frozen has it still.)
+    """
+    assert f"{'a/last.pt'}.partial" == f"{Path('a/last.pt')}.partial"
+    assert Path("a.partial").with_suffix(".partial") == Path("a.partial")
+    assert hasattr(io.BytesIO(), "write")
+    with (tmp_path / "x").open("wb") as file:
+        assert hasattr(file, "write")
+    assert not hasattr("x", "write")
+    assert not hasattr(Path("x"), "write")
+    key = "module.mo.module.w"
+    assert key.removeprefix("module.") == "mo.module.w"
+    assert key.lstrip("module.") == "w"
+    assert key.replace("module.", "") == "mo.w"
+    assert "fc.module.w".removeprefix("module.") == "fc.module.w"
+    given = nn.DataParallel(nn.BatchNorm1d(2)).state_dict()
+    shallow = copy.copy(given)
+    assert shallow._metadata is given._metadata
+    consume_prefix_in_state_dict_if_present(shallow, "module.")
+    assert "module" not in given._metadata
+    names = {"a": 1, "b": 2}.keys() - {"b": 1, "c": 1}.keys()
+    assert names == {"a"}
+    assert isinstance(names, set)
+    for other in (math.nan, 0.0, math.inf):
+        assert not (math.nan < other)
+        assert not (math.nan > other)
+        assert math.nan != other
+    frozen = nn.BatchNorm2d(2).eval().requires_grad_(False)
+    assert "num_batches_tracked" in frozen.state_dict()
+
+
+def test_the_file_is_an_archive(there):
+    """a pickle that says what there is, and the bytes of each tensor."""
+    torch.save({"a": torch.ones(3), "b": torch.zeros(5)}, there)
+    with zipfile.ZipFile(there) as archive:
+        names = archive.namelist()
+        bytes_of = {n: archive.read(n) for n in names if "/data/" in n}
+    assert sum(name.endswith("data.pkl") for name in names) == 1
+    assert sorted(map(len, bytes_of.values())) == [12, 20]
