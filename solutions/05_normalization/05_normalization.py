@@ -542,7 +542,7 @@ r"""
 > **"With small batches batch norm gets noisy; group norm takes groups of channels instead."**
 > *Correct.* The groups are blocks of *neighbouring* channels.
 
-The mean of n numbers strays by $1/\sqrt{n}$.
+The mean of n independent numbers strays by $1/\sqrt{n}$ of their standard deviation.
 """
 
 # %% cell="claim_001_09"
