@@ -50,8 +50,8 @@ def batches(draw: Draw, *fixed: tuple[int, int]) -> Case:
     "data_parallel",
     probe=probes.sizes_of_chunks,
     weight=2,
-    says="chunk_sizes: the sizes of the chunks, for any batch and any number of "
-    "devices",
+    says="`chunk_sizes`: the sizes of the chunks, for any batch and any "
+    "number of devices from 1",
 )
 def chunks_of_a_batch(draw: Draw) -> list[Case]:
     return [
@@ -63,7 +63,8 @@ def chunks_of_a_batch(draw: Draw) -> list[Case]:
 @check(
     "data_parallel",
     probe=probes.sizes_of_chunks,
-    says="chunk_sizes: no empty chunk where there are fewer samples than devices",
+    says="`chunk_sizes`: no empty chunk where there are fewer samples than "
+    "devices",
 )
 def fewer_samples_than_devices(draw: Draw) -> list[Case]:
     few = [
@@ -163,7 +164,7 @@ def stays_the_same_model(
     weight=2,
     on=("out",),
     **CLOSE,
-    says="data_parallel: the outputs of all chunks, in the order of the batch",
+    says="`data_parallel`: the outputs of all chunks, in the order of the batch",
 )
 def outputs_are_gathered(draw: Draw) -> list[Case]:
     return [
@@ -179,7 +180,12 @@ def outputs_are_gathered(draw: Draw) -> list[Case]:
     probe=probes.through_devices,
     weight=2,
     rule=own_rows,
-    says="data_parallel: one forward pass per chunk, each with its own rows",
+    says="`data_parallel`: one forward pass per chunk, each with its own rows "
+    "and no others",
+    corners=[
+        "`nn.DataParallel` itself is no way out: without GPUs it hands the "
+        "whole batch to the model"
+    ],
 )
 def one_forward_per_chunk(draw: Draw) -> list[Case]:
     return [
@@ -197,8 +203,9 @@ def one_forward_per_chunk(draw: Draw) -> list[Case]:
     weight=3,
     on=("tied", "gradients"),
     **CLOSE,
-    says="data_parallel: a loss on the output sends every chunk's gradient into "
-    "the model's own parameters",
+    says="`data_parallel`: a loss on the output sends every chunk's gradient "
+    "into the model's own parameters",
+    corners=["some parameters may be frozen, unused or used twice"],
 )
 def gradients_reach_the_model(draw: Draw) -> list[Case]:
     return [
@@ -216,7 +223,8 @@ def gradients_reach_the_model(draw: Draw) -> list[Case]:
     probe=probes.through_devices,
     on=("input_gradient", "gradients"),
     **CLOSE,
-    says="data_parallel: a gradient reaches the batch, too, where it asks for one",
+    says="`data_parallel`: a gradient reaches the batch, too, where it asks "
+    "for one",
 )
 def gradient_of_the_inputs(draw: Draw) -> list[Case]:
     return [
@@ -231,7 +239,7 @@ def gradient_of_the_inputs(draw: Draw) -> list[Case]:
     weight=2,
     on=("out", "gradients"),
     **CLOSE,
-    says="data_parallel: batch norm sees its chunk and nothing else",
+    says="`data_parallel`: batch norm sees its chunk and nothing else",
 )
 def batch_norm_per_chunk(draw: Draw) -> list[Case]:
     return [
@@ -246,8 +254,8 @@ def batch_norm_per_chunk(draw: Draw) -> list[Case]:
     weight=3,
     on=("buffers",),
     **CLOSE,
-    says="data_parallel: of what replicas write into buffers, the first one's is "
-    "kept and the others' is lost",
+    says="`data_parallel`: of what replicas write into buffers, the first "
+    "one's is kept and the others' is lost",
 )
 def buffers_of_the_first(draw: Draw) -> list[Case]:
     return [
@@ -264,8 +272,9 @@ def buffers_of_the_first(draw: Draw) -> list[Case]:
     weight=2,
     on=("out", "buffers"),
     **CLOSE,
-    says="data_parallel: all replicas start from the model as it is before any "
-    "of them runs, at every forward pass anew",
+    says="`data_parallel`: all replicas start from the model as it is before "
+    "any of them runs, at every call anew",
+    corners=["some buffers may not be in the state dict"],
 )
 def replicas_of_the_same_moment(draw: Draw) -> list[Case]:
     return [
@@ -281,8 +290,12 @@ def replicas_of_the_same_moment(draw: Draw) -> list[Case]:
     probe=probes.through_devices,
     rule=stays_the_same_model,
     also=ALONE,
-    says="data_parallel: the model keeps its parameters, names, weights and "
-    "modes, and PyTorch its settings",
+    says="`data_parallel`: the model keeps its parameters and buffers (the "
+    "same objects), names, weights and modes, and PyTorch its settings",
+    corners=[
+        "under `torch.no_grad()` the result needs no gradient",
+        "`X` stays as it is, and no random numbers are drawn",
+    ],
 )
 def same_model_afterwards(draw: Draw) -> list[Case]:
     return [
@@ -312,8 +325,12 @@ def wrapped(draw: Draw, *hows: str, other: str = "norm") -> Case:
     probe=probes.unwrapped_state,
     timeout_s=LIMIT_S,
     weight=2,
-    says="plain_state_dict: the names of the plain model, whether it is wrapped "
-    "by DataParallel, by DistributedDataParallel or not at all",
+    says="`plain_state_dict`: the names of the plain model, whether it is "
+    "wrapped by `nn.DataParallel`, by `DistributedDataParallel` or not at all",
+    corners=[
+        "a layer of the model's own may be called `module`, and keeps its name",
+        "the model stays as it is",
+    ],
 )
 def names_without_prefix(draw: Draw) -> list[Case]:
     return [
@@ -519,6 +536,10 @@ def unequal_shards(draw: Draw) -> list[Case]:
     weight=2,
     rule=same_update,
     says="several micro-batches of unequal sizes: one step of the whole window",
+    corners=[
+        "the other dimensions of `x` may differ, too, as with texts of "
+        "different lengths"
+    ],
 )
 def windows_of_ranks(draw: Draw) -> list[Case]:
     return [
@@ -534,7 +555,12 @@ def windows_of_ranks(draw: Draw) -> list[Case]:
     timeout_s=LIMIT_S,
     weight=2,
     rule=crosses_once,
-    says="the gradient crosses between the ranks once per step",
+    says="the gradient crosses between the ranks once per step, and few "
+    "numbers beside it",
+    corners=[
+        "how they cross is up to you: by DDP, or by your own `all_reduce`",
+        "at most 250 bytes from each rank beside the gradient",
+    ],
 )
 def exchanged_once(draw: Draw) -> list[Case]:
     return [
@@ -564,8 +590,8 @@ def one_graph_at_a_time(draw: Draw) -> list[Case]:
     timeout_s=LIMIT_S,
     weight=2,
     rule=losses_of_all,
-    says="every rank returns the mean loss over all samples of all ranks, as a "
-    "float",
+    says="every rank returns the mean loss over all samples of all ranks "
+    "before the step, as a Python float",
 )
 def loss_of_all_ranks(draw: Draw) -> list[Case]:
     return [
@@ -597,8 +623,13 @@ def ranks_stay_together(draw: Draw) -> list[Case]:
     probe=probes.steps_of_ranks,
     timeout_s=LIMIT_S,
     rule=same_update,
-    says="gradients that were there before do not count, and frozen parameters "
-    "stay",
+    says="gradients that were there before do not count, and frozen "
+    "parameters stay",
+    corners=[
+        "one that was frozen with a gradient still in it, under weight decay, "
+        "too",
+        "the model was wrapped after the freeze, as it must be",
+    ],
 )
 def old_and_frozen(draw: Draw) -> list[Case]:
     return [
@@ -621,7 +652,12 @@ def old_and_frozen(draw: Draw) -> list[Case]:
     timeout_s=LIMIT_S,
     rule=used_as_given,
     also=ALONE,
-    says="modes, tensors, list, optimizer settings and random numbers stay",
+    says="modes, tensors, list and optimizer settings stay, and no random "
+    "numbers are drawn",
+    corners=[
+        "DDP's switch for synchronising, `require_backward_grad_sync`, is on "
+        "again afterwards"
+    ],
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -839,8 +875,9 @@ def without_global_seeds(
     probe=probes.shards_of_epochs,
     weight=2,
     rule=covered,
-    says="train_shard: all samples, shards of one size, no more repeated than that "
-    "needs",
+    says="`train_shard`: all samples, shards of one size, no more repeated "
+    "than that needs; a list of Python ints",
+    corners=["`num_samples` and `world_size` are at least 1"],
 )
 def all_are_covered(draw: Draw) -> list[Case]:
     sizes = [4 * draw.integer(6, 80) + one for one in range(4)]
@@ -859,7 +896,7 @@ def all_are_covered(draw: Draw) -> list[Case]:
     "epoch_shards",
     probe=probes.shards_of_epochs,
     rule=covered,
-    says="train_shard: also with fewer samples than ranks",
+    says="`train_shard`: also with fewer samples than ranks",
 )
 def more_ranks_than_samples(draw: Draw) -> list[Case]:
     world_sizes = [draw.integer(8, 80) for _ in range(3)]
@@ -878,7 +915,8 @@ def more_ranks_than_samples(draw: Draw) -> list[Case]:
     probe=probes.shards_of_epochs,
     weight=2,
     rule=shuffled,
-    says="train_shard: a random order, and another one in each epoch",
+    says="`train_shard`: a random order, and another one in each epoch, drawn "
+    "anew",
 )
 def another_order_each_epoch(draw: Draw) -> list[Case]:
     return [
@@ -892,7 +930,8 @@ def another_order_each_epoch(draw: Draw) -> list[Case]:
     probe=probes.shards_of_epochs,
     weight=2,
     rule=reshared,
-    says="train_shard: from epoch to epoch the samples change ranks",
+    says="`train_shard`: from epoch to epoch the samples change ranks and "
+    "company",
 )
 def samples_change_ranks(draw: Draw) -> list[Case]:
     return [
@@ -905,8 +944,14 @@ def samples_change_ranks(draw: Draw) -> list[Case]:
     "epoch_shards",
     probe=probes.shards_of_epochs,
     rule=seed_decides,
-    says="train_shard: seed, epoch and rank decide alone, whatever was asked "
-    "before",
+    says="`train_shard`: the arguments decide alone, whatever was asked "
+    "before, in every process",
+    corners=[
+        "whatever the caller did with the list, and whoever draws random "
+        "numbers in between",
+        "another `seed` gives other orders; `seed` is 0 if none is given",
+        "`epoch` and `seed` are at least 0 and below 2³¹",
+    ],
 )
 def nothing_else_decides(draw: Draw) -> list[Case]:
     return [
@@ -934,7 +979,11 @@ def nothing_else_decides(draw: Draw) -> list[Case]:
     probe=probes.shards_of_epochs,
     rule=without_global_seeds,
     also=(leaves_rng_alone,),
-    says="train_shard: the global random numbers stay as they are",
+    says="`train_shard`: the global random numbers of torch, NumPy and "
+    "`random` stay as they are, at every moment",
+    corners=[
+        "they are not put back afterwards either: another thread may be drawing"
+    ],
 )
 def no_global_numbers(draw: Draw) -> list[Case]:
     return [
@@ -968,7 +1017,9 @@ def each_once(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=each_once,
     also=(leaves_rng_alone,),
-    says="eval_shard: each sample once, sizes that differ by at most one",
+    says="`eval_shard`: each sample once, sizes that differ by at most one; "
+    "lists of Python ints, and nothing is drawn",
+    corners=["some lists may be empty"],
 )
 def evaluated_once(draw: Draw) -> list[Case]:
     drawn = [(draw.integer(9, 90), draw.integer(2, 9)) for _ in range(6)]
@@ -1046,8 +1097,12 @@ def same_everywhere(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=same_everywhere,
     also=(leaves_inputs_alone, leaves_rng_alone),
-    says="global_accuracy: shards of different sizes, each sample once, the same "
-    "float on every rank",
+    says="`global_accuracy`: shards of different sizes, each sample once, the "
+    "same float on every rank",
+    corners=[
+        "a shard may be empty",
+        "the tensors stay as they are, and no random numbers are drawn",
+    ],
 )
 def accuracy_of_unequal_shards(draw: Draw) -> list[Case]:
     return [
@@ -1064,7 +1119,9 @@ def accuracy_of_unequal_shards(draw: Draw) -> list[Case]:
     timeout_s=LIMIT_S,
     weight=2,
     rule=same_everywhere,
-    says="global_accuracy: what was repeated to fill up counts once",
+    says="`global_accuracy`: a sample that comes several times counts once, "
+    "on one rank or on several",
+    corners=["as a padded sampler gives them, always with the same result"],
 )
 def repeated_samples_count_once(draw: Draw) -> list[Case]:
     return [

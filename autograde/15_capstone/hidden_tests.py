@@ -108,8 +108,13 @@ KEPT = {
         "`requires_grad=False`.",
         **KEPT,
     ),
-    says="the parameters of the frozen parts, and no others, get no gradient; "
-    "the rest of the model stays as it is",
+    says="`set_up`: the parameters of the frozen parts, and no others, get no "
+    "gradient; the rest of the model stays as it is",
+    corners=[
+        "also those that they share with other layers; `stem` is not `stem2`",
+        "the list may be empty, and a part may be a single layer",
+        "weights, buffers, modes and random numbers stay as they are",
+    ],
 )
 def frozen_parts(draw: Draw) -> list[Case]:
     return [
@@ -139,8 +144,12 @@ def frozen_parts(draw: Draw) -> list[Case]:
         "have it, fewer have none.",
         rates="In the first step a parameter has the wrong rate.",
     ),
-    says="AdamW holds each trainable parameter once, and nothing else; biases and "
-    "norms have no weight decay",
+    says="`set_up`: AdamW holds each trainable parameter once, and nothing "
+    "else; biases and norms have no weight decay",
+    corners=[
+        "parameters that layers share are one; what is not said is as by "
+        "default; how many groups there are is up to you"
+    ],
 )
 def decay_groups(draw: Draw) -> list[Case]:
     return [
@@ -162,7 +171,8 @@ PLAN = {
     probe=probes.planned,
     weight=2,
     rule=agrees(1e-5, **PLAN),
-    says="the rate of every step: up in a line, down along a cosine",
+    says="`set_up`: the rate of every step, in all groups: up in a line, down "
+    "along a cosine",
 )
 def rates_of_the_plan(draw: Draw) -> list[Case]:
     return [
@@ -180,7 +190,8 @@ def rates_of_the_plan(draw: Draw) -> list[Case]:
     "set_up",
     probe=probes.planned,
     rule=agrees(1e-5, **PLAN),
-    says="a plan without warm-up, and a run longer than its plan",
+    says="`set_up`: a plan without warm-up, and a run longer than its plan: a "
+    "rate of 0",
 )
 def corners_of_the_plan(draw: Draw) -> list[Case]:
     return [
@@ -203,7 +214,9 @@ def corners_of_the_plan(draw: Draw) -> list[Case]:
         rates="After loading the states the rates are not those of the plan.",
         weights="After loading the states the run makes other steps.",
     ),
-    says="optimizer and schedule go on from their state dicts",
+    says="`set_up`: optimizer and schedule go on from their state dicts, with "
+    "a new model",
+    corners=["`torch.load` reads both with its defaults"],
 )
 def from_state_dicts(draw: Draw) -> list[Case]:
     return [
@@ -222,8 +235,9 @@ def from_state_dicts(draw: Draw) -> list[Case]:
         "frozen parts and all within them, training everywhere else.",
         buffers="After `train_mode` a batch moves the wrong statistics.",
     ),
-    says="frozen parts, and all within them, are in eval mode in training; "
+    says="`train_mode`: frozen parts, and all within them, are in eval mode; "
     "everything else is in training mode",
+    corners=["whatever the modes were before"],
 )
 def modes_of_the_parts(draw: Draw) -> list[Case]:
     return [
@@ -247,7 +261,8 @@ def modes_of_the_parts(draw: Draw) -> list[Case]:
         weights="After some steps of training the weights and buffers are not "
         "the right ones.",
     ),
-    says="some steps of training: frozen weights and statistics stay, bit for bit",
+    says="both: in some steps of training frozen weights and statistics stay, "
+    "bit for bit",
 )
 def some_training(draw: Draw) -> list[Case]:
     return [
@@ -335,8 +350,9 @@ def right_weights(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.stepped,
     weight=3,
     rule=right_weights,
-    says="the step uses the mean over all samples of its micro-batches, of unequal "
-    "size, whatever the scale",
+    says="the step uses the mean over all samples of its micro-batches, of "
+    "unequal size, whatever the scale",
+    corners=["the scaler may be a disabled one"],
 )
 def mean_over_all_samples(draw: Draw) -> list[Case]:
     big, small = draw.integer(5, 9), draw.integer(1, 3)
@@ -397,8 +413,9 @@ def left_out(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.stepped,
     weight=2,
     rule=left_out,
-    says="an overflow in any micro-batch leaves out this step, and no other; the "
-    "scale falls once",
+    says="an overflow in any micro-batch leaves out this step, and no other; "
+    "the scale falls once",
+    corners=["weights and moments stay, and nothing is raised"],
 )
 def overflow_is_left_out(draw: Draw) -> list[Case]:
     momentum = 0.1 * draw.integer(5, 10)
@@ -437,6 +454,7 @@ def schedule_follows(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=schedule_follows,
     says="the schedule moves once, after a step that was made",
+    corners=["a disabled scaler leaves out nothing"],
 )
 def schedule_moves_once(draw: Draw) -> list[Case]:
     growing = {"init_scale": 4.0, "growth_interval": 1}
@@ -475,8 +493,13 @@ def in_autocast(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.stepped,
     weight=2,
     rule=in_autocast,
-    says="forward pass and loss under autocast of the dtype asked for, all else "
+    says='forward pass and loss under autocast to `config["dtype"]`, all else '
     "outside",
+    corners=[
+        "that is `torch.float16`, `torch.bfloat16` or `None`, on the device "
+        "of `x`",
+        "the weights keep their dtype, and `x` goes into the model as it came",
+    ],
 )
 def autocast_where_asked(draw: Draw) -> list[Case]:
     single = {"weights_dtype": "float32"}
@@ -540,7 +563,17 @@ def right_facts(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.stepped,
     weight=2,
     rule=right_facts,
-    says="the five facts are those of this step",
+    says="the five facts are those of this step, and there are no others",
+    corners=[
+        "`loss`: the mean over all samples of the list, not scaled, a float",
+        "`grad_norm`: the norm of the true gradient, of all parameters "
+        "together, before clipping, a float; infinite or NaN where it "
+        "overflows",
+        "`skipped`: whether the step was left out, a bool",
+        "`lr`: the rate of the first group that the step used, or would have "
+        "used, a float",
+        "`scale`: the scale that its losses were multiplied by, a float",
+    ],
 )
 def facts_of_the_step(draw: Draw) -> list[Case]:
     growing = {"init_scale": 8.0, "growth_interval": 1}
@@ -590,6 +623,10 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.stepped,
     rule=nothing_left,
     says="gradients from before do not count, and none are left",
+    corners=[
+        "nor does one that a frozen parameter of the model still has",
+        "None or zeros are left, also after an overflow",
+    ],
 )
 def clean_gradients(draw: Draw) -> list[Case]:
     return [
@@ -620,6 +657,10 @@ def clean_gradients(draw: Draw) -> list[Case]:
         samples="Not every sample took part in exactly one backward pass.",
     ),
     says="the modes are the caller's: a normalization in eval mode stays there",
+    corners=[
+        "the list stays as it is, and no random numbers are drawn, but by the "
+        "model"
+    ],
 )
 def modes_of_the_caller(draw: Draw) -> list[Case]:
     return [
@@ -702,7 +743,15 @@ WORK = {
         **DRAWS,
         modes_kept="You change the modes of the model: they are the run's business.",
     ),
-    says="a run that nothing stops: all steps and evaluations, in order; the log",
+    says="a run that nothing stops: all steps and evaluations, in order, and "
+    "the log",
+    corners=[
+        "`run.batches(epoch)` is the same whenever you ask for it, and draws "
+        "nothing; epochs may have unequal lengths, and none is empty",
+        "modes and gradients are the business of `step` and `evaluate`: call "
+        "no `train()` or `eval()`",
+        "the checkpoints change nothing",
+    ],
 )
 def nothing_stops_it(draw: Draw) -> list[Case]:
     return [
@@ -720,7 +769,7 @@ def nothing_stops_it(draw: Draw) -> list[Case]:
     probe=probes.killed_and_resumed,
     weight=4,
     rule=agrees(**RESULTS),
-    says="killed inside a step: the parts and the log, bit for bit",
+    says="killed inside a step: all parts and the log, bit for bit",
 )
 def killed_in_a_step(draw: Draw) -> list[Case]:
     return [
@@ -736,7 +785,8 @@ def killed_in_a_step(draw: Draw) -> list[Case]:
     probe=probes.killed_and_resumed,
     weight=2,
     rule=agrees(log=RESULTS["log"], **DRAWS),
-    says="the random numbers go on, from three generators, also after the run",
+    says="the random numbers of `torch`, `np.random` and `random` go on, also "
+    "after the run",
 )
 def random_numbers_go_on(draw: Draw) -> list[Case]:
     return [
@@ -753,7 +803,9 @@ def random_numbers_go_on(draw: Draw) -> list[Case]:
     probe=probes.killed_and_resumed,
     weight=2,
     rule=agrees(**WORK, log=RESULTS["log"]),
-    says="only what is left is done again: steps, evaluations, nothing after the end",
+    says="only what is left is done again: steps, evaluations, nothing after "
+    "the end",
+    corners=["a finished run, called once more, makes none"],
 )
 def only_what_is_left(draw: Draw) -> list[Case]:
     return [
@@ -771,7 +823,14 @@ def only_what_is_left(draw: Draw) -> list[Case]:
     probe=probes.killed_and_resumed,
     weight=2,
     rule=agrees(**BEST),
-    says="the best epoch, its metric and its model, also if it was before the kill",
+    says="the best epoch, its metric and its model, also if it was before the "
+    "kill",
+    corners=[
+        "of equals the earlier epoch; training on does not change its model",
+        "at the end of an epoch the evaluation comes before the checkpoint",
+        "no metric is NaN here; nothing is greater than NaN, so one in the "
+        "first epoch would stay the best",
+    ],
 )
 def the_best_is_kept(draw: Draw) -> list[Case]:
     equal = [0.1, 0.1 + draw.integer(1, 9) / 32, 0.2, 0.0]
@@ -814,6 +873,11 @@ def always_whole(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=always_whole,
     says="killed while it writes: what is there is whole, and the run goes on",
+    corners=[
+        "an unfinished file has a name that `step_*.pt` does not match: "
+        "`step_000004_new.pt` looks like a checkpoint",
+        "the folder may lie on another disk than the system's temporary files",
+    ],
 )
 def killed_while_writing(draw: Draw) -> list[Case]:
     share = 0.1 * draw.integer(3, 8)
@@ -848,6 +912,12 @@ def killed_while_writing(draw: Draw) -> list[Case]:
         torn="At the end there is a file named `step_….pt` that is not whole.",
     ),
     says="the newest whole checkpoint is taken, whatever dates and copies say",
+    corners=[
+        "the newest is the one with the most steps",
+        "where `torch.load` raises, take the next older one that is whole",
+        "without any whole one the run begins at the beginning, with the "
+        "random numbers as they are",
+    ],
 )
 def newest_whole_one(draw: Draw) -> list[Case]:
     often = {"save_every": 2, "keep": 3}
@@ -878,7 +948,15 @@ def newest_whole_one(draw: Draw) -> list[Case]:
         others="Files of other names are gone, or unfinished ones are left.",
         log=RESULTS["log"],
     ),
-    says="names and number of the checkpoints; other files are left alone",
+    says="names and number of the checkpoints, at any moment; other files are "
+    "left alone",
+    corners=[
+        "the number of steps has six digits; `folder` may not exist yet",
+        "`torch.load` with its defaults reads a checkpoint",
+        "`keep` is 1 or more; broken ones with higher numbers that still lie "
+        "there do not count",
+        "your own unfinished files do not stay",
+    ],
 )
 def files_in_the_folder(draw: Draw) -> list[Case]:
     return [
@@ -898,7 +976,8 @@ def files_in_the_folder(draw: Draw) -> list[Case]:
     "fit",
     probe=probes.killed_and_resumed,
     rule=agrees(**RESULTS, **BEST),
-    says="the newest checkpoint is all that is needed, and it is followed",
+    says="the newest checkpoint is all that is needed, and it is followed: "
+    "earlier ones may be gone",
 )
 def one_file_is_enough(draw: Draw) -> list[Case]:
     return [
@@ -981,7 +1060,12 @@ def reports(**sentences: str) -> Rule:
         epoch_losses="`epoch_losses` are not the means over the samples of each "
         "epoch."
     ),
-    says="the mean loss of each epoch is a mean over samples",
+    says="`epoch_losses`: the mean loss of each epoch, in rising order, is a "
+    "mean over samples",
+    corners=[
+        "skipped steps count like others",
+        "a line may have further keys",
+    ],
 )
 def losses_of_epochs(draw: Draw) -> list[Case]:
     return [
@@ -1007,6 +1091,10 @@ def losses_of_epochs(draw: Draw) -> list[Case]:
         peak_lr="Where steps were made again, `peak_lr` is wrong.",
     ),
     says="what was made again counts once, the last time",
+    corners=[
+        "this holds for `steps`, `repeated`, `skipped`, `clipped`, `peak_lr` "
+        "and `epoch_losses`"
+    ],
 )
 def counted_once(draw: Draw) -> list[Case]:
     first = draw.integer(5, 8)
@@ -1040,7 +1128,13 @@ def with_lost_peaks(case: Case) -> Case:
         peak_lr="`peak_lr` is not the highest rate of the steps made.",
         epoch_losses="A skipped step's loss counts as others do.",
     ),
-    says="skipped steps, and the share of the others that was clipped",
+    says="`skipped`, `clipped` and `peak_lr`: skipped steps, the share of the "
+    "others that was clipped, and their highest rate",
+    corners=[
+        "`skipped` alone tells whether a step was skipped: a disabled scaler "
+        "skips none, and `grad_norm` may then be `Infinity` or `NaN`, which "
+        "`json` reads"
+    ],
 )
 def skipped_and_clipped(draw: Draw) -> list[Case]:
     return [
@@ -1058,7 +1152,11 @@ def skipped_and_clipped(draw: Draw) -> list[Case]:
         best_epoch="`best_epoch` is wrong.",
         best_metric="`best_metric` is wrong.",
     ),
-    says="the best epoch, the earlier of equals, each evaluation once",
+    says="`best_epoch`, `best_metric`: the best epoch, the earlier of equals, "
+    "each evaluation once",
+    corners=[
+        "the line of a step may have a `metric`, too, which does not count"
+    ],
 )
 def best_of_epochs(draw: Draw) -> list[Case]:
     high = 0.5 + draw.integer(1, 9) / 32
@@ -1138,7 +1236,13 @@ def with_an_older_evaluation(case: Case, metric: float) -> Case:
         "run went on.",
         seconds="`seconds` is not the sum over all whole lines.",
     ),
-    says="where the run went back, and what all of it cost",
+    says="`resumed_after` and `seconds`: where the run went back, and what "
+    "all of it cost",
+    corners=[
+        "it went back where a step's number is not above that of the step "
+        "line before it; kept is the step before the number that it went back "
+        "to"
+    ],
 )
 def went_back(draw: Draw) -> list[Case]:
     first = draw.integer(5, 8)
@@ -1163,7 +1267,13 @@ def went_back(draw: Draw) -> list[Case]:
         resumed_after="Where a line is cut off, `resumed_after` is wrong.",
         epoch_losses="Where a line is cut off, `epoch_losses` is wrong.",
     ),
-    says="a line that is cut off is passed over",
+    says="a line that is no whole JSON object is passed over",
+    corners=[
+        "cut off, empty, or cut off and written on by the next process, by "
+        "which the line of a step may be lost",
+        "a line may end with a newline",
+        "the report has ten keys and no more; the list of lines stays as it is",
+    ],
 )
 def torn_lines(draw: Draw) -> list[Case]:
     more = lines_of(draw, ((draw.integer(5, 8), 4),), torn=True)
@@ -1228,6 +1338,11 @@ def written_on(lines: list[str]) -> list[str]:
         seconds="`seconds` is wrong.",
     ),
     says="a log without evaluations, and one without a step that was made",
+    corners=[
+        "without an evaluation `best_epoch` and `best_metric` are `None`; if "
+        "no step was made, `clipped` and `peak_lr` are 0.0",
+        "there may be no line at all",
+    ],
 )
 def nearly_empty(draw: Draw) -> list[Case]:
     return [

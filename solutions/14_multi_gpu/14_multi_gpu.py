@@ -955,8 +955,8 @@ r"""
 ## 10 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not attempted*, *try again*
-or how many pass. These visible checks are few. After you submit, others look at everything that the text asks
-for, so read it to the end. Everything is checked on a CPU, in float64.
+or how many pass. These visible checks are few. When your notebook is graded, hidden ones look at everything that
+folds open under *All that is checked*, on a CPU, in float64.
 
 Where ranks are needed, they come from `on_ranks` of the second set-up cell: `on_ranks(function, 3)` runs
 `function(rank, group)` three times at once and returns the three results. Each rank is a thread here and not a process,
@@ -968,33 +968,31 @@ PyTorch looks for the process's one default group, and there is none. For the sa
 `all_reduce` works in place, and every rank has to call it, in the same order, with tensors of the same shape and dtype.
 """
 
-# %% [markdown] task="data_parallel" title="DataParallel by hand" minutes=30 builds_on="section 2, chapter 05"
+# %% [markdown] task="data_parallel" title="DataParallel by hand" level="more" minutes=22 builds_on="section 2, chapter 05"
 r"""
-Three functions. The devices are imagined: all of it runs on the CPU.
+Write `chunk_sizes(batch_size, num_devices)`, `data_parallel(model, X, num_devices)` and `plain_state_dict(model)`, which do on the CPU what
+`nn.DataParallel` does on devices that are only imagined here.
 
-**`chunk_sizes(batch_size, num_devices)`** returns the list of how many samples each device gets from
-`nn.DataParallel`: 16 over 4 gives `[4, 4, 4, 4]`, 10 over 4 gives `[3, 3, 3, 1]`, 6 over 4 gives `[2, 2, 2]`. Both arguments are at
-least 1. No chunk is empty, so there may be fewer chunks than devices.
+```python
+>>> chunk_sizes(10, 4), chunk_sizes(6, 4)
+([3, 3, 3, 1], [2, 2, 2])
+>>> model = nn.BatchNorm1d(1).double()
+>>> _ = data_parallel(model, torch.arange(12.0).double().view(12, 1), num_devices=4)
+>>> model.running_mean  # of rows 0, 1 and 2: the first replica's alone
+tensor([0.1000], dtype=torch.float64)
+>>> list(plain_state_dict(nn.DataParallel(nn.Linear(1, 1))))
+['weight', 'bias']
+```
 
-**`data_parallel(model, X, num_devices)`** returns what `nn.DataParallel(model)` returns for the batch `X`, on `num_devices`
-devices:
-
-- It cuts `X` along its first dimension into consecutive chunks of these sizes. Each goes through a replica, one forward pass per
-  chunk, with the rows of that chunk and no others. The result is the outputs, one after the other in the order of the batch.
-- **Gradients.** A loss on the result, and its `backward()`, add to the `.grad` of the *model's own* parameters what came from all
-  chunks, and to that of `X` if it requires one. Some parameters may be frozen, unused or used twice.
-- **Buffers.** The first replica works on the buffers of the model itself: what it writes into them stays. All other replicas have copies:
-  what they write is lost. The copies are made before any replica runs. Some buffers may not be in the state dict.
-- Nothing is kept for the next call: it starts from the model as it is then.
-- Replicas are in the mode that the model is in. It works under `torch.no_grad()`, too, and then the result needs no gradient.
-- The model keeps its parameters and buffers (the same objects), names, weights, and each layer its mode. `X` is not changed. No random numbers
-  are drawn.
-
-Calling `nn.DataParallel` itself is no way out: without GPUs it hands the whole batch to the model.
-
-**`plain_state_dict(model)`** returns the state dict that a file should hold: that of the model inside, whether `model`
-is wrapped by `nn.DataParallel` (once), by `DistributedDataParallel`, or not at all. The model stays as it is. A model may have a layer of its own with the
-name `module`, perhaps its only one, which keeps its name.
+- `chunk_sizes` returns how many samples each device gets from `nn.DataParallel`. No chunk is empty.
+- `data_parallel` returns what `nn.DataParallel(model)` returns for `X`: consecutive chunks of these sizes, each through a replica in one
+  forward pass, the outputs in the order of the batch. The `backward()` of a loss on them adds to the `.grad` of the *model's own*
+  parameters what came from all chunks.
+- **Buffers.** The first replica works on the buffers of the model itself: what it writes into them stays. All other replicas have
+  copies, made before any replica runs: what they write is lost.
+- The model keeps its parameters, buffers and modes, and nothing is kept for the next call.
+- `plain_state_dict` returns the state dict of the model inside, whether `model` is wrapped by `nn.DataParallel` (once), by
+  `DistributedDataParallel`, or not at all.
 
 <details><summary>Hint 1: the sizes</summary>
 
@@ -1073,24 +1071,30 @@ with visible_check("data_parallel"):
 
 # %% grade="data_parallel" points=9
 
-# %% [markdown] task="ddp_step" title="One step of all ranks" minutes=30 builds_on="sections 3 and 5, chapter 09"
+# %% [markdown] task="ddp_step" title="One step of all ranks" level="core" minutes=22 builds_on="sections 3 and 5, chapter 09"
 r"""
-Write `ddp_step(model, optimizer, micro_batches, group)`. All ranks call it at the same time, each with its own model, optimizer and
-micro-batches. Together they make **one** optimizer step, on the mean cross-entropy over *all* samples of *all* ranks.
+Write `ddp_step(model, optimizer, micro_batches, group)`, which all ranks call at the same time, each with its own micro-batches, so that together they
+make **one** optimizer step on the mean cross-entropy over *all* samples of *all* ranks.
+
+```python
+>>> x, y = torch.zeros(3, 2).double(), torch.tensor([0, 1, 0])
+>>> def one_step(rank, group):
+...     model = DistributedDataParallel(nn.Linear(2, 2).double(), process_group=group)
+...     sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+...     micro_batches = [(x, y)] if rank == 0 else [(x[:1], y[:1])]
+...     return round(ddp_step(model, sgd, micro_batches, group), 2)
+>>> first, second = on_ranks(one_step, 2)
+>>> first == second
+True
+```
 
 - `model` is a `DistributedDataParallel`, `optimizer` belongs to it. `micro_batches` is this rank's list of pairs `x` (n, ...), `y` (n,).
-  All ranks have equally many, at least one. The n differ between micro-batches and between ranks; each is at least 1. The other
-  dimensions of `x` may differ, too, as with texts of different lengths.
-- Each rank's optimizer steps once, on the gradient of that mean. All ranks have the same weights before, and the same afterwards, to the
-  last bit.
-- **The gradient crosses between ranks once per step**, however many micro-batches there are. A few numbers beside it, such as
-  counts and losses, may cross as well (at most 250 bytes from each rank per step). How they cross is yours to choose: by DDP, or by your own `all_reduce`.
+  All ranks have equally many, at least one; the n, each at least 1, differ between micro-batches and between ranks.
+- Each rank's optimizer steps once, on the gradient of that mean. Gradients that were there before do not count.
+- **The gradient crosses between ranks once per step**, however many micro-batches there are. A few numbers beside it, such as counts and
+  losses, may cross as well.
 - Each micro-batch of the rank goes through the model once, unchanged, and comes backward before the next one goes forward.
-- Gradients that were there before do not count. Frozen parameters stay as they are, also one that still has a gradient from the time before it was frozen,
-  in an optimizer with weight decay. (The model was wrapped after the freeze, as it must be.)
-- Returns, on every rank, the mean loss over all samples of all ranks before the step, as a Python float.
-- Modes, tensors, the list and the optimizer's settings stay as they are, and DDP's switch for synchronising
-  (`require_backward_grad_sync`) is on again afterwards. No random numbers are drawn.
+- It returns, on every rank, the mean loss over all samples of all ranks before the step, as a Python float.
 
 <details><summary>Hint 1: what DDP does to the gradient</summary>
 
@@ -1169,33 +1173,31 @@ with visible_check("ddp_step"):
 
 # %% grade="ddp_step" points=10
 
-# %% [markdown] task="epoch_shards" title="Who sees which sample" minutes=30 builds_on="section 6"
+# %% [markdown] task="epoch_shards" title="Who sees which sample" level="more" minutes=20 builds_on="section 6"
 r"""
-Three functions about the share of a rank. The first two are called on every rank by itself: nothing crosses between ranks. None of
-the three draws or seeds global random numbers (of torch, NumPy or `random`), not even to put them back afterwards: another thread may be drawing.
+Write `train_shard(num_samples, rank, world_size, epoch, seed)`, `eval_shard(num_samples, rank, world_size)` and
+`global_accuracy(indices, correct, num_samples, group)`, which decide who sees which sample, and count each once.
 
-**`train_shard(num_samples, rank, world_size, epoch, seed=0)`** returns the indices that `rank` trains on in `epoch`, as a list of
-Python ints.
+```python
+>>> both = [train_shard(5, rank, world_size=2, epoch=0) for rank in (0, 1)]
+>>> [len(one) for one in both], sorted({*both[0], *both[1]})
+([3, 3], [0, 1, 2, 3, 4])
+>>> sorted(eval_shard(5, 0, 2) + eval_shard(5, 1, 2))
+[0, 1, 2, 3, 4]
+>>> seen = [torch.tensor([0, 2, 1]), torch.tensor([1, 0])]
+>>> right = [torch.tensor([True, False, True]), torch.tensor([True, True])]
+>>> shares = on_ranks(lambda rank, group: global_accuracy(seen[rank], right[rank], 3, group), 2)
+>>> [round(share, 4) for share in shares]
+[0.6667, 0.6667]
+```
 
-- In each epoch all ranks get equally many, ⌈`num_samples` / `world_size`⌉, and together they have every sample. To fill up, some come again: no sample
-  comes more than once more often than another.
-- The order is random. Each epoch has another one, drawn anew from all samples, so that they also change ranks and company.
-- The arguments decide alone. The same ones give the same list, in every process, whatever was asked before, whatever the caller did with that list, and
-  whoever draws random numbers in between. Another `seed` gives other orders.
-- There may be fewer samples than ranks. `num_samples` and `world_size` are at least 1, `epoch` and `seed` at least 0 and below 2³¹.
-
-**`eval_shard(num_samples, rank, world_size)`** returns the indices that `rank` evaluates on, as a list of Python ints. Together the
-ranks have every sample *exactly once*. The sizes differ by at most one, so some lists may be empty.
-
-**`global_accuracy(indices, correct, num_samples, group)`** is called by all ranks at the same time, after an evaluation. It returns, on every
-rank, the share of all samples that were predicted rightly, as a Python float.
-
-- `indices` (n,) int64 are the samples that this rank evaluated, `correct` (n,) bool says which of them it got right.
-- The n differ between ranks, and may be 0. Together the ranks have all `num_samples` samples.
-- A sample may come several times, on one rank or on several, as a padded sampler gives them, and then always with the same result. It counts once, however often it comes.
-- The tensors stay as they are.
-
-PyTorch's `DistributedSampler` may be used.
+- `train_shard` returns the indices that `rank` trains on in `epoch`. All ranks get equally many, ⌈`num_samples` / `world_size`⌉, and together they
+  have every sample. To fill up, some come again: no sample comes more than once more often than another.
+- The order is random, and drawn anew from all samples in each epoch, so that they also change ranks and company. The arguments decide alone.
+- `eval_shard` returns the indices that `rank` evaluates on. Together the ranks have every sample *exactly once*; the sizes differ by at most one.
+- `global_accuracy`, called by all ranks at the same time, returns the share of all samples that were predicted rightly, as a Python float. `indices` (n,)
+  are the samples that this rank evaluated, `correct` (n,) says which it got right. A sample that comes several times counts once.
+- None of the three draws or seeds global random numbers.
 
 <details><summary>Hint 1: the same order on every rank</summary>
 
