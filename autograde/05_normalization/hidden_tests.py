@@ -153,7 +153,7 @@ def weighs_by_channel(draw: Draw) -> list[Case]:
     weight=2,
     rtol=EXACT,
     atol=EXACT,
-    says="eps stands inside the root, and is the one that was given",
+    says="`eps` stands inside the root, and is the one that was given",
 )
 def adds_eps_inside_the_root(draw: Draw) -> list[Case]:
     return [
@@ -185,7 +185,8 @@ def constant_channel(draw: Draw) -> list[Case]:
     weight=2,
     rtol=0.0,
     atol=1e-3,
-    says="float32 with a mean of 1000 and a spread of 1 keeps its digits",
+    says="float32 with a mean of 1000 and a spread of 1 keeps its digits: "
+    "right to 0.001",
 )
 def large_mean_in_float32(draw: Draw) -> list[Case]:
     cases = []
@@ -201,7 +202,7 @@ def large_mean_in_float32(draw: Draw) -> list[Case]:
     probe=probes.normalize,
     rtol=3e-2,
     atol=3e-2,
-    says="the result has the dtype of x",
+    says="the result has the dtype of `x`",
 )
 def keeps_the_dtype(draw: Draw) -> list[Case]:
     return [
@@ -215,7 +216,7 @@ def keeps_the_dtype(draw: Draw) -> list[Case]:
     probe=probes.normalize,
     rtol=EXACT,
     atol=EXACT,
-    says="x need not be contiguous",
+    says="`x` need not be contiguous",
 )
 def normalizes_permuted_images(draw: Draw) -> list[Case]:
     last = channelled(draw, 3, 5, 3, 4)
@@ -259,7 +260,8 @@ ALL = ("x", "weight", "bias")
     rule=told(1e-7),
     rtol=1e-7,
     atol=1e-7,
-    says="the gradients of x, weight and bias",
+    says="the gradients of `x`, `weight` and `bias`, of those that ask for one",
+    corners=["that of `x` also through mean and variance"],
 )
 def gradients_of_batch_norm(draw: Draw) -> list[Case]:
     return [
@@ -274,7 +276,7 @@ def gradients_of_batch_norm(draw: Draw) -> list[Case]:
     "batch_norm",
     probe=probes.normalize,
     raises=("ValueError",),
-    says="one value per channel raises a ValueError, one sample does not",
+    says="one value per channel raises a `ValueError`, one sample does not",
 )
 def one_value_raises(draw: Draw) -> list[Case]:
     return [
@@ -296,7 +298,8 @@ def one_value_raises(draw: Draw) -> list[Case]:
     rtol=1e-4,
     atol=1e-4,
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
-    says="x, weight and bias are left as they were, and all settings too",
+    says="`x`, `weight` and `bias`, the grad mode and the random state are "
+    "left as they were",
 )
 def leaves_arguments_alone(draw: Draw) -> list[Case]:
     permuted = weighted(draw, 3, 5, 4, 2)
@@ -370,6 +373,10 @@ def moves_the_unbiased_variance(draw: Draw) -> list[Case]:
     rtol=AVERAGED,
     atol=AVERAGED,
     says="rows (N, C) and sequences (N, C, L) as well",
+    corners=[
+        "every channel has at least two values per batch; one sample alone "
+        "may bring them"
+    ],
 )
 def observes_rows_and_sequences(draw: Draw) -> list[Case]:
     return [
@@ -385,7 +392,8 @@ def observes_rows_and_sequences(draw: Draw) -> list[Case]:
     weight=6,
     rtol=AVERAGED,
     atol=AVERAGED,
-    says="momentum None: the plain average over the batches",
+    says="`momentum=None`: the plain average over the batches, each counting "
+    "the same",
 )
 def averages_with_none(draw: Draw) -> list[Case]:
     return [
@@ -401,7 +409,8 @@ def averages_with_none(draw: Draw) -> list[Case]:
     probe=probes.observe,
     rtol=AVERAGED,
     atol=AVERAGED,
-    says="momentum 0.0: mean and variance stay, the count goes on",
+    says="`momentum=0.0`: mean and variance stay, the count goes on",
+    corners=["for batches of finite numbers: no case gives it others"],
 )
 def stays_with_zero(draw: Draw) -> list[Case]:
     # A mean that stays at 0 counts only beside one that moves.
@@ -429,7 +438,7 @@ def default_momentum(draw: Draw) -> list[Case]:
     on=("running_mean", "num_batches_tracked"),
     rtol=AVERAGED,
     atol=AVERAGED,
-    says="num_batches_tracked counts batches: int64, without dimensions",
+    says="`num_batches_tracked` counts batches: int64, without dimensions",
 )
 def counts_batches(draw: Draw) -> list[Case]:
     return [
@@ -445,7 +454,7 @@ def counts_batches(draw: Draw) -> list[Case]:
     rtol=AVERAGED,
     atol=AVERAGED,
     says="nothing changes in eval mode, everything in training mode, and "
-    "no_grad has no say",
+    "`no_grad` has no say",
 )
 def updates_in_training_alone(draw: Draw) -> list[Case]:
     first = {
@@ -477,6 +486,7 @@ def updates_in_training_alone(draw: Draw) -> list[Case]:
     rtol=AVERAGED,
     atol=AVERAGED,
     says="the input passes through with its gradient, the buffers keep no graph",
+    corners=["in both modes"],
 )
 def keeps_no_graph(draw: Draw) -> list[Case]:
     return [
@@ -497,7 +507,8 @@ def keeps_no_graph(draw: Draw) -> list[Case]:
     rtol=1e-5,
     atol=1e-5,
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
-    says="x comes out as it went in, in its dtype, and is left alone",
+    says="`x` comes out as it went in, in its dtype, and is left alone; so are "
+    "grad mode and random state",
 )
 def lets_x_through(draw: Draw) -> list[Case]:
     return [
@@ -631,6 +642,7 @@ def in_modes(
     rtol=EXACT,
     atol=EXACT,
     says="in training the batch itself normalizes, whatever is in the buffers",
+    corners=["with a momentum of 0.0, too"],
 )
 def training_uses_the_batch(draw: Draw) -> list[Case]:
     return [
@@ -649,6 +661,7 @@ def training_uses_the_batch(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="one image alone can be trained on, and a NaN shows",
+    corners=["a channel has at least two values per batch"],
 )
 def trains_on_one_image(draw: Draw) -> list[Case]:
     alone = {"training": [True, False], "grad": [True, True]}
@@ -667,7 +680,8 @@ def trains_on_one_image(draw: Draw) -> list[Case]:
     rule=told(1e-3, "outs", "after"),
     rtol=1e-5,
     atol=1e-3,
-    says="float32 with a mean of 1000 and a spread of 1 keeps its digits",
+    says="float32 with a mean of 1000 and a spread of 1 keeps its digits: "
+    "right to 0.001",
 )
 def trains_on_a_large_mean(draw: Draw) -> list[Case]:
     x = [draw.normal(16, 3, 4, 4, mean=1000.0) for _ in range(2)]
@@ -682,7 +696,8 @@ def trains_on_a_large_mean(draw: Draw) -> list[Case]:
     rtol=1e-4,
     atol=1e-4,
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
-    says="images that are not contiguous, in float32 too; x is left alone",
+    says="images that are not contiguous, in float32 too; `x` is left alone in "
+    "both modes",
 )
 def takes_images_as_they_come(draw: Draw) -> list[Case]:
     both = {"training": [True, False], "grad": [True, True]}
@@ -703,7 +718,7 @@ def takes_images_as_they_come(draw: Draw) -> list[Case]:
     rule=told(EXACT, "outs", "after"),
     rtol=EXACT,
     atol=EXACT,
-    says="the defaults of nn.BatchNorm2d, and the order of its arguments",
+    says="the defaults of `nn.BatchNorm2d`, and the order of its arguments",
 )
 def begins_as_the_signature_says(draw: Draw) -> list[Case]:
     modes = {"training": [True, False], "grad": [True, True]}
@@ -776,6 +791,10 @@ def eval_rows_stand_alone(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="training moves the buffers and eval leaves them, to the last bit",
+    corners=[
+        "also under `torch.no_grad()`",
+        "`momentum` is a number, 0.0 or more",
+    ],
 )
 def moves_the_buffers_in_training(draw: Draw) -> list[Case]:
     n = draw.integer(30, 40)
@@ -801,8 +820,8 @@ def moves_the_buffers_in_training(draw: Draw) -> list[Case]:
     rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
-    says="no_grad is not eval: the mode alone decides, and under no_grad the "
-    "result carries no graph",
+    says="`no_grad` is not eval: the mode alone decides, and under `no_grad` "
+    "the result carries no graph",
 )
 def mode_is_not_grad_mode(draw: Draw) -> list[Case]:
     return [
@@ -829,7 +848,7 @@ def mode_is_not_grad_mode(draw: Draw) -> list[Case]:
     rule=told(EXACT, "outs", "after"),
     rtol=EXACT,
     atol=EXACT,
-    says="without running statistics both modes use the batch",
+    says="with `track_running_stats=False` both modes use the batch",
 )
 def untracked_uses_the_batch(draw: Draw) -> list[Case]:
     return [
@@ -874,7 +893,7 @@ def gradients_in_both_modes(draw: Draw) -> list[Case]:
     weight=2,
     rtol=1e-7,
     atol=1e-7,
-    says="the state of nn.BatchNorm2d: names, shapes, first values, loading",
+    says="the state of `nn.BatchNorm2d`: names, shapes, first values, loading",
 )
 def state_of_the_library(draw: Draw) -> list[Case]:
     buffers = {
@@ -967,6 +986,7 @@ def groups_of_any_dimensions(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="group norm: one weight and one bias per channel",
+    corners=["with `affine=False` there is none"],
 )
 def group_affine_by_channel(draw: Draw) -> list[Case]:
     return [
@@ -979,8 +999,8 @@ def group_affine_by_channel(draw: Draw) -> list[Case]:
     "one_reshape",
     probe=probes.construct_group_norm,
     raises=("ValueError",),
-    says="a ValueError from the constructor where the groups do not divide the "
-    "channels",
+    says="group norm: the constructor raises a `ValueError` where the groups "
+    "do not divide the channels",
 )
 def groups_must_divide(draw: Draw) -> list[Case]:
     groups = draw.integer(2, 6)
@@ -1001,6 +1021,10 @@ def groups_must_divide(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="instance norm: each channel of each sample by itself",
+    corners=[
+        "weight and bias per channel, with `affine=True`",
+        "`eps` inside the root",
+    ],
 )
 def instance_by_instance(draw: Draw) -> list[Case]:
     x = channelled(draw, 2, 3, 4, 4)
@@ -1033,6 +1057,7 @@ def instance_by_instance(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="layer norm over the last dimensions, weighed element by element",
+    corners=["a last dimension of size 1 gives the bias"],
 )
 def layer_over_the_last(draw: Draw) -> list[Case]:
     cases = []
@@ -1057,7 +1082,9 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     raises=("ValueError", "RuntimeError"),
-    says="layer norm refuses an input that ends in other sizes",
+    says="layer norm refuses an input that ends in other sizes: a "
+    "`ValueError` or a `RuntimeError`",
+    corners=["one with too few dimensions, too"],
 )
 def layer_refuses_other_shapes(draw: Draw) -> list[Case]:
     x = channelled(draw, 6, 5, 4, 10)
@@ -1081,7 +1108,7 @@ def layer_refuses_other_shapes(draw: Draw) -> list[Case]:
     rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
-    says="eps inside the root (layer norm)",
+    says="`eps` inside the root (layer norm)",
 )
 def layer_eps(draw: Draw) -> list[Case]:
     x = channelled(draw, 4, 6, std=0.05)
@@ -1097,7 +1124,7 @@ def layer_eps(draw: Draw) -> list[Case]:
     rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
-    says="eps inside the root (group norm)",
+    says="`eps` inside the root (group norm)",
 )
 def group_eps(draw: Draw) -> list[Case]:
     cases = []
@@ -1165,6 +1192,7 @@ def group_in_eval(draw: Draw) -> list[Case]:
     probe=probes.states_of_all,
     weight=2,
     says="the parameters: there or not, shapes, first values",
+    corners=["ones and zeros; without `affine` the `state_dict()` is empty"],
 )
 def parameters_of_all(draw: Draw) -> list[Case]:
     channels = 3 * draw.integer(2, 9)
@@ -1181,7 +1209,8 @@ def parameters_of_all(draw: Draw) -> list[Case]:
     rule=told(1e-7),
     rtol=1e-7,
     atol=1e-7,
-    says="the gradients of x, weight and bias",
+    says="the gradients of `x`, `weight` and `bias`, of `x` also through mean "
+    "and variance",
 )
 def gradients_of_three(draw: Draw) -> list[Case]:
     return [
@@ -1197,7 +1226,8 @@ def gradients_of_three(draw: Draw) -> list[Case]:
     probe=probes.run_all,
     rtol=0.0,
     atol=1e-3,
-    says="float32 with a mean of 1000 and a spread of 1 keeps its digits",
+    says="float32 with a mean of 1000 and a spread of 1 keeps its digits: "
+    "right to 0.001",
 )
 def keeps_digits_of_all(draw: Draw) -> list[Case]:
     return [{"x": draw.normal(3, 4, 6, 5, mean=1000.0), "calls": 1}]
@@ -1209,6 +1239,7 @@ def keeps_digits_of_all(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="a NaN shows in all that is averaged with it, and nowhere else",
+    corners=["no case has a single value per channel or group"],
 )
 def shows_nans_of_all(draw: Draw) -> list[Case]:
     x = channelled(draw, 3, 4, 2, 3)
@@ -1222,7 +1253,8 @@ def shows_nans_of_all(draw: Draw) -> list[Case]:
     rtol=1e-4,
     atol=1e-4,
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
-    says="x is left as it was and keeps its dtype, and each call gives the same",
+    says="`x` is left as it was and keeps its dtype, and each call gives the "
+    "same",
 )
 def leaves_x_alone(draw: Draw) -> list[Case]:
     return [
@@ -1238,8 +1270,8 @@ def leaves_x_alone(draw: Draw) -> list[Case]:
     weight=2,
     rtol=EXACT,
     atol=EXACT,
-    says="after a call in training with other data, eval and training give what "
-    "they gave before, and no graph under `no_grad`",
+    says="nothing depends on earlier calls or on the mode: eval and training "
+    "give the same, and no graph under `no_grad`",
 )
 def forgets_earlier_calls(draw: Draw) -> list[Case]:
     return [
@@ -1375,6 +1407,7 @@ def keeps_one_output(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="the result carries no graph",
+    corners=["even if `x` asks for a gradient"],
 )
 def carries_no_graph(draw: Draw) -> list[Case]:
     return [
@@ -1392,7 +1425,7 @@ def carries_no_graph(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     also=[leaves_state_alone],
-    says="every module is in the mode it was in",
+    says="every module is in the mode it was in, each by itself",
 )
 def puts_modes_back(draw: Draw) -> list[Case]:
     return [
@@ -1411,7 +1444,7 @@ def puts_modes_back(draw: Draw) -> list[Case]:
     rule=told(EXACT),
     rtol=EXACT,
     atol=EXACT,
-    says="called under no_grad, it leaves no_grad on",
+    says="called under `no_grad`, it leaves `no_grad` on",
 )
 def leaves_the_grad_mode(draw: Draw) -> list[Case]:
     return [trained(draw, "mlp")]
@@ -1427,8 +1460,9 @@ def leaves_the_grad_mode(draw: Draw) -> list[Case]:
     rtol=0.0,
     atol=1e-12,
     also=[leaves_inputs_alone],
-    says="parameters, their gradients, buffers, options of the layers, `x` and "
-    "the random state are as before",
+    says="parameters, their gradients and `requires_grad`, buffers, options "
+    "of the layers, `x` and the random state are as before",
+    corners=["no layer of the cases writes a buffer in eval"],
 )
 def leaves_the_state(draw: Draw) -> list[Case]:
     return [
@@ -1458,6 +1492,7 @@ def answers_the_same_twice(draw: Draw) -> list[Case]:
     atol=EXACT,
     says="if the model raises or is interrupted, the caller hears it and the "
     "modes are put back",
+    corners=["a `KeyboardInterrupt`, too"],
 )
 def puts_modes_back_after_an_error(draw: Draw) -> list[Case]:
     return [
@@ -1499,31 +1534,61 @@ def right_letter(case: Case, seen: Result, expected: Result) -> str | None:
     return f"Not that one. Read again: {READ[case['question']]}."
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="motive")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`motive`: why batch norm helps",
+)
 def why_it_helps(draw: Draw) -> list[Case]:
     return asked(draw, "motive")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="shift")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`shift`: what internal covariate shift is",
+)
 def what_shifts(draw: Draw) -> list[Case]:
     return asked(draw, "shift")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="momentum")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`momentum`: what it weighs",
+)
 def what_momentum_weighs(draw: Draw) -> list[Case]:
     return asked(draw, "momentum")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="tracking")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`tracking`: what a layer without running statistics does in eval",
+)
 def what_tracking_means(draw: Draw) -> list[Case]:
     return asked(draw, "tracking")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="two_variances")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`two_variances`: which variance goes where",
+)
 def which_variance(draw: Draw) -> list[Case]:
     return asked(draw, "two_variances")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="alone")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`alone`: which layer raises in training",
+)
 def who_raises_alone(draw: Draw) -> list[Case]:
     return asked(draw, "alone")

@@ -145,7 +145,9 @@ def weights(draw: Draw, model: str = "flat", **options: Any) -> Case:
     probe=probes.flags_after,
     weight=3,
     rule=explained(frozen_names, on=("flags", "values"), tolerance=0),
-    says="what lies under the prefix is frozen, weights and biases, and no more",
+    says="`freeze`: what lies under the prefix is frozen, weights and biases, "
+    "and no more",
+    corners=["what somebody else froze stays frozen"],
 )
 def freezes_what_lies_under(draw: Draw) -> list[Case]:
     return [
@@ -167,7 +169,8 @@ def freezes_what_lies_under(draw: Draw) -> list[Case]:
     on=("names", "values"),
     rtol=0,
     atol=0,
-    says="`freeze` returns the list of names, in order, of frozen ones too",
+    says="`freeze` returns the list of the names under the prefix, in the "
+    "model's order, of frozen ones too",
 )
 def returns_the_names(draw: Draw) -> list[Case]:
     return [
@@ -212,7 +215,8 @@ def leaves_the_rest_alone(draw: Draw) -> list[Case]:
     weight=2,
     rtol=EXACT,
     atol=EXACT,
-    says="frozen from the beginning, it stays bit for bit and the rest is trained",
+    says="a part that is frozen from the beginning stays bit for bit, and the "
+    "rest is trained",
 )
 def stays_in_training(draw: Draw) -> list[Case]:
     return [
@@ -227,7 +231,8 @@ def stays_in_training(draw: Draw) -> list[Case]:
     weight=2,
     rtol=EXACT,
     atol=EXACT,
-    says="frozen after some steps it stays too, with zero_grad(set_to_none=False)",
+    says="a part that is frozen after some steps stays too, with momentum, "
+    "weight decay and `zero_grad(set_to_none=False)`",
 )
 def stays_if_frozen_later(draw: Draw) -> list[Case]:
     return [
@@ -270,7 +275,9 @@ def under(*layers: str) -> list[str]:
         tolerance=EXACT,
     ),
     also=[leaves_state_alone],
-    says="what is unfrozen moves again, if the optimizer held it, some or none of it",
+    says="`unfreeze`: what is unfrozen moves again, whether the optimizer held "
+    "all, some or none of it",
+    corners=["values, other flags and the modes stay"],
 )
 def moves_again(draw: Draw) -> list[Case]:
     frozen = under("layer2")
@@ -320,8 +327,13 @@ def moves_again(draw: Draw) -> list[Case]:
         on=("settings of what the optimizer holds", "names", "empty groups"),
         tolerance=EXACT,
     ),
-    says="`unfreeze` returns the names; what lies under the prefix, and nothing "
-    "else, joins with the settings that the optimizer was made with",
+    says="`unfreeze` returns the names; what lies under the prefix, and "
+    "nothing else, joins with the settings that the optimizer was made with",
+    corners=[
+        "one that it holds is not added again, and no empty group is added",
+        "it was made of parameters, not of `named_parameters()`, and no "
+        "scheduler is in play",
+    ],
 )
 def joins_with_the_settings(draw: Draw) -> list[Case]:
     frozen = under("layer2")
@@ -369,7 +381,12 @@ def same_flags(case: Case, seen: Result, expected: Result) -> str | None:
     rule=explained(
         refuses_prefix, same_flags, on=("refused", "values"), tolerance=0
     ),
-    says="a prefix with no parameter under it is refused",
+    says="`freeze` and `unfreeze` refuse a prefix with no parameter under it: "
+    "a `ValueError`, a `KeyError` or an `AttributeError`",
+    corners=[
+        "there is no such part, or one without parameters, or it is the name "
+        "of a parameter"
+    ],
 )
 def refuses_unknown_prefixes(draw: Draw) -> list[Case]:
     part = draw.choice(["layer1", "layer2", "layer10", "head"])
@@ -404,7 +421,8 @@ def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
     rtol=EXACT,
     atol=EXACT,
     also=[gives_no_warning, leaves_state_alone],
-    says="`trainable_sgd` holds each trainable parameter once, with its settings",
+    says="`trainable_sgd` holds each trainable parameter once, with these "
+    "settings, and no other",
 )
 def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
     return [
@@ -421,7 +439,7 @@ def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     raises=("ValueError",),
-    says="`trainable_sgd` raises a ValueError if everything is frozen",
+    says="`trainable_sgd` raises a `ValueError` if everything is frozen",
 )
 def refuses_nothing_to_train(draw: Draw) -> list[Case]:
     return [sgd(draw, frozen=FLAT), sgd(draw, frozen=FLAT[:-1])]
@@ -433,7 +451,10 @@ def refuses_nothing_to_train(draw: Draw) -> list[Case]:
     on=("flags", "names", "gradients"),
     rtol=0,
     atol=0,
-    says="a shared parameter is frozen under each of its names",
+    says="`freeze`: a shared parameter is frozen under each of its names",
+    corners=[
+        "if both names lie under the prefix, you may return one of them or both"
+    ],
 )
 def freezes_shared_parameters(draw: Draw) -> list[Case]:
     return [
@@ -448,7 +469,8 @@ def freezes_shared_parameters(draw: Draw) -> list[Case]:
     on=("flags", "names", "how often parameters are held", "values"),
     rtol=EXACT,
     atol=EXACT,
-    says="a shared parameter is unfrozen under each of its names, and held once",
+    says="`unfreeze`: a shared parameter is unfrozen under each of its names, "
+    "and held once",
 )
 def unfreezes_shared_parameters(draw: Draw) -> list[Case]:
     frozen = ["first.weight", "last.weight", "last.bias", "first.bias"]
@@ -539,7 +561,8 @@ def statistics_stay(draw: Draw) -> list[Case]:
     on=("frozen_buffers", "whether the rest was trained", "outs"),
     rtol=EXACT,
     atol=EXACT,
-    says="they stay also if nobody has called `train` or `eval` yet",
+    says="the frozen statistics stay also if nobody has called `train` or "
+    "`eval` yet",
 )
 def frozen_from_the_beginning(draw: Draw) -> list[Case]:
     return [
@@ -560,6 +583,10 @@ def frozen_from_the_beginning(draw: Draw) -> list[Case]:
     rtol=0,
     atol=0,
     says="the frozen parameters stay and get no gradient",
+    corners=[
+        "a gradient that stood in `grad` before may stay",
+        "parameters may have any name",
+    ],
 )
 def weights_stay(draw: Draw) -> list[Case]:
     return [
@@ -579,6 +606,7 @@ def weights_stay(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="the rest is trained, other normalizations move their statistics",
+    corners=["what was frozen before stays frozen"],
 )
 def the_rest_is_trained(draw: Draw) -> list[Case]:
     return [
@@ -627,7 +655,12 @@ def gradients_pass_through(draw: Draw) -> list[Case]:
     weight=2,
     rtol=EXACT,
     atol=EXACT,
-    says="`train` and `eval` set the rest, return the net and can be called in turn",
+    says="`train` and `eval` set the rest, return the net and can be called "
+    "in turn",
+    corners=[
+        "`net.training` follows, too",
+        "who calls `net.model.train()` goes around the wrapper",
+    ],
 )
 def follows_the_modes(draw: Draw) -> list[Case]:
     return [
@@ -666,6 +699,11 @@ def dropout_of_the_part_is_off(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="single layers, parts within parts, images, instance norm",
+    corners=[
+        "`BatchNorm1d`, `BatchNorm2d`, `InstanceNorm2d` with running "
+        "statistics, dropout, layers of one's own",
+        "the model arrives in training mode",
+    ],
 )
 def parts_of_any_kind(draw: Draw) -> list[Case]:
     return [
@@ -684,6 +722,7 @@ def parts_of_any_kind(draw: Draw) -> list[Case]:
     rtol=0,
     atol=0,
     says="`net.model` is the model, and the state dict has its names, each once",
+    corners=["its names have `model.` before them"],
 )
 def made_of_the_model(draw: Draw) -> list[Case]:
     return [
@@ -697,7 +736,9 @@ def made_of_the_model(draw: Draw) -> list[Case]:
     probe=probes.made_of,
     on=("weights",),
     raises=NO_SUCH_PART,
-    says="a name that the model does not have is refused",
+    says="a name of no part of the model raises an `AttributeError`, a "
+    "`KeyError` or a `ValueError`",
+    corners=["that of a parameter, too; no name is empty"],
 )
 def refuses_unknown_names(draw: Draw) -> list[Case]:
     return [
@@ -738,7 +779,7 @@ GRADIENTS = ("gradients_a", "gradients_b")
     rtol=EXACT,
     atol=EXACT,
     also=[leaves_inputs_alone],
-    says="into b: gradients for b, none for a",
+    says="`backward_into_b`: gradients for `b`, none for `a`",
 )
 def gradients_for_b(draw: Draw) -> list[Case]:
     return [pair(draw), pair(draw, "sigmoid")]
@@ -752,7 +793,7 @@ def gradients_for_b(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     also=[leaves_inputs_alone],
-    says="into a: gradients for a, none for b",
+    says="`backward_into_a`: gradients for `a`, none for `b`",
 )
 def gradients_for_a(draw: Draw) -> list[Case]:
     return [pair(draw), pair(draw, "sigmoid"), pair(draw, "plain", "own names")]
@@ -764,7 +805,8 @@ def gradients_for_a(draw: Draw) -> list[Case]:
     on=GRADIENTS,
     rtol=EXACT,
     atol=EXACT,
-    says="into b: earlier gradients of a stay, those of b are added to",
+    says="`backward_into_b`: earlier gradients of `a` stay, those of `b` are "
+    "added to",
 )
 def adds_for_b(draw: Draw) -> list[Case]:
     return [pair(draw, earlier=True), pair(draw, "sigmoid", earlier=True)]
@@ -776,7 +818,8 @@ def adds_for_b(draw: Draw) -> list[Case]:
     on=GRADIENTS,
     rtol=EXACT,
     atol=EXACT,
-    says="into a: earlier gradients of b stay, those of a are added to",
+    says="`backward_into_a`: earlier gradients of `b` stay, those of `a` are "
+    "added to",
 )
 def adds_for_a(draw: Draw) -> list[Case]:
     return [pair(draw, earlier=True), pair(draw, "sigmoid", earlier=True)]
@@ -788,7 +831,7 @@ def adds_for_a(draw: Draw) -> list[Case]:
     on=("loss", "features", "whether the features hang on a graph"),
     rtol=EXACT,
     atol=EXACT,
-    says="into b: a float and the features come back, off the graph",
+    says="`backward_into_b`: a float and the features come back, off the graph",
 )
 def returns_loss_and_features(draw: Draw) -> list[Case]:
     sequences = {
@@ -805,7 +848,8 @@ def returns_loss_and_features(draw: Draw) -> list[Case]:
     on=("loss", "features", *GRADIENTS),
     rtol=EXACT,
     atol=EXACT,
-    says="into b: the features are what a computed, also if b works in place",
+    says="`backward_into_b`: the features are what `a` computed, also if `b` "
+    "works in place",
 )
 def features_survive_in_place(draw: Draw) -> list[Case]:
     return [
@@ -821,7 +865,8 @@ def features_survive_in_place(draw: Draw) -> list[Case]:
     on=("loss", "gradients_a"),
     rtol=EXACT,
     atol=EXACT,
-    says="into a: the loss comes back as a float, and b may work in place",
+    says="`backward_into_a`: the loss comes back as a float, and `b` may work "
+    "in place",
 )
 def into_a_in_place(draw: Draw) -> list[Case]:
     return [pair(draw), pair(draw, "norm", "in place")]
@@ -848,7 +893,9 @@ ONCE = (
     rtol=EXACT,
     atol=EXACT,
     also=[leaves_state_alone],
-    says="into b: each model runs once, in the mode that it has and keeps",
+    says="`backward_into_b`: each model runs once, in the mode that it has and "
+    "keeps",
+    corners=["buffers move as in one forward pass of each"],
 )
 def once_in_their_modes_b(draw: Draw) -> list[Case]:
     return [pair(draw, "norm", "norm", training=modes) for modes in MODES]
@@ -861,7 +908,9 @@ def once_in_their_modes_b(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     also=[leaves_state_alone],
-    says="into a: each model runs once, in the mode that it has and keeps",
+    says="`backward_into_a`: each model runs once, in the mode that it has and "
+    "keeps",
+    corners=["buffers move as in one forward pass of each"],
 )
 def once_in_their_modes_a(draw: Draw) -> list[Case]:
     return [pair(draw, "norm", "norm", training=modes) for modes in MODES]
@@ -874,7 +923,8 @@ def once_in_their_modes_a(draw: Draw) -> list[Case]:
     on=("flags_a", "flags_b", "`x.requires_grad`", "check"),
     rtol=EXACT,
     atol=EXACT,
-    says="every requires_grad is as it was, in turn and with frozen parameters",
+    says="every `requires_grad` is as it was, in turn and with frozen "
+    "parameters, that of `x` too",
 )
 def flags_as_they_were(draw: Draw) -> list[Case]:
     return [
@@ -890,7 +940,8 @@ def flags_as_they_were(draw: Draw) -> list[Case]:
     on=GRADIENTS,
     rtol=EXACT,
     atol=EXACT,
-    says="into b: frozen and unused parameters keep their gradient, or None",
+    says="`backward_into_b`: frozen and unused parameters keep their "
+    "gradient, or None",
 )
 def frozen_and_unused_b(draw: Draw) -> list[Case]:
     return [
@@ -905,7 +956,12 @@ def frozen_and_unused_b(draw: Draw) -> list[Case]:
     on=GRADIENTS,
     rtol=EXACT,
     atol=EXACT,
-    says="into a: frozen and unused parameters keep their gradient, or None",
+    says="`backward_into_a`: frozen and unused parameters keep their "
+    "gradient, or None",
+    corners=[
+        "of the model that is trained at least one parameter is trainable and "
+        "takes part"
+    ],
 )
 def frozen_and_unused_a(draw: Draw) -> list[Case]:
     return [
@@ -1083,6 +1139,7 @@ def skips_other_shapes(draw: Draw) -> list[Case]:
     weight=2,
     rule=fits_and_said,
     says="the head is never loaded, and what only begins like it is",
+    corners=["`head2.weight` does not lie under `head`"],
 )
 def leaves_the_head(draw: Draw) -> list[Case]:
     return [
@@ -1118,7 +1175,7 @@ def takes_the_prefix_off(draw: Draw) -> list[Case]:
     "load_matching",
     probe=probes.loaded,
     rule=fits_and_said,
-    says="with a prefix, the head is what the model calls head",
+    says="with a prefix, the head is what the model calls `head`",
 )
 def prefix_and_head(draw: Draw) -> list[Case]:
     return [
@@ -1132,7 +1189,7 @@ def prefix_and_head(draw: Draw) -> list[Case]:
     probe=probes.loaded,
     rule=fits_and_said,
     raises=("ValueError",),
-    says="if nothing would be loaded, a ValueError says so",
+    says="if nothing would be loaded, a `ValueError` says so",
 )
 def refuses_what_does_not_fit(draw: Draw) -> list[Case]:
     only_head = [name for name in SHAPES if name.startswith("head.")]
@@ -1202,7 +1259,9 @@ def of_dtype(case: Case, dtype: torch.dtype) -> Case:
     on=(*LOADED, "file_after"),
     rtol=0,
     atol=0,
-    says="the model keeps its dtypes, whatever the file has, and the file its own",
+    says="the model keeps its dtypes, whatever the file has, and the file its "
+    "own",
+    corners=["a float64 tensor in the file is rounded to the model's float32"],
 )
 def keeps_the_dtypes(draw: Draw) -> list[Case]:
     return [

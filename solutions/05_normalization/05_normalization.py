@@ -828,8 +828,8 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
 Each exercise is judged by itself, with the imports of the set-up cell; an answer that calls
 your answer to another exercise falls with it. Keep the names and the order of the arguments.
@@ -837,24 +837,28 @@ Where you know a layer or function of PyTorch that does it all, you may call it 
 you learn more by hand.
 """
 
-# %% [markdown] task="batch_norm" title="Batch norm, forward" minutes=15 builds_on="sections 1 to 3, broadcasting (chapter 02)"
+# %% [markdown] task="batch_norm" title="Batch norm, forward" level="core" minutes=12 builds_on="sections 1 to 3, broadcasting (chapter 02)"
 r"""
-Write `batch_norm(x, weight, bias, eps)`: what `nn.BatchNorm1d` and `nn.BatchNorm2d` return in
-training, as a function.
+Write `batch_norm(x, weight, bias, eps)`, a function that returns what `nn.BatchNorm1d` and `nn.BatchNorm2d`
+return in training.
 
-- `x` is floating point of shape (N, C), (N, C, L) or (N, C, H, W), not always contiguous.
-  `weight` and `bias` have shape (C,) and the dtype of `x`. The result has the shape and the
-  dtype of `x`.
+```python
+>>> x = torch.tensor([[0.0, 5.0], [2.0, 5.0], [4.0, 8.0]])
+>>> batch_norm(x, weight=torch.tensor([1.0, 2.0]), bias=torch.tensor([0.0, 3.0]))
+tensor([[-1.2247,  1.5858],
+        [ 0.0000,  1.5858],
+        [ 1.2247,  5.8284]])
+```
+
+- `x` is floating point of shape (N, C), (N, C, L) or (N, C, H, W). `weight` and `bias` have shape (C,). The
+  result has the shape and the dtype of `x`.
 - Channel by channel, subtract the mean and divide by $\sqrt{\text{var} + \varepsilon}$, where
   var is the *biased* variance (divided by the number of values). Then multiply by the
   channel's weight and add its bias.
 - It must hold in float32 for a mean of 1000 and a standard deviation of 1, to 0.001.
-- The gradients reach those of `x`, `weight` and `bias` that ask for one, and `x` also through mean and
-  variance. Under `torch.no_grad()` the result carries no graph.
+- The gradients reach `x`, also through mean and variance, `weight` and `bias`.
 - If a channel has only one value in the whole batch, raise a `ValueError`, as PyTorch does.
   One *sample* alone is no reason to raise.
-- Outliers are not cut off, and a NaN shows in its channel.
-- `x`, `weight` and `bias` stay as they were, and so do the grad mode and the random state.
 
 <details><summary>Hint 1: which dimensions</summary>
 
@@ -914,30 +918,28 @@ with visible_check("batch_norm"):
 
 # %% grade="batch_norm" points=5
 
-# %% [markdown] task="running_stats" title="Running statistics as PyTorch keeps them" minutes=20 builds_on="section 3, exercise 1"
+# %% [markdown] task="running_stats" title="Running statistics as PyTorch keeps them" level="core" minutes=14 builds_on="section 3, exercise 1"
 r"""
 Write a module `RunningStats(num_features, momentum)` that lets its input through unchanged
 and keeps the running statistics that `nn.BatchNorm2d` would keep.
 
-- Three **buffers**, and nothing else, in its `state_dict`: `running_mean` (zeros, shape (C,)),
+```python
+>>> stats = RunningStats(1, momentum=0.5)
+>>> _ = stats(torch.tensor([[1.0], [2.0], [6.0]]))
+>>> dict(stats.state_dict())
+{'running_mean': tensor([1.5000]), 'running_var': tensor([4.]), 'num_batches_tracked': tensor(1)}
+```
+
+- Three **buffers**, and nothing else, are in its `state_dict`: `running_mean` (zeros, shape (C,)),
   `running_var` (ones, shape (C,)) and `num_batches_tracked` (0, an int64 tensor without
   dimensions).
-- Called in training mode (`self.training`) with `x` of shape (N, C), (N, C, L) or (N, C, H, W),
-  not always contiguous, it counts the batch and moves the buffers:
-  `running = (1 - momentum) * running + momentum * batch`. For the variance that is the
-  *unbiased* one of the batch (divided by n − 1).
-- `momentum=None` means the plain average over all batches so far, each counting the same.
-  `momentum=0.0` leaves mean and variance as they are, and still counts (for batches of finite
-  numbers: no case gives it others).
-- In eval mode nothing changes. In training mode the buffers move under `torch.no_grad()` too.
-- The buffers never carry a graph, also when `x` requires a gradient. The result is `x`
-  itself, or equal to it, and gradients pass through it in both modes. `x` is left as it was.
-- A state loaded with `load_state_dict` is carried on from. A NaN or an infinity is not filtered out:
-  mean and variance of its channel become NaN or infinite. In float32 values with a mean of 1000 and a
-  standard deviation of 1 must not spoil the variance.
-
-Every channel has at least two values per batch; one sample alone may bring them. Two modules
-have buffers of their own.
+- Called in training mode (`self.training`) with `x` of shape (N, C), (N, C, L) or (N, C, H, W), it counts
+  the batch and moves the buffers: `running = (1 - momentum) * running + momentum * batch`. For the
+  variance that is the *unbiased* one of the batch (divided by n − 1).
+- `momentum=None` means the plain average over all batches so far. `momentum=0.0` leaves mean and variance
+  as they are, and still counts.
+- In eval mode nothing changes. In training mode the buffers move under `torch.no_grad()`, too.
+- The result is `x`, and gradients pass through it. The buffers never carry a graph.
 
 <details><summary>Hint 1: making buffers</summary>
 
@@ -999,29 +1001,29 @@ with visible_check("running_stats"):
 
 # %% grade="running_stats" points=6
 
-# %% [markdown] task="train_and_eval" title="Train against eval" minutes=20 builds_on="sections 3 and 5, exercises 1 and 2"
+# %% [markdown] task="train_and_eval" title="Train against eval" level="more" minutes=15 builds_on="sections 3 and 5, exercises 1 and 2"
 r"""
-Put both together: a module `BatchNorm(num_features, eps, momentum, track_running_stats)` for
-inputs of shape (N, C, H, W), not always contiguous, with the state and the behaviour of
-`nn.BatchNorm2d`.
+Put both together in a module `BatchNorm(num_features, eps, momentum, track_running_stats)`, which has the state and the
+behaviour of `nn.BatchNorm2d` for inputs of shape (N, C, H, W).
 
-- Parameters `weight` (ones) and `bias` (zeros), buffers `running_mean`, `running_var` and
+```python
+>>> layer = BatchNorm(1, momentum=0.5)
+>>> x = torch.tensor([0.0, 2.0]).view(2, 1, 1, 1)
+>>> layer(x).flatten().detach(), layer.running_mean
+(tensor([-1.0000,  1.0000]), tensor([0.5000]))
+>>> layer.eval()(x[:1]).flatten().detach()
+tensor([-0.4082])
+```
+
+- Parameters are `weight` (ones) and `bias` (zeros), buffers are `running_mean`, `running_var` and
   `num_batches_tracked` as in exercise 2. With `track_running_stats=False` the three are
   None and `state_dict` holds `weight` and `bias` alone.
-- In training mode each channel is normalized by the mean and the biased variance of *this batch*,
-  whatever the buffers hold, with momentum 0.0 too. The buffers are updated as in exercise 2
-  (`momentum` is a number here, 0.0 or more, not None), also under `torch.no_grad()`.
-- In eval mode it is normalized by the running mean and variance as they are at the call, so that
-  no row depends on the other rows, and no buffer changes.
+- In training mode (`self.training`) each channel is normalized by the mean and the biased variance of *this
+  batch*, and the buffers are updated as in exercise 2. `momentum` is a number here.
+- In eval mode it is normalized by the running mean and variance as they are at the call, and no buffer changes.
 - Without buffers both modes use the batch.
-- Gradients reach `x`, `weight` and `bias` in both modes, several times in a row. Under
-  `torch.no_grad()` the result carries no graph.
-- The result has the dtype that `x` and the layer have, and `x` is left as it was in both modes. A NaN
-  shows in its channel. In float32, values with a mean of 1000 and a standard deviation of 1 are
-  right to 0.001. Each layer has parameters and buffers of its own.
-
-The mode is `self.training`, which `train()` and `eval()` set. In training, a channel has
-at least two values per batch; one image alone may bring them.
+- Gradients reach `x`, `weight` and `bias` in both modes, several times in a row. Under `torch.no_grad()` the
+  result carries no graph.
 
 <details><summary>Hint 1: two questions</summary>
 
@@ -1100,33 +1102,30 @@ with visible_check("train_and_eval"):
 
 # %% grade="train_and_eval" points=6
 
-# %% [markdown] task="one_reshape" title="Layer, instance and group norm from one reshape" minutes=25 builds_on="sections 2 to 4, exercise 1"
+# %% [markdown] task="one_reshape" title="Layer, instance and group norm from one reshape" level="more" minutes=20 builds_on="sections 2 to 4, exercise 1"
 r"""
-Write three modules. They normalize as `batch_norm` does, with the biased variance and $\varepsilon$
-inside the root, and differ only in which elements are averaged together.
+Write the modules `GroupNorm(num_groups, num_channels, eps, affine)`, `InstanceNorm(num_features, eps, affine)` and
+`LayerNorm(normalized_shape, eps)`, which differ from `batch_norm` only in which elements are averaged together.
 
-- `GroupNorm(num_groups, num_channels, eps, affine)` for `x` of shape (N, C), (N, C, L) or
-  (N, C, H, W): for each sample, each group of C / G *neighbouring* channels has one mean and
-  variance. The constructor raises a `ValueError` if G does not divide C.
-- `InstanceNorm(num_features, eps, affine)` for `x` of shape (N, C, H, W): for each sample, each
-  channel has its own.
-- `LayerNorm(normalized_shape, eps)`: `normalized_shape` is a list of sizes, those of the *last*
-  dimensions of `x`. All elements in these are averaged together. If the last dimensions of `x`
-  have other sizes, or `x` has too few, the call raises a `ValueError` or a `RuntimeError`.
+```python
+>>> x = torch.tensor([0.0, 2.0, 5.0, 9.0]).view(1, 4, 1, 1)
+>>> GroupNorm(2, 4)(x).flatten().detach()
+tensor([-1.0000,  1.0000, -1.0000,  1.0000])
+>>> LayerNorm([2])(torch.tensor([[1.0, 3.0], [5.0, 5.0]])).detach()
+tensor([[-1.0000,  1.0000],
+        [ 0.0000,  0.0000]])
+>>> list(InstanceNorm(3).state_dict())
+[]
+```
 
-The first two have, with `affine=True`, parameters `weight` and `bias` of shape (C,), one per
-channel. Without, `state_dict()` is empty. `GroupNorm` has them by default and
-`InstanceNorm` has not. `LayerNorm` has them always, in the shape `normalized_shape`, one per
-element. All begin with ones and zeros.
-
-Nothing depends on the mode, on other samples or on earlier calls. Inputs need not be
-contiguous and stay as they were; the result has the shape of `x` and the dtype that `x` and the
-layer have. Gradients reach `x`, also through mean and variance, and the parameters; under
-`torch.no_grad()` the result carries no graph. In float32, values with a mean of 1000 and a standard
-deviation of 1 are right to 0.001. A NaN shows in all that is averaged with it.
-
-No case has a single value per channel or group, except that a last dimension of size 1 may be
-layer-normalized: it gives the bias.
+- `GroupNorm`, for `x` of shape (N, C), (N, C, L) or (N, C, H, W): for each sample, each group of C / G *neighbouring*
+  channels has one mean and variance. The constructor raises a `ValueError` if G does not divide C.
+- `InstanceNorm`, for `x` of shape (N, C, H, W): for each sample, each channel has its own.
+- `LayerNorm`: `normalized_shape` is a list of sizes, those of the *last* dimensions of `x`; all elements in these are
+  averaged together. If `x` ends in other sizes, the call raises a `ValueError` or a `RuntimeError`.
+- With `affine=True` the first two have parameters `weight` and `bias` of shape (C,), without it none. `GroupNorm` has
+  them by default, `InstanceNorm` has not. `LayerNorm` has them always, in the shape `normalized_shape`.
+- Nothing depends on the mode, on other samples or on earlier calls.
 
 <details><summary>Hint 1: the one reshape</summary>
 
@@ -1243,22 +1242,26 @@ with visible_check("one_reshape"):
 
 # %% grade="one_reshape" points=8
 
-# %% [markdown] task="predict_one" title="A batch of one" minutes=15 builds_on="sections 1 and 5, exercise 3"
+# %% [markdown] task="predict_one" title="A batch of one" level="more" minutes=12 builds_on="sections 1 and 5, exercise 3"
 r"""
-A trained model is to answer for one sample. Write `predict_one(model, x)`.
+Write `predict_one(model, x)`, which lets a trained model answer for one sample and leaves the model as it was.
 
-- `model` is any module that takes batches. Batch norm, dropout and other layers that ask for the
-  mode may lie at any depth. It may be in training mode, in eval mode, or partly in each. `x` is
-  one sample without batch dimension, of shape (features,) or (C, H, W).
-- The result is what `model(...)` gives for this sample in evaluation: by running statistics,
-  without dropout. Only the batch dimension is gone: one output has shape (1,), and an output of
-  shape (3, 1, 2) keeps its 1. It carries no graph, even if `x` asks for a gradient.
-- Afterwards `model` is as it was: every module in the mode it was in, each by itself (a frozen batch
-  norm stays frozen), with the same options (`p`, `momentum`, ...), all parameters with their
-  gradients and `requires_grad`, and all buffers (no layer of the cases writes one in eval). The modes
-  are back also if the model raises, or is stopped by a `KeyboardInterrupt`, and the exception reaches
+```python
+>>> model = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
+>>> predict_one(model, torch.tensor([1.0, -2.0]))
+tensor([ 1.0000, -2.0000])
+>>> model.training
+True
+```
+
+- `model` is any module that takes batches, in training mode, in eval mode, or partly in each. `x` is
+  one sample without batch dimension.
+- The result is what `model(...)` gives for this sample in evaluation: by running statistics, without dropout. It
+  carries no graph.
+- Only the batch dimension is gone: one output has shape (1,), and an output of shape (3, 1, 2) keeps its 1.
+- Afterwards every module is in the mode it was in, each by itself: a frozen batch norm stays frozen.
+- The modes are back also if the model raises, or is stopped by a `KeyboardInterrupt`, and the exception reaches
   the caller.
-- `x`, the grad mode and the random state stay as they were.
 
 <details><summary>Hint 1: the mode of every module</summary>
 
@@ -1304,10 +1307,17 @@ with visible_check("predict_one"):
 
 # %% grade="predict_one" points=5
 
-# %% [markdown] task="quiz" title="Fine distinctions" minutes=5 builds_on="sections 3 to 5"
+# %% [markdown] task="quiz" title="Fine distinctions" level="more" minutes=6 builds_on="sections 3 to 5"
 r"""
-Write `quiz()`, which returns a dict with one letter for each question, such as
-`{"motive": "a", "shift": "a", ...}`. Capital letters are fine. Each question counts by itself.
+Write `quiz()`, which answers the six questions below with a dict of one letter each, so that you tell apart what is easily
+mixed up.
+
+```python
+>>> sorted(quiz())
+['alone', 'momentum', 'motive', 'shift', 'tracking', 'two_variances']
+```
+
+- Each question counts by itself. Capital letters are fine.
 
 **`motive`** Why does batch norm help?
 (a) It has been proved that it removes internal covariate shift. (b) Its authors wanted to reduce

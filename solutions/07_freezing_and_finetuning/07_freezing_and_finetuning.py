@@ -712,48 +712,38 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
 Each exercise is judged by itself; it is best not to lean on the answer of another one. Keep the
 names and the order of the arguments.
 """
 
-# %% [markdown] task="freeze" title="Freeze by prefix" minutes=25 builds_on="sections 1, 2 and 5"
+# %% [markdown] task="freeze" title="Freeze by prefix" level="core" minutes=18 builds_on="sections 1, 2 and 5"
 r"""
-Write three functions. `prefix` is the dotted name of a part of the model: `"layer1"`,
-`"encoder.layer1"`. A parameter *lies under* it if its name goes on with a dot after the prefix:
-`layer1.weight` and `layer1.0.bias` do, `layer10.weight` and `encoder.layer1.weight` do not.
+Write `freeze(model, prefix)`, `unfreeze(model, prefix, optimizer)` and `trainable_sgd(model, lr, momentum, weight_decay)`, which
+freeze a part of a model by its name, wake it again, and train what is not frozen.
 
-`freeze(model, prefix)`
+```python
+>>> model = nn.Sequential(OrderedDict(one=nn.Linear(2, 2), one1=nn.Linear(2, 2)))
+>>> freeze(model, "one")
+['one.weight', 'one.bias']
+>>> sgd = trainable_sgd(model, lr=0.1, momentum=0.9, weight_decay=0.0)
+>>> unfreeze(model, "one", sgd)
+['one.weight', 'one.bias']
+>>> [len(group["params"]) for group in sgd.param_groups]
+[2, 2]
+```
 
-- sets `requires_grad` to `False` for every parameter under the prefix;
-- makes their `grad` `None`: an optimizer that has made steps with them, with momentum and weight
-  decay, then leaves them alone, also after `zero_grad(set_to_none=False)`;
-- changes nothing else: other parameters keep their flag, frozen or not, and their gradient; the
-  modes stay;
-- returns the list of the names under the prefix, in the model's order, also of those that were
-  frozen before.
-
-`unfreeze(model, prefix, optimizer)`
-
-- sets `requires_grad` to `True` for every parameter under the prefix;
-- adds to the optimizer those of them that it does not hold yet, with the settings that it was made
-  with. One that it holds is not added again, and no empty group is added. (It was made of parameters, not of
-  `named_parameters()`, and no scheduler is in play);
-- changes nothing else, parameters outside of the prefix least of all, and returns the names, as `freeze` does.
-
-Both raise a `ValueError`, a `KeyError` or an `AttributeError` if no parameter lies under the
-prefix: there is no such part, or one without parameters, or the prefix is the name of a parameter.
-
-`trainable_sgd(model, lr, momentum, weight_decay)`
-
-- returns a `torch.optim.SGD` with these settings, in which every parameter of the model with
-  `requires_grad=True` is held once, and no other;
-- raises a `ValueError` if there is none.
-
-Two parts of a model may share a parameter. It then has two names, and lies under a prefix if one
-of them does. If both do, you may return one of them or both.
+- A parameter lies under `prefix` if its name goes on with a dot after it: `layer1.weight` and `layer1.0.bias` lie under
+  `layer1`; `layer10.weight` and `encoder.layer1.weight` do not.
+- `freeze` sets `requires_grad` to `False` for every parameter under the prefix and makes their `grad` `None`. It changes
+  nothing else, and returns the list of their names, in the model's order.
+- `unfreeze` sets `requires_grad` to `True` again, and adds to the optimizer those of them that it does not hold yet, with the
+  settings that it was made with. It returns the names, as `freeze` does.
+- Both raise a `ValueError`, a `KeyError` or an `AttributeError` if no parameter lies under the prefix.
+- `trainable_sgd` returns a `torch.optim.SGD` with these settings, in which every parameter with `requires_grad=True` is held
+  once, and no other. It raises a `ValueError` if there is none.
 
 <details><summary>Hint 1: names</summary>
 
@@ -837,31 +827,28 @@ with visible_check("freeze"):
     unfreeze(a_model, "one", an_sgd)
     expect("held", sum(len(g["params"]) for g in an_sgd.param_groups), 4)
 
-# %% grade="freeze" points=6
+# %% grade="freeze" points=8
 
-# %% [markdown] task="partly_frozen" title="A part that stays as it is" minutes=25 builds_on="sections 1 and 2, BatchNorm's buffers (chapter 05)"
+# %% [markdown] task="partly_frozen" title="A part that stays as it is" level="more" minutes=18 builds_on="sections 1 and 2, BatchNorm's buffers (chapter 05)"
 r"""
-Write the class `PartlyFrozen`. `PartlyFrozen(model, prefixes)` wraps a model, some parts of which
-are to stay as they are. `prefixes` is a list of their dotted names, such as `["encoder.block1"]`.
-A part may be a single layer.
+Write the class `PartlyFrozen`, which wraps a model and keeps some of its parts as they are, whatever mode is asked for.
 
-- `net.model` is the model that was given, and `net(x)` is what it computes.
-- Parameters of the frozen parts have `requires_grad=False` and get no gradient; those of the rest
-  keep the flag that they have. A gradient passes *through* a frozen part to what lies before it. (One that stood in `grad` before may stay.)
-- The frozen parts compute as in eval mode: right after the class was made, and whatever
-  follows of `net.train()`, `net.train(False)`, `net.eval()` and training steps. (Who calls `net.model.train()` goes around the wrapper.) They normalize by
-  their statistics, so that no sample depends on the others of its batch. Their dropout is off.
-- Their buffers stay bit for bit: `running_mean`, `running_var` and `num_batches_tracked`.
-- The rest follows `net.train()` and `net.eval()` as it does without a wrapper, and so does
-  `net.training`. Both return `net`.
-- The parameters and the buffers in `net.state_dict()` have the model's names with `model.` before
-  them, each once and no others.
-- A name of no part of the model, also that of a parameter, raises an `AttributeError`, a `KeyError`
-  or a `ValueError` when the class is made.
+```python
+>>> model = nn.Sequential(OrderedDict(norm=nn.BatchNorm1d(2), head=nn.Linear(2, 1)))
+>>> net = PartlyFrozen(model, prefixes=["norm"]).train()
+>>> net(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+>>> model.norm.running_mean, model.norm.weight.grad, model.head.bias.grad
+(tensor([0., 0.]), None, tensor([2.]))
+```
 
-The model arrives in training mode. Its parts may hold anything: `BatchNorm1d`, `BatchNorm2d`,
-`InstanceNorm2d` with running statistics, dropout, layers of one's own that look at `training` or have parameters of any name,
-parts within parts. The names in `prefixes` are not empty.
+- `prefixes` is a list of dotted names of parts, such as `["encoder.block1"]`. A part may be a single layer. `net.model` is
+  the model that was given, and `net(x)` is what it computes.
+- Parameters of the frozen parts have `requires_grad=False` and get no gradient; those of the rest keep the flag that they have. A
+  gradient passes *through* a frozen part.
+- The frozen parts compute as in eval mode: right after the class was made, and whatever follows of `net.train()`, `net.eval()` and
+  training steps. Their buffers stay bit for bit.
+- The rest follows `net.train()` and `net.eval()` as it does without a wrapper. Both return `net`.
+- A name of no part of the model raises an `AttributeError`, a `KeyError` or a `ValueError` when the class is made.
 
 <details><summary>Hint 1: find a part</summary>
 
@@ -918,29 +905,32 @@ with visible_check("partly_frozen"):
     expect("the norm's gradient", a_model.norm.weight.grad, None)
     expect("the head's gradient there?", a_model.head.bias.grad is None, False)
 
-# %% grade="partly_frozen" points=6
+# %% grade="partly_frozen" points=8
 
-# %% [markdown] task="one_of_two" title="Train one of two models" minutes=20 builds_on="section 5"
+# %% [markdown] task="one_of_two" title="Train one of two models" level="more" minutes=14 builds_on="section 5"
 r"""
-Model `a` feeds model `b`. The loss is `F.mse_loss(b(a(x)), y)`. Write two functions that run each
-model once, in the mode that it has, and the backward pass. They take no optimizer step.
+Write `backward_into_b(a, b, x, y)` and `backward_into_a(a, b, x, y)`, which send the gradients of `F.mse_loss(b(a(x)), y)` into one
+of two models alone.
 
-`backward_into_b(a, b, x, y)`
+```python
+>>> a, b = nn.Linear(1, 1), nn.Linear(1, 1)
+>>> x, y = torch.tensor([[1.0], [2.0]]), torch.tensor([[0.0], [1.0]])
+>>> loss, features = backward_into_b(a, b, x, y)
+>>> a.weight.grad is None, b.weight.grad is None, features.requires_grad
+(True, False, False)
+>>> b.zero_grad()
+>>> backward_into_a(a, b, x, y) == loss
+True
+>>> a.weight.grad is None, b.weight.grad is None
+(False, True)
+```
 
-- adds the loss's gradients to the `grad` of the parameters of `b`, as `loss.backward()` does;
-- returns the loss, a Python `float`, and the features: what `a(x)` gave, as a tensor that is not
-  on a graph. They hold what `a` computed also where `b` works in place, as `nn.ReLU(inplace=True)`
-  in its first layer does.
-
-`backward_into_a(a, b, x, y)`
-
-- adds the loss's gradients to the `grad` of the parameters of `a`;
-- returns the loss, a Python `float`.
-
-In both, the *other* model's `grad` is as it was before: `None` where it was `None`, and what was
-there from earlier steps where something was. Afterwards every `requires_grad` is as it was. Some
-parameters may be frozen from the beginning, and some take no part in the forward pass: their `grad`
-stays as it was. Of the model that is trained, at least one parameter is trainable and takes part. Modes stay, and buffers move as in one forward pass of each model in its mode.
+- Both run each model once, in the mode that it has, and the backward pass. They take no optimizer step. Gradients add to the `grad` that is
+  there, as by `loss.backward()`.
+- `backward_into_b` returns the loss, a Python `float`, and the features: what `a(x)` gave, as a tensor that is not on a graph.
+- The features hold what `a` computed also where `b` works in place, as `nn.ReLU(inplace=True)` in its first layer does.
+- `backward_into_a` returns the loss, a Python `float`.
+- The *other* model's `grad` is as it was before: `None`, or what was there from earlier steps. Every `requires_grad` is as it was.
 
 <details><summary>Hint 1: into b</summary>
 
@@ -990,29 +980,27 @@ with visible_check("one_of_two"):
     expect("a's gradient there?", a_model.weight.grad is not None, True)
     expect("b's gradient", b_model.weight.grad, None)
 
-# %% grade="one_of_two" points=5
+# %% grade="one_of_two" points=6
 
-# %% [markdown] task="load_matching" title="Load what fits" minutes=20 builds_on="section 5"
+# %% [markdown] task="load_matching" title="Load what fits" level="more" minutes=14 builds_on="section 5"
 r"""
-Write `load_matching(model, state_dict, head, prefix="")`. It loads into `model` what fits of a
-state dict, a dict from names (keys) to tensors as `model.state_dict()` gives it, and leaves the rest of the model as it is.
+Write `load_matching(model, state_dict, head, prefix)`, which loads into `model` what fits of a state dict, and leaves the rest of the
+model as it is.
 
-A key of the state dict is loaded if
+```python
+>>> model = nn.Sequential(OrderedDict(body=nn.Linear(2, 2), head=nn.Linear(2, 2)))
+>>> saved = {"net.body.weight": torch.eye(2), "net.head.weight": torch.eye(2)}
+>>> load_matching(model, saved, head="head", prefix="net.")
+(['body.weight'], ['net.head.weight'])
+```
 
-- it begins with `prefix`, which is then taken off, once. Keys without it are skipped;
-- the rest of the key is a name in the model's own state dict: of a parameter or of a buffer;
-- this name does not lie under `head`, the dotted name of a part of the model, as in exercise 1.
-  The head is never loaded, also where it would fit;
-- its tensor has the *shape* that the model has under this name. Of two shapes of equal size, or of
-  which one broadcasts to the other, neither fits the other.
-
-It returns two lists, each in any order: the names that were loaded, as the model has them, and the
-keys that were skipped, as the state dict has them. If nothing would be loaded, it raises a
-`ValueError`.
-
-- Parameters stay the same objects, with their flags, and the modes stay.
-- The model keeps its dtypes. A float64 tensor in the file is rounded to the model's float32.
-- The state dict stays as it was: its keys, its values, and when the model is trained on.
+- A key is loaded if it begins with `prefix`, which is taken off, once, and the rest is a name in the model's own state dict: of a
+  parameter or of a buffer.
+- Its tensor must have the *shape* that the model has under this name.
+- What lies under `head`, the dotted name of a part of the model, is never loaded, also where it would fit.
+- It returns two lists, each in any order: the names that were loaded, as the model has them, and the keys that were skipped, as the
+  state dict has them. If nothing would be loaded, it raises a `ValueError`.
+- The model keeps its parameters (the same objects) and its dtypes. The state dict stays as it was, also when the model is trained on.
 
 <details><summary>Hint 1: two steps</summary>
 
@@ -1066,7 +1054,7 @@ with visible_check("load_matching"):
     expect("what was skipped", left, ["net.head.weight"])
     expect("the body", a_model.body.weight.detach(), torch.eye(2))
 
-# %% grade="load_matching" points=5
+# %% grade="load_matching" points=6
 
 # %% [markdown]
 r"""
