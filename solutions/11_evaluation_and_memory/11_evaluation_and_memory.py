@@ -200,7 +200,7 @@ r"""
 |---|---|---|
 | `model.eval()` | how layers compute: no dropout, running statistics instead of the batch's | autograd records as before |
 | `torch.no_grad()` | autograd: no graph, nothing kept for backward | the layers' modes |
-| `torch.inference_mode()` | as `no_grad`, and what it makes can *never* enter a graph | the layers' modes |
+| `torch.inference_mode()` | as `no_grad`, and no graph can save what it makes for a backward pass | the layers' modes |
 
 The first belongs to the *model* and stays until somebody sets it back. The other two belong to the *thread*
 and end with their block. The cell asks each of them the same four questions.
@@ -349,8 +349,8 @@ not the number of rows. Sums and counts are right in every case.
 
 ### Metrics that are no means
 
-Accuracy is a mean over samples, so sums and counts are enough. Precision and F1 are not: no weighting of
-batches repairs an F1 averaged over them. Collect all predictions, or counts of hits, and compute once. With several processes that
+Accuracy is a mean over samples, so sums and counts are enough. Precision and F1 are not: weights by the
+batches' sizes do not repair an F1 averaged over them. Collect all predictions, or counts of hits, and compute once. With several processes that
 means: add up the *counts* of all (`all_reduce`), then divide. The package torchmetrics does so; chapter 14 has the sampler that must not count a
 sample twice.
 """
@@ -1106,7 +1106,7 @@ assert sum(one() is not None for one in inputs_alive) == 0
 # %% [markdown]
 r"""
 > **"Put the test loop under `no_grad`: no history."**
-> *Correct*, for what is made inside. `inference_mode` is stricter, and its tensors never enter a graph.
+> *Correct*, for what is made inside. `inference_mode` is stricter: no graph can save its tensors.
 """
 
 # %% cell="claim_004_10"
@@ -1121,7 +1121,7 @@ try:
     entered = True
 except RuntimeError:
     entered = False
-print("an inference tensor enters a graph:", entered)
+print("a graph saves an inference tensor:", entered)
 
 assert without.grad_fn is None
 assert fresh_parameter.requires_grad  # a leaf may still ask for one
@@ -1175,7 +1175,7 @@ What stands in `finally:` runs with and without an error, and also after a `retu
 </details>
 <details><summary>Help: "Inplace update to inference tensor"</summary>
 
-What is made under `inference_mode` can never enter autograd's graph. Here nobody asks for that. If you need it, take `no_grad`.
+What is made under `inference_mode` can never be saved for a backward pass. Here nobody asks for that. If you need it, take `no_grad`.
 </details>
 """
 
