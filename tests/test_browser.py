@@ -3,7 +3,6 @@ server that `course lab` starts. Pictures of the main moments go to build/browse
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -39,23 +38,13 @@ MEAN = "def mean(x):\n    return x.mean().item()"
 
 
 @contextmanager
-def server(
-    course: Course, program: str, *arguments: str, **settings: str
-) -> Iterator[str]:
-    """The address of a running Jupyter server."""
+def server(course: Course, command: str) -> Iterator[str]:
+    """The address of the Jupyter server that a command of `course` starts."""
     port = free_port(18900)
     running = subprocess.Popen(
-        [
-            SCRIPTS / program,
-            "lab",
-            "--no-browser",
-            f"--port={port}",
-            *arguments,
-        ],
+        [SCRIPTS / "course", command, "--no-browser", f"--port={port}"],
         cwd=course.root,
-        env=environment(activated=False)
-        | {"JUPYTER_TOKEN": "letmein"}
-        | settings,
+        env=environment(activated=False) | {"JUPYTER_TOKEN": "letmein"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -74,17 +63,15 @@ def lab(mini: Course) -> Iterator[str]:
     """What a learner starts, in a course that was released."""
     course_says(mini.root, "build")
     course_says(mini.root, "release")
-    with server(mini, "course") as address:
+    with server(mini, "lab") as address:
         yield address
 
 
 @pytest.fixture
 def instructors_lab(mini: Course) -> Iterator[str]:
-    """What an instructor starts, as docs/instructors.md says."""
+    """What an instructor starts."""
     course_says(mini.root, "release")
-    as_root = ["--allow-root"] if os.geteuid() == 0 else []
-    settings = {"JUPYTER_CONFIG_PATH": str(mini.autograde)}
-    with server(mini, "jupyter", *as_root, **settings) as address:
+    with server(mini, "teach") as address:
         yield address
 
 
@@ -127,6 +114,31 @@ def open_chapter(page: Page, lab: str) -> None:
     expect(page.locator(".jp-Notebook")).to_be_visible()
     # the kernel is there when it says that it waits
     expect(page.locator("[data-status='idle']").first).to_be_visible()
+
+
+def test_the_home_leads_to_the_next_exercise_and_knows_what_is_solved(
+    page: Page, lab: str, mini: Course
+) -> None:
+    page.goto(f"{lab}/course?token=letmein")
+    expect(page.locator(".standings")).to_contain_text("0 of 2")
+    picture(page, "home-new")
+    # by keyboard
+    page.locator(".start a").focus()
+    with page.expect_websocket(lambda one: "/channels" in one.url):
+        page.keyboard.press("Enter")
+    expect(page.locator("[data-status='idle']").first).to_be_visible()
+    active = page.locator(".jp-Cell.jp-mod-active")
+    expect(active).to_contain_text("Exercise 1 · Double")
+
+    answer(page, "def double", DOUBLE)
+    told = page.locator(".course-checks", has_text="Double")
+    expect(told).to_be_visible()
+    page.keyboard.press("Control+s")
+    menu(page, "View", "Course Home")
+
+    expect(page.locator(".start")).to_contain_text("Go on with")
+    expect(page.locator(".tasks")).to_contain_text("partly solved")
+    picture(page, "home-begun")
 
 
 def answer(page: Page, head: str, code: str) -> None:
@@ -222,7 +234,7 @@ def test_a_widget_is_moved_by_keyboard_and_its_figure_changes(
     lab = "labconfig"
     shutil.copytree(COURSE.autograde / lab, ours.autograde / lab)
     chapter = ours.chapter("03")
-    with server(ours, "course") as address:
+    with server(ours, "lab") as address:
         page.goto(f"{address}/lab/tree/{chapter}/{chapter}.ipynb?token=letmein")
         expect(page.locator("[data-status='idle']").first).to_be_visible()
         menu(page, "Run", "Run All Cells")

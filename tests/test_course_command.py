@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import subprocess
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ import nbformat
 import pytest
 from commands import SCRIPTS, course_says, environment, run_course
 
-from course_grader.classroom.lab import fill_work
 from course_grader.course import Course
+from course_grader.lab.work import fill_work
 from course_grader.needs import free_port
 
 COMMANDS = (
@@ -172,7 +173,7 @@ def test_work_is_filled_and_never_overwritten(mini: Course) -> None:
     course_says(mini.root, "build")
     path = mini.work / "03_mini" / "03_mini.ipynb"
 
-    assert fill_work(mini) == ["03_mini"]
+    assert fill_work(mini).new == ["03_mini"]
     released = nbformat.read(mini.notebook_of("03_mini"), as_version=4)
     for mine, theirs in zip(
         nbformat.read(path, as_version=4).cells, released.cells, strict=True
@@ -184,12 +185,13 @@ def test_work_is_filled_and_never_overwritten(mini: Course) -> None:
     assert "return x * 2**times" in path.read_text()
 
     path.write_text("a learner's work")
-    assert fill_work(mini) == []
+    done = fill_work(mini)
+    assert done.new == done.renewed == []
     assert path.read_text() == "a learner's work"
     # not even through a link that leads nowhere, or a folder in its place
     path.unlink()
     path.symlink_to(mini.root / "moved away.ipynb")
-    assert fill_work(mini) == []
+    assert fill_work(mini).new == []
     assert not (mini.root / "moved away.ipynb").exists()
 
 
@@ -225,23 +227,34 @@ def test_lab_serves_the_chapters_and_nbgraders_extensions(mini: Course) -> None:
             said = [running.stdout.readline() for _ in range(4)]
             assert said == [
                 "Installed; 1 of 1 chapters are new in work/.\n",
-                f"Address: http://localhost:{port}/lab/tree/03_mini/"
-                "03_mini.ipynb?token=letmein\n",
-                "Start with 03_mini: open its notebook, run it from the top, "
+                f"Address: http://localhost:{port}/course?token=letmein\n",
+                "The page lists the chapters. Open one, run it from the top, "
                 "answer, run the cell below the answer.\n",
                 "To stop, press Ctrl-C twice. Your work stays in work/.\n",
             ]
 
             wait_for(port, running)
 
-            def ask(path: str, sent: bytes | None = None) -> Any:
+            def get(path: str, sent: bytes | None = None) -> bytes:
                 request = urllib.request.Request(
                     f"http://127.0.0.1:{port}/{path}",
                     sent,
                     headers={"Authorization": "token letmein"},
                 )
                 with urllib.request.urlopen(request) as answer:
-                    return json.load(answer)
+                    return bytes(answer.read())
+
+            def ask(path: str, sent: bytes | None = None) -> Any:
+                return json.loads(get(path, sent))
+
+            assert b"0 of 2 exercises solved" in get("course")
+            for place in ("reports/03_mini", "reports/..%2Fprogress"):
+                with pytest.raises(urllib.error.HTTPError, match="404"):
+                    get(f"course/{place}")
+            # a stranger sees the login
+            home = f"http://127.0.0.1:{port}/course"
+            with urllib.request.urlopen(home) as answer:
+                assert "/login" in answer.url
 
             assert "started" in ask("api/status")
             (chapter,) = ask("api/contents")["content"]

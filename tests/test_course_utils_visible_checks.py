@@ -13,7 +13,7 @@ import pytest
 import torch
 from commands import without_ports
 
-from course_utils import expect, visible_check
+from course_utils import expect, summary, visible_check, visible_checks
 
 
 class Notebook:
@@ -557,3 +557,35 @@ def test_an_object_that_cannot_be_compared_or_printed():
 
     with pytest.raises(AssertionError, match="it is an Odd, expected 'mean'"):
         expect("it", Odd(), "mean")
+
+
+def test_the_summary_says_what_is_answered_and_what_is_open(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    monkeypatch.setattr(visible_checks, "_ENDED", {})
+    with visible_check("right"):
+        expect("the sum", 2, 2)
+    with visible_check("wrong"):
+        expect("the sum", 2, 3)
+    with visible_check("stub"):
+        raise NotImplementedError()
+    capsys.readouterr()
+
+    summary("right", "wrong", "stub", "later")
+
+    assert capsys.readouterr().out.splitlines() == [
+        "right  1 of 1 visible checks pass",
+        "wrong  try again",
+        "stub   not attempted",
+        "later  not run yet",
+        "Answered: 2 of 4. Open: stub, later, wrong.",
+    ]
+    with visible_check("wrong"):
+        expect("the sum", 3, 3)
+    capsys.readouterr()
+    summary("right", "wrong")
+    assert capsys.readouterr().out.endswith("Answered: 2 of 2. None is open.\n")
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    summary("right")
+    assert capsys.readouterr().out == ""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .timing import Timing as Timing
     from .timing import measure_time as measure_time
     from .visible_checks import expect as expect
+    from .visible_checks import summary as summary
     from .visible_checks import visible_check as visible_check
     from .widgets import explore as explore
 
@@ -66,6 +67,7 @@ _MODULE_OF = {
     "saved_tensor_bytes": "memory",
     "seed_everything": "seeding",
     "show_graph": "graph",
+    "summary": "visible_checks",
     "use_course_style": "plots",
     "visible_check": "visible_checks",
 }

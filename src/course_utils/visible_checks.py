@@ -27,6 +27,9 @@ _LONGEST_MESSAGE = 200
 
 _PASSED: list[str] = []
 """What has been as expected since the last block began."""
+_ENDED: dict[str, str] = {}
+"""What each block of this kernel said last, by the name of its exercise."""
+NOT_ATTEMPTED, TRY_AGAIN = "not attempted", "try again"
 
 
 class _VisibleCheck:
@@ -47,6 +50,7 @@ class _VisibleCheck:
             checks = f"{len(_PASSED)} of {len(_PASSED)} visible checks pass"
             if not _PASSED:
                 checks = "the visible check passes"
+            _ENDED[self.name] = checks
             print(f"{self.name}: {checks}; hidden ones count")
             return False
         # The learner's own Ctrl-C, or a kernel being told to stop.
@@ -54,14 +58,16 @@ class _VisibleCheck:
             return False
         frames = [] if trace is None else list(_frames(trace))
         if _not_attempted(self.name, raised, frames):
-            sentence = f"{self.name}: not attempted"
+            _ENDED[self.name] = NOT_ATTEMPTED
+            sentence = f"{self.name}: {NOT_ATTEMPTED}"
             if graded and isinstance(raised, NotImplementedError):
                 return False
             if graded:
                 raise NotImplementedError(sentence) from raised
         else:
             reason = _what_went_wrong(self.name, raised, frames)
-            sentence = f"{self.name}: try again · {reason}"
+            _ENDED[self.name] = TRY_AGAIN
+            sentence = f"{self.name}: {TRY_AGAIN} · {reason}"
             if graded:
                 raise AssertionError(sentence) from raised
         print(sentence)
@@ -90,6 +96,29 @@ def visible_check(name: str) -> _VisibleCheck:
         AssertionError: the same *try again* line, where NBGRADER_EXECUTION is set.
     """
     return _VisibleCheck(name)
+
+
+def summary(*names: str) -> None:
+    """Prints what the visible checks of a chapter said last, a line for each
+    exercise, and which are open. Silent where NBGRADER_EXECUTION is set.
+
+    Args:
+        names: the ids of the chapter's exercises, in order.
+    """
+    if os.environ.get("NBGRADER_EXECUTION"):
+        return
+    said = {name: _ENDED.get(name, "not run yet") for name in names}
+    width = max(map(len, names), default=0)
+    for name, ended in said.items():
+        print(f"{name:<{width}}  {ended}")
+    answered = [one for one in names if one in _ENDED]
+    answered = [one for one in answered if said[one] != NOT_ATTEMPTED]
+    open_ones = [one for one in names if one not in answered]
+    open_ones += [one for one in answered if said[one] == TRY_AGAIN]
+    print(
+        f"Answered: {len(answered)} of {len(names)}. "
+        + (f"Open: {', '.join(open_ones)}." if open_ones else "None is open.")
+    )
 
 
 def expect(

@@ -41,6 +41,7 @@ _LOG = logging.getLogger("course_grader.build")
 _LOG.setLevel(logging.ERROR)
 
 INSTALL_CELL_ID = "setup-course-utils"
+SUMMARY_CELL_ID = "summary"
 END_CELL_ID = "other-chapters"
 
 _INSTALL = """\
@@ -80,6 +81,13 @@ if importlib.util.find_spec("course_utils") is None:
 
 _PUBLISHED = """\
     wheels.append({wheel!r})
+"""
+
+_SUMMARY = """\
+# What you answered, and what is open.
+from course_utils import summary
+
+summary({names})\
 """
 
 _GRADE = """\
@@ -126,6 +134,10 @@ def source_notebook(
         ),
         *(_cell(grading, cell, titles) for cell in others),
     ]
+    names = ", ".join(f'"{one.id}"' for one in grading.chapter.exercises)
+    cells.append(
+        new_code_cell(_SUMMARY.format(names=names), id=SUMMARY_CELL_ID)
+    )
     end = neighbours(grading.chapter.name, titles)
     if end:
         cells.append(new_markdown_cell(end, id=END_CELL_ID))

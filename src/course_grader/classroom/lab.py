@@ -6,68 +6,40 @@ import os
 import sys
 from pathlib import Path
 
-import nbformat
-
 from course_grader import lab
-from course_grader.chapter.notebook import with_solution_folds, write
-from course_grader.chapter.source import read_chapter
-from course_grader.course import Course, CourseError
+from course_grader.course import Course
+from course_grader.lab.home import HOME
 
 EXTENSIONS = {
     "course_grader.lab.extension": True,
-    # an instructor's, who starts Jupyter without this command
     "nbgrader.server_extensions.formgrader": False,
     "nbgrader.server_extensions.course_list": False,
 }
-"""Of the Jupyter server."""
+"""Of a learner's Jupyter server."""
 
 
-def fill_work(course: Course) -> list[str]:
-    """Copies chapters into work/ that are not there yet; their names. A file
-    that exists is a learner's: it is never touched.
-
-    Whoever works here has the solutions on this machine and learns alone, so
-    each exercise's text ends in its solution, folded. A class gets its
-    notebooks from the exchange or the kit, without.
-
-    Raises:
-        CourseError: a chapter was never built.
-    """
-    added = []
-    for chapter in course.chapters():
-        target = course.work / chapter / f"{chapter}.ipynb"
-        # a link that leads nowhere is a learner's too
-        if os.path.lexists(target):
-            continue
-        notebook = course.notebook_of(chapter)
-        if not notebook.exists():
-            raise CourseError(
-                f"{notebook.relative_to(course.root)} is missing: run `course "
-                "build`."
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with_folds = with_solution_folds(
-            nbformat.read(notebook, as_version=4),
-            read_chapter(course.source_of(chapter)),
-        )
-        target.write_text(write(with_folds), encoding="utf-8")
-        added.append(chapter)
-    return added
-
-
-def lab_command(course: Course, port: int, browser: bool) -> list[str]:
-    """The command that starts JupyterLab on work/."""
+def jupyter_command(folder: Path, port: int, browser: bool) -> list[str]:
+    """The command that starts JupyterLab on a folder."""
     return [
         sys.executable,
         "-m",
         "jupyterlab",
-        f"--ServerApp.root_dir={course.work}",
+        f"--ServerApp.root_dir={folder}",
         f"--ServerApp.port={port}",
-        f"--ServerApp.jpserver_extensions={EXTENSIONS}",
         "--ServerApp.log_level=ERROR",
         *([] if browser else ["--no-browser"]),
         # in a container there is nobody else to be
         *(["--allow-root"] if _is_root() else []),
+    ]
+
+
+def lab_command(course: Course, port: int, browser: bool) -> list[str]:
+    """The command that starts a learner's JupyterLab on work/; it opens on the
+    home."""
+    return [
+        *jupyter_command(course.work, port, browser),
+        f"--ServerApp.jpserver_extensions={EXTENSIONS}",
+        f"--LabApp.default_url=/{HOME}",
     ]
 
 

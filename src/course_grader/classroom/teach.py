@@ -1,8 +1,7 @@
-"""`course teach`: the instructor's JupyterLab, with formgrader, on the whole course."""
+"""The settings of a class, where an instructor begins."""
 
 from __future__ import annotations
 
-from course_grader.classroom.lab import lab_command
 from course_grader.course import Course
 
 SETTINGS = """\
@@ -39,14 +38,3 @@ def write_settings(course: Course) -> bool:
         return False
     course.settings_file.write_text(SETTINGS, encoding="utf-8")
     return True
-
-
-def teach_command(course: Course, port: int, browser: bool) -> list[str]:
-    """The command that starts JupyterLab on the whole course: formgrader insists
-    that the class's folder lies below."""
-    return [
-        f"--ServerApp.root_dir={course.root}"
-        if one.startswith("--ServerApp.root_dir=")
-        else one
-        for one in lab_command(course, port, browser)
-    ]

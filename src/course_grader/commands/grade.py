@@ -36,9 +36,12 @@ def grade(course: Course, args: argparse.Namespace) -> int:
     from course_grader.classroom.folder import results_folder
 
     if args.to is None:
+        from course_grader.lab.progress import REPORTS
+        from course_grader.lab.work import OWN
+
         if not args.source.is_file():
             raise CourseError("Say with --to where the results go.")
-        args.to = course.work / ".course" / "reports"
+        args.to = course.work / OWN / REPORTS
     results_folder(args.to, args.source)
     if args.source.is_file():
         return _grade_file(course, args, name, seed)
@@ -228,6 +231,7 @@ def _grade_file(
     # beside the grading
     from course_grader.classroom.folder import write_page
     from course_grader.feedback.learner import standing
+    from course_grader.lab.progress import keep_progress
     from course_grader.needs import open_in_browser
 
     failed = 0
@@ -241,6 +245,9 @@ def _grade_file(
             console.print(f"{points:>10}  {one.title}: {ended}", markup=False)
         failed = _tell(console, outcome)
         path = write_page(args.to, outcome).resolve()
+        if args.source.resolve().is_relative_to(course.work.resolve()):
+            for one in outcome.report.exercises:
+                keep_progress(course, name, one)
         console.print(
             f"Your report is in {path}.", markup=False, soft_wrap=True
         )

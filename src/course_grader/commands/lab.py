@@ -6,6 +6,7 @@ import argparse
 import os
 import secrets
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from course_grader.commands.terminal import (
     add_server_options,
@@ -15,37 +16,38 @@ from course_grader.commands.terminal import (
 )
 from course_grader.course import Course
 
+if TYPE_CHECKING:
+    from course_grader.lab.work import Filled
+
 
 def lab(course: Course, args: argparse.Namespace) -> int:
     """Opens JupyterLab on work/, filled with the chapters."""
-    from course_grader.classroom.lab import (
-        fill_work,
-        lab_command,
-        lab_environment,
-    )
+    from course_grader.classroom.lab import lab_command, lab_environment
+    from course_grader.lab.home import HOME
+    from course_grader.lab.work import fill_work
     from course_grader.needs import need_program
 
     port = port_of(args)
-    new = fill_work(course)
+    filled = fill_work(course)
     sentence = need_program("dot")
     if sentence:
         console.print(sentence)
     token = os.environ.get("JUPYTER_TOKEN") or secrets.token_urlsafe(16)
     chapters = course.chapters()
-    begun = [one for one in chapters if one not in new]
-    first = chapters[0]
-    start = f"Start with {first}" if not begun else "Go on where you were"
     for line in (
-        f"Installed; {len(new)} of {len(chapters)} chapters are new in work/."
-        if new
-        else f"Installed; {len(chapters)} chapters are in work/.",
-        f"Address: http://localhost:{port}/lab/tree/{first}/{first}.ipynb"
-        f"?token={token}",
-        f"{start}: open its notebook, run it from the top, answer, run the "
-        "cell below the answer.",
+        f"Installed; {_of(filled, len(chapters))} in work/.",
+        f"Address: http://localhost:{port}/{HOME}?token={token}",
+        "The page lists the chapters. Open one, run it from the top, answer, run "
+        "the cell below the answer.",
         "To stop, press Ctrl-C twice. Your work stays in work/.",
     ):
         console.print(line, markup=False, soft_wrap=True)
+    for chapter, name in filled.beside.items():
+        console.print(
+            f"{chapter} has a newer edition: {name} stands beside your notebook.",
+            markup=False,
+            soft_wrap=True,
+        )
     return become(
         lab_command(course, port, args.browser),
         lab_environment(course, token),
@@ -53,11 +55,27 @@ def lab(course: Course, args: argparse.Namespace) -> int:
     )
 
 
+def _of(filled: Filled, chapters: int) -> str:
+    """What was done, in words: "3 of 16 chapters are new"."""
+    said = [
+        f"{len(names)} of {chapters} chapters are {what}"
+        for names, what in (
+            (filled.new, "new"),
+            (filled.renewed, "renewed, as you had not begun them,"),
+        )
+        if names
+    ]
+    return " and ".join(said) or f"{chapters} chapters are"
+
+
 def teach(course: Course, args: argparse.Namespace) -> int:
     """Opens the instructor's JupyterLab, with formgrader, on the whole course."""
     from course_grader.classroom import nbgrader_api
-    from course_grader.classroom.lab import jupyter_environment
-    from course_grader.classroom.teach import teach_command, write_settings
+    from course_grader.classroom.lab import (
+        jupyter_command,
+        jupyter_environment,
+    )
+    from course_grader.classroom.teach import write_settings
 
     port = port_of(args)
     if write_settings(course):
@@ -68,7 +86,8 @@ def teach(course: Course, args: argparse.Namespace) -> int:
         "a chapter once you release it: `course release 03`."
     )
     return become(
-        teach_command(course, port, args.browser),
+        # formgrader insists that the class's folder lies below
+        jupyter_command(course.root, port, args.browser),
         jupyter_environment(course),
         course.root,
     )

@@ -1,5 +1,5 @@
-"""The Jupyter server's extension: starts the service of hidden checks and tells
-kernels where it is."""
+"""The Jupyter server's extension: serves the learner's home, starts the service of
+hidden checks and tells kernels where it is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from course_grader.course import find_course
 from course_grader.lab.asking import ADDRESS
+from course_grader.lab.home import add_home
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -18,10 +19,12 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _load_jupyter_server_extension(app: Any) -> None:
     """Called by Jupyter when the server starts; kernels inherit the address."""
+    course = find_course()
+    add_home(app.web_app, course)
     if not hasattr(socket, "AF_UNIX"):
         return  # on Windows; the visible checks are what there is
     from course_grader.lab.service import Service
 
-    service = Service(find_course())
+    service = Service(course)
     os.environ[ADDRESS] = service.address
     atexit.register(service.close)

@@ -11,7 +11,6 @@ import ast
 import builtins
 import contextlib
 import json
-import os
 import queue
 import secrets
 import shutil
@@ -185,8 +184,9 @@ class Service:
         if not report.exercises:
             return {"text": report.refused}
         from course_grader.feedback.text import as_text
+        from course_grader.lab.progress import keep_progress
 
-        keep_progress(self.course, chapter, report.exercises[0].to_json())
+        keep_progress(self.course, chapter, report.exercises[0])
         return {"text": as_text(report.exercises[0]), "html": html}
 
     def _seed(self, chapter: str) -> int:
@@ -301,24 +301,3 @@ def _made(source: str) -> set[str]:
 def _used(source: str) -> set[str]:
     used = {name for name, made in _names(source) if not made}
     return used - set(dir(builtins))
-
-
-PROGRESS = Path(".course") / "progress.json"
-"""Under work/: how far one is, by chapter and exercise."""
-
-
-def keep_progress(
-    course: Course, chapter: str, report: Mapping[str, Any]
-) -> None:
-    """Notes what an exercise got, the best and the latest."""
-    path = course.work / PROGRESS
-    known: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        known = json.loads(path.read_text(encoding="utf-8"))
-    entry = known.setdefault(chapter, {}).setdefault(report["exercise"], {})
-    entry["points"] = report["points"]
-    entry["best"] = max(report["points"], entry.get("best", 0.0))
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(known, indent=1, sort_keys=True))
-    os.replace(part, path)
