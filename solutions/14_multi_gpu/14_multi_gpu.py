@@ -637,7 +637,8 @@ r"""
 ## 6 · Who gets which sample
 
 Under DDP the loader's `batch_size` is that of *one rank*: the effective batch is that times the world size (times the micro-batches). The sampler gives each rank
-its share. `DistributedSampler` permutes all indices with the same seed on every rank, and rank r takes every r-th.
+its share. `DistributedSampler` permutes all indices with the same seed on every rank. Of n ranks, rank r takes
+every n-th, from place r on.
 
 Its order depends on `seed + epoch`, and it learns the epoch only if told: `set_epoch(epoch)` at the start of each.
 """
@@ -722,8 +723,9 @@ r"""
 ## 7 · What is not averaged: statistics, names, unused layers
 
 DDP averages gradients. Buffers it does not average: before a forward pass, rank 0's are sent to all, in eval mode and under `no_grad` too. (Not if the pass
-before it was one without gradients or within `no_sync()`, and never with `broadcast_buffers=False`.) So a checkpoint of rank 0 has the running statistics of
-*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; PyTorch refuses it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
+before it was one without gradients or within `no_sync()`, and never with `broadcast_buffers=False`.
+Newer versions want `forward_sync_buffers=False`, which sends them once, at the start.) So a checkpoint of rank 0 has the running statistics of
+*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; in a process group PyTorch refuses it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
 """
 
 
