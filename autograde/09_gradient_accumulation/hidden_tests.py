@@ -157,8 +157,9 @@ def batches(
     weight=3,
     on=("weights", "gradients"),
     **CLOSE,
-    says="the update is that of the full batch: 2 x 16, 4 x 8, 32 x 1, of rows "
-    "and of images, with small gradients and large ones",
+    says="the update is that of the full batch: 2 x 16, 4 x 8, 32 x 1, of "
+    "rows and of images, with small gradients and large ones",
+    corners=["micro-batches are consecutive rows or others"],
 )
 def update_of_the_full_batch(draw: Draw) -> list[Case]:
     return [
@@ -214,7 +215,12 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
     probe=probes.step_in_micro_batches,
     weight=2,
     rule=small_forwards,
-    says="the model sees one micro-batch at a time, each sample once",
+    says="the model sees one micro-batch at a time, each sample once, as you "
+    "got it",
+    corners=[
+        "another forward pass, for the loss say, is not allowed, nor is "
+        "putting micro-batches together"
+    ],
 )
 def small_micro_batches(draw: Draw) -> list[Case]:
     return [
@@ -230,6 +236,7 @@ def small_micro_batches(draw: Draw) -> list[Case]:
     weight=2,
     rule=freed_graphs,
     says="no more than one micro-batch's graph is kept at a time",
+    corners=["there is a backward pass for each, and it keeps nothing"],
 )
 def graphs_are_freed(draw: Draw) -> list[Case]:
     return [batches(draw, 4), batches(draw, 8, size=48, num_batches=1)]
@@ -255,6 +262,7 @@ def old_gradients_do_not_count(draw: Draw) -> list[Case]:
     on=("weights", "gradients"),
     **CLOSE,
     says="frozen and unused parameters: no error, and no step moves them",
+    corners=["also with weight decay: their `.grad` is `None`"],
 )
 def parameters_without_gradient(draw: Draw) -> list[Case]:
     return [
@@ -268,7 +276,8 @@ def parameters_without_gradient(draw: Draw) -> list[Case]:
     probe=probes.step_in_micro_batches,
     on=("losses",),
     **CLOSE,
-    says="the loss returned is the batch's mean, as a float",
+    says="the loss returned is the batch's mean, before the step, a Python "
+    "float",
 )
 def returned_loss(draw: Draw) -> list[Case]:
     return [
@@ -284,6 +293,12 @@ def returned_loss(draw: Draw) -> list[Case]:
     rule=used_as_given,
     also=ALONE,
     says="all else stays: the layers' modes, the tensors, PyTorch's settings",
+    corners=[
+        "call `model(...)`, not `model.forward(...)`",
+        "no layer's mode, no setting of PyTorch such as anomaly detection and "
+        "no seed is yours to change, not even for a while",
+        "to draw numbers, as a `DataLoader` does, is no fault",
+    ],
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -346,6 +361,7 @@ def class_weights(draw: Draw, num_classes: int = 5) -> Tensor:
     on=("gradients",),
     **CLOSE,
     says="micro-batches of unequal size: 20 + 12, 16 + 15 + 1",
+    corners=["a pair may come twice"],
 )
 def ragged_micro_batches(draw: Draw) -> list[Case]:
     return [
@@ -364,6 +380,7 @@ def ragged_micro_batches(draw: Draw) -> list[Case]:
     on=("gradients",),
     **CLOSE,
     says="class weights: each label counts with the weight of its class",
+    corners=["they may be tiny, or zero"],
 )
 def weighted_classes(draw: Draw) -> list[Case]:
     return [
@@ -380,7 +397,7 @@ def weighted_classes(draw: Draw) -> list[Case]:
     weight=2,
     on=("gradients",),
     **CLOSE,
-    says="ignored labels do not count, whatever ignore_index is",
+    says="ignored labels do not count, whatever `ignore_index` is",
 )
 def ignored_labels(draw: Draw) -> list[Case]:
     as_class = draw.integer(0, 5)
@@ -451,7 +468,8 @@ def weights_and_ignored_labels(draw: Draw) -> list[Case]:
     probe=probes.gradients_of_a_window,
     on=("gradients", "loss"),
     **CLOSE,
-    says="nothing counts at all: the loss is NaN, and no gradient is",
+    says="nothing counts at all: the loss is NaN, and no gradient is: `None` "
+    "or zeros",
 )
 def nothing_counts_at_all(draw: Draw) -> list[Case]:
     dead = torch.zeros(5, dtype=DOUBLE)
@@ -467,7 +485,7 @@ def nothing_counts_at_all(draw: Draw) -> list[Case]:
     probe=probes.gradients_of_a_window,
     on=("loss",),
     **CLOSE,
-    says="the loss returned is that of the one large batch, as a float",
+    says="the loss returned is that of the one large batch, a Python float",
 )
 def loss_of_the_window(draw: Draw) -> list[Case]:
     return [
@@ -481,7 +499,14 @@ def loss_of_the_window(draw: Draw) -> list[Case]:
     "accumulate_gradients",
     probe=probes.gradients_of_a_window,
     rule=small_forwards,
-    says="the model sees one micro-batch at a time, each sample once",
+    says="the model sees one micro-batch at a time, each sample once, as you "
+    "got it",
+    corners=[
+        "another forward pass, for the loss say, is not allowed, nor is "
+        "putting micro-batches together",
+        "rows with ignored labels go with the others; a micro-batch in which "
+        "no label counts may be left out",
+    ],
 )
 def small_windows(draw: Draw) -> list[Case]:
     return [
@@ -496,6 +521,7 @@ def small_windows(draw: Draw) -> list[Case]:
     probe=probes.gradients_of_a_window,
     rule=freed_graphs,
     says="no more than one micro-batch's graph is kept at a time",
+    corners=["there is a backward pass for each, and it keeps nothing"],
 )
 def graphs_of_a_window(draw: Draw) -> list[Case]:
     return [window(draw, 12, 12, 12, 12), window(draw, 9, 16, 14)]
@@ -506,7 +532,8 @@ def graphs_of_a_window(draw: Draw) -> list[Case]:
     probe=probes.gradients_of_a_window,
     on=("gradients", "moved"),
     **CLOSE,
-    says="frozen and unused parameters: no error, and no gradient",
+    says="frozen and unused parameters: no error, and no gradient: `None` or "
+    "zeros",
 )
 def no_gradient_for_some(draw: Draw) -> list[Case]:
     return [window(draw, 9, 4, traps=True), window(draw, 3, 3, 5, traps=True)]
@@ -532,6 +559,12 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
     rule=used_as_given,
     also=ALONE,
     says="all else stays: the layers' modes, the list, PyTorch's settings",
+    corners=[
+        "call `model(...)`, not `model.forward(...)`",
+        "no layer's mode, no setting of PyTorch such as anomaly detection and "
+        "no seed is yours to change, not even for a while",
+        "to draw numbers, as a `DataLoader` does, is no fault",
+    ],
 )
 def window_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -595,6 +628,7 @@ def epochs(
     on=("weights", "gradients"),
     **CLOSE,
     says="full windows: each step uses the mean over the window's samples",
+    corners=["the optimizer holds all parameters of the model"],
 )
 def full_windows(draw: Draw) -> list[Case]:
     return [
@@ -663,7 +697,7 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     "train_epoch",
     probe=probes.some_epochs,
     rule=nothing_left,
-    says="no gradients are left at the end of an epoch",
+    says="no gradients are left at the end of an epoch: `None` or zeros",
 )
 def clean_at_the_end(draw: Draw) -> list[Case]:
     return [epochs(draw, [4] * n, 2) for n in (3, 4)]
@@ -676,6 +710,7 @@ def clean_at_the_end(draw: Draw) -> list[Case]:
     on=("weights", "gradients"),
     **CLOSE,
     says="the window's gradient is clipped once, right before the step",
+    corners=["over all parameters together; `max_norm` may be 0"],
 )
 def clipped_once(draw: Draw) -> list[Case]:
     return [
@@ -710,7 +745,8 @@ def one_scheduler_step(draw: Draw) -> list[Case]:
     probe=probes.some_epochs,
     on=("losses",),
     **CLOSE,
-    says="the loss returned is the mean over the epoch's samples, as a float",
+    says="the loss returned is the mean over the epoch's samples, a Python "
+    "float",
 )
 def loss_of_the_epoch(draw: Draw) -> list[Case]:
     return [
@@ -726,7 +762,8 @@ def loss_of_the_epoch(draw: Draw) -> list[Case]:
     probe=probes.some_epochs,
     on=("losses", "steps", "scheduler_steps", "weights"),
     **CLOSE,
-    says="a loader that yields nothing: no step, and the loss is NaN",
+    says="a loader that yields nothing: no step of optimizer or scheduler, "
+    "and the loss is NaN",
 )
 def nothing_to_train_on(draw: Draw) -> list[Case]:
     return [
@@ -749,6 +786,10 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.some_epochs,
     rule=reads_as_it_goes,
     says="the loader may be a generator, and is read as training goes",
+    corners=[
+        "before a window's step, read at most one micro-batch beyond that "
+        "window"
+    ],
 )
 def loader_without_a_length(draw: Draw) -> list[Case]:
     return [
@@ -761,7 +802,12 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
     "train_epoch",
     probe=probes.some_epochs,
     rule=small_forwards,
-    says="the model sees one micro-batch at a time, each sample once",
+    says="the model sees one micro-batch at a time, each sample once, as you "
+    "got it",
+    corners=[
+        "another forward pass, for the loss say, is not allowed, nor is "
+        "putting micro-batches together"
+    ],
 )
 def small_in_the_loop(draw: Draw) -> list[Case]:
     return [
@@ -775,6 +821,7 @@ def small_in_the_loop(draw: Draw) -> list[Case]:
     probe=probes.some_epochs,
     rule=freed_graphs,
     says="no more than one micro-batch's graph is kept at a time",
+    corners=["there is a backward pass for each, and it keeps nothing"],
 )
 def graphs_in_the_loop(draw: Draw) -> list[Case]:
     return [
@@ -803,6 +850,12 @@ def epoch_without_some_gradients(draw: Draw) -> list[Case]:
     rule=used_as_given,
     also=ALONE,
     says="all else stays: the layers' modes, the tensors, PyTorch's settings",
+    corners=[
+        "call `model(...)`, not `model.forward(...)`",
+        "no layer's mode, no setting of PyTorch such as anomaly detection and "
+        "no seed is yours to change, not even for a while",
+        "to draw numbers, as a `DataLoader` does, is no fault",
+    ],
 )
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -925,7 +978,12 @@ def gap_in_the_models_mode(draw: Draw) -> list[Case]:
     also=ALONE,
     rtol=1e-6,
     atol=1e-11,
-    says="afterwards weights, gradients, statistics and mode are as they were",
+    says="afterwards weights, gradients, statistics, their counter and the "
+    "mode are as they were",
+    corners=[
+        "your tensors, PyTorch's settings and its random seed are left alone, "
+        "too"
+    ],
 )
 def model_as_it_was(draw: Draw) -> list[Case]:
     return [
@@ -956,6 +1014,7 @@ def gap_beside_old_gradients(draw: Draw) -> list[Case]:
     on=("gap",),
     rtol=1e-6,
     says="frozen and unused parameters take no part",
+    corners=["they have no gradient"],
 )
 def gap_with_frozen_layers(draw: Draw) -> list[Case]:
     return [
@@ -1160,7 +1219,12 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.repaired,
     weight=3,
     rule=no_gap,
-    says="in training, accumulated and full gradients agree, down to single rows",
+    says="in training, accumulated and full gradients agree, down to single "
+    "rows",
+    corners=[
+        "inputs are (n, C), (n, C, H, W) or (n, C, D, H, W)",
+        "`eval()` is no answer: a new batch norm would normalize nothing",
+    ],
 )
 def equality_holds(draw: Draw) -> list[Case]:
     kinds = ("mlp", "convnet", "volumes", "nested")
@@ -1176,6 +1240,12 @@ def equality_holds(draw: Draw) -> list[Case]:
     weight=3,
     rule=normalizes,
     says="each replacement normalizes: every sample has mean 0 and variance 1",
+    corners=[
+        "in training and in eval; the mode of a replacement makes no "
+        "difference",
+        "several groups of channels meet that too",
+        "the backward pass goes through mean and variance, too",
+    ],
 )
 def still_normalizes(draw: Draw) -> list[Case]:
     return [
@@ -1208,7 +1278,8 @@ def any_number_of_channels(draw: Draw) -> list[Case]:
     probe=probes.repaired,
     weight=2,
     rule=affine_as_before,
-    says="weight and bias of the batch norm carry over; affine=False has none",
+    says="weight and bias of the batch norm carry over; with `affine=False` "
+    "there is none",
 )
 def weight_and_bias(draw: Draw) -> list[Case]:
     return [
@@ -1252,6 +1323,7 @@ def original_left_alone(draw: Draw) -> list[Case]:
     rule=keeps_the_rest,
     says="all other layers stay: their names, values and modes, and what is "
     "frozen",
+    corners=["no layer stands at two places"],
 )
 def others_are_kept(draw: Draw) -> list[Case]:
     return [

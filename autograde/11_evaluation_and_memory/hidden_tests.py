@@ -263,7 +263,8 @@ def nothing_else_changed(
     probe=probes.predicted,
     weight=3,
     rule=right_outputs,
-    says="the outputs are those of eval mode, whatever the batches",
+    says="the outputs are those of eval mode, in the order of the batches, "
+    "however they are cut",
 )
 def outputs_of_eval(draw: Draw) -> list[Case]:
     return [
@@ -280,7 +281,9 @@ def outputs_of_eval(draw: Draw) -> list[Case]:
     "predict",
     probe=probes.predicted,
     rule=right_outputs,
-    says="inputs of more dimensions, outputs (n,), float32, NaN, frozen models",
+    says="inputs of more dimensions, outputs (n,), float32, NaN, frozen "
+    "models: one tensor in the dtype of the outputs",
+    corners=["what is NaN or infinite stays so"],
 )
 def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
     return [
@@ -333,6 +336,7 @@ def gradients_off(draw: Draw) -> list[Case]:
     weight=3,
     rule=modes_as_before,
     says="afterwards each layer is in the mode in which it was",
+    corners=["one layer may stand in two places of the model"],
 )
 def modes_are_restored(draw: Draw) -> list[Case]:
     return [
@@ -350,6 +354,7 @@ def modes_are_restored(draw: Draw) -> list[Case]:
     probe=probes.predicted,
     rule=grad_mode_as_before,
     says="afterwards gradient mode is as it was",
+    corners=["it may have been off"],
 )
 def grad_mode_is_restored(draw: Draw) -> list[Case]:
     return [
@@ -365,6 +370,10 @@ def grad_mode_is_restored(draw: Draw) -> list[Case]:
     weight=2,
     rule=error_goes_on,
     says="an error of the model or the loader goes on, and all is restored",
+    corners=[
+        "a `KeyboardInterrupt`, too",
+        "weights, statistics, gradients, hooks and attributes, too",
+    ],
 )
 def after_an_error(draw: Draw) -> list[Case]:
     return [
@@ -396,7 +405,13 @@ def after_an_error(draw: Draw) -> list[Case]:
     "predict",
     probe=probes.predicted,
     rule=passes_once,
-    says="each batch goes through the model once, as it comes",
+    says="each batch goes through the model once, as it comes, and is read "
+    "when its turn comes",
+    corners=[
+        "by `model(x)`, not `model.forward(x)`, and by the model you got, not "
+        "a copy",
+        "while one goes through, at most one more has been read",
+    ],
 )
 def batches_as_they_come(draw: Draw) -> list[Case]:
     return [
@@ -413,7 +428,11 @@ def batches_as_they_come(draw: Draw) -> list[Case]:
     rule=nothing_else_changed,
     also=ALONE,
     says="all else stays: statistics, weights, gradients, what is frozen, "
-    "inputs, random numbers",
+    "inputs, hooks, attributes, random numbers",
+    corners=[
+        "gradient mode and other settings of PyTorch, NumPy and Python's "
+        "warnings, too"
+    ],
 )
 def evaluation_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -560,7 +579,8 @@ def accuracy_of_all(draw: Draw) -> list[Case]:
     probe=probes.averaged,
     weight=2,
     rule=right_metrics(*METRICS[:3], but=" where labels are ignored"),
-    says="ignored labels count in neither mean, whatever ignore_index is",
+    says="ignored labels count in neither mean, whatever `ignore_index` is",
+    corners=["one that is a class, too; whatever the model says there"],
 )
 def ignored_labels(draw: Draw) -> list[Case]:
     as_class = draw.integer(1, 4)
@@ -609,6 +629,7 @@ def nothing_counts_at_all(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_metrics(*METRICS[:3], but=" for logits (n, C, d)"),
     says="logits (n, C, d) with labels (n, d), also where C, d and n are equal",
+    corners=["the classes are in dimension 1"],
 )
 def labels_at_positions(draw: Draw) -> list[Case]:
     return [
@@ -627,6 +648,10 @@ def labels_at_positions(draw: Draw) -> list[Case]:
     probe=probes.averaged,
     rule=right_metrics(*METRICS[:3], but=" for logits of this dtype or size"),
     says="logits in float16, bfloat16 and float64, and large ones",
+    corners=[
+        "finite, as large as 20000, or all negative",
+        "the loss is right to about 1e-5",
+    ],
 )
 def other_dtypes(draw: Draw) -> list[Case]:
     return [
@@ -655,7 +680,7 @@ def plain_numbers(case: Case, seen: Result, expected: Result) -> str | None:
     "mean_metrics",
     probe=probes.averaged,
     rule=plain_numbers,
-    says="the means are Python floats and the count a Python int",
+    says="the means are Python floats and the count a Python int, off the graph",
 )
 def floats_and_an_int(draw: Draw) -> list[Case]:
     return [
@@ -697,6 +722,10 @@ def metrics_of_a_generator(draw: Draw) -> list[Case]:
     rule=left_alone,
     also=ALONE,
     says="all else stays: logits, labels, the list, settings, random numbers",
+    corners=[
+        "gradient mode and other settings of PyTorch, NumPy and Python's "
+        "warnings, too"
+    ],
 )
 def metrics_leave_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -903,6 +932,10 @@ def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     rtol=1e-6,
     atol=1e-8,
     says="the model is trained: one step on each batch's mean loss",
+    corners=[
+        "the optimizer may hold parameters that are not in the model, and "
+        "layers may be frozen"
+    ],
 )
 def weights_after_the_epoch(draw: Draw) -> list[Case]:
     return [
@@ -920,7 +953,8 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
     "train_and_log",
     probe=probes.trained,
     rule=right_losses,
-    says="the loss of each batch, before its step, in order",
+    says="`losses`: the loss of each batch, before its step, in order",
+    corners=["a list of floats or of 0-dim tensors, or a 1-D tensor"],
 )
 def losses_of_the_batches(draw: Draw) -> list[Case]:
     return [
@@ -934,7 +968,8 @@ def losses_of_the_batches(draw: Draw) -> list[Case]:
     "train_and_log",
     probe=probes.trained,
     rule=right_mean_loss,
-    says="the mean loss is that over all samples",
+    says="`mean_loss`: the mean over all samples",
+    corners=["a float or a 0-dim tensor"],
 )
 def mean_over_samples(draw: Draw) -> list[Case]:
     return [
@@ -949,7 +984,7 @@ def mean_over_samples(draw: Draw) -> list[Case]:
     probe=probes.trained,
     weight=2,
     rule=right_predictions,
-    says="the predictions are those of the training passes",
+    says="`predictions`: those of the training passes, an int64 tensor (N,)",
 )
 def predictions_in_passing(draw: Draw) -> list[Case]:
     return [
@@ -965,6 +1000,7 @@ def predictions_in_passing(draw: Draw) -> list[Case]:
     weight=3,
     rule=one_graph,
     says="one graph at a time, after 10 batches and after 30",
+    corners=["none exists after the end"],
 )
 def graphs_do_not_pile_up(draw: Draw) -> list[Case]:
     return [epoch(draw, *[3] * 10), epoch(draw, *[2] * 30)]
@@ -976,6 +1012,10 @@ def graphs_do_not_pile_up(draw: Draw) -> list[Case]:
     weight=2,
     rule=nothing_kept,
     says="inputs and logits of earlier batches are let go",
+    corners=[
+        "at most one batch of each still exists when the next goes forward, "
+        "and none after the end, `detach`ed or not"
+    ],
 )
 def inputs_are_let_go(draw: Draw) -> list[Case]:
     return [epoch(draw, *[3] * 10), epoch(draw, *[2] * 30)]
@@ -996,6 +1036,7 @@ def numbers_without_graph(draw: Draw) -> list[Case]:
     probe=probes.trained,
     rule=one_step_each,
     says="each batch goes forward once, and is stepped on once",
+    corners=["by `model(x)`, in the mode in which the model is"],
 )
 def once_forward_once_stepped(draw: Draw) -> list[Case]:
     return [epoch(draw, 5, 4, 2), epoch(draw, 3, 3, 3, 1, as_list=True)]
@@ -1005,7 +1046,10 @@ def once_forward_once_stepped(draw: Draw) -> list[Case]:
     "train_and_log",
     probe=probes.trained,
     on=("losses", "mean_loss", "predictions", "steps", "weights", "ticket"),
-    says="if nothing is yielded: no step, no losses, NaN and no predictions",
+    says="if nothing is yielded: no step, no losses, a NaN and no predictions",
+    corners=[
+        "`predictions` is an empty int64 tensor then, and `losses` is empty"
+    ],
 )
 def nothing_yielded(draw: Draw) -> list[Case]:
     return [epoch(draw), epoch(draw, as_list=True)]
@@ -1018,6 +1062,12 @@ def nothing_yielded(draw: Draw) -> list[Case]:
     also=ALONE,
     says="all else stays: modes, attributes, hooks, momentum, the tensors, "
     "settings, random numbers",
+    corners=[
+        "only its steps change the optimizer: its settings, its momentum and "
+        "its hooks are not yours",
+        "gradient mode and other settings of PyTorch, NumPy and Python's "
+        "warnings, too",
+    ],
 )
 def training_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -1154,7 +1204,7 @@ def f1_of_classes(draw: Draw) -> list[Case]:
     "class_report",
     probe=probes.reported,
     rule=right_report("support"),
-    says="support counts the true labels",
+    says="`support` counts the true labels",
 )
 def support_of_classes(draw: Draw) -> list[Case]:
     return [
@@ -1167,7 +1217,7 @@ def support_of_classes(draw: Draw) -> list[Case]:
     "class_report",
     probe=probes.reported,
     rule=right_report("accuracy"),
-    says="the accuracy",
+    says="the accuracy over all predictions",
 )
 def accuracy_of_the_report(draw: Draw) -> list[Case]:
     return [
@@ -1181,7 +1231,7 @@ def accuracy_of_the_report(draw: Draw) -> list[Case]:
     "class_report",
     probe=probes.reported,
     rule=right_report("macro_f1"),
-    says="the mean of F1 over all classes, absent ones too",
+    says="`macro_f1`: the mean of F1 over all classes, absent ones too",
 )
 def macro_mean(draw: Draw) -> list[Case]:
     return [
@@ -1197,7 +1247,7 @@ def macro_mean(draw: Draw) -> list[Case]:
     "class_report",
     probe=probes.reported,
     rule=right_report("weighted_f1"),
-    says="the mean of F1 weighted by support",
+    says="`weighted_f1`: the mean of F1 weighted by support",
 )
 def weighted_mean(draw: Draw) -> list[Case]:
     return [
@@ -1216,7 +1266,8 @@ def weighted_mean(draw: Draw) -> list[Case]:
         *("accuracy", "macro_f1", "weighted_f1"),
     ),
     also=(gives_no_warning,),
-    says="classes that never occur: reported with zeros, without a warning",
+    says="classes that never occur are reported, with 0 for 0 / 0, without a "
+    "warning",
 )
 def absent_classes(draw: Draw) -> list[Case]:
     example = classified(draw, 5, num_classes=3)
@@ -1294,6 +1345,10 @@ def form_of_the_report(draw: Draw) -> list[Case]:
     rule=left_alone,
     also=ALONE,
     says="all else stays: logits, labels, the list, settings, random numbers",
+    corners=[
+        "gradient mode and other settings of PyTorch, NumPy and Python's "
+        "warnings, too"
+    ],
 )
 def report_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -1335,31 +1390,61 @@ def right_letter(case: Case, seen: Result, expected: Result) -> str | None:
     return f"Not that one. Read again: {READ[case['question']]}."
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="cache")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`cache`: what reserved memory is beyond the allocated",
+)
 def what_the_cache_is(draw: Draw) -> list[Case]:
     return asked(draw, "cache")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="live")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`live`: what `empty_cache` does about tensors that live",
+)
 def what_lives_stays(draw: Draw) -> list[Case]:
     return asked(draw, "live")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="gain")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`gain`: what your own process gains by it",
+)
 def who_gains(draw: Draw) -> list[Case]:
     return asked(draw, "gain")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="start")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`start`: what is taken at the first use of CUDA",
+)
 def what_is_taken_first(draw: Draw) -> list[Case]:
     return asked(draw, "start")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="first")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`first`: what comes first where a tensor is no longer needed",
+)
 def what_comes_first(draw: Draw) -> list[Case]:
     return asked(draw, "first")
 
 
-@check("quiz", probe=probes.answer, rule=right_letter, says="stuck")
+@check(
+    "quiz",
+    probe=probes.answer,
+    rule=right_letter,
+    says="`stuck`: what to do about a dead run",
+)
 def whose_memory_it_is(draw: Draw) -> list[Case]:
     return asked(draw, "stuck")

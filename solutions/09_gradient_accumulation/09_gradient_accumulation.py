@@ -762,36 +762,34 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
 Exercises 1 to 4 are checked in float64 with SGD. Besides the numbers the checks look at *how* the model
-is used: how many rows each forward pass gets, and how much memory waits for a backward pass. The
-rules of exercises 1 to 3:
-
-- **Small forwards.** The model sees one micro-batch at a time, each sample exactly once, the way you
-  got it. Putting micro-batches together, or another forward pass to compute the loss, is not allowed.
-- **Freed graphs.** A micro-batch's graph is gone before the next forward pass: there is a backward pass
-  for each, and it keeps nothing.
-- **The exception.** A micro-batch in which no label counts may be left out. It need not pass through the model.
-- **All else stays.** Call `model(...)`, not `model.forward(...)`. The mode (train or eval) of each layer, the
-  tensors you get, PyTorch's settings (anomaly detection, say) and its random seed are not yours to change, not even for
-  a while. To draw numbers, as a `DataLoader` does, is no fault.
+is used: how many rows each forward pass gets, and how much memory waits for a backward pass. Go
+backward on each micro-batch before the next one goes forward.
 """
 
-# %% [markdown] task="accumulated_step" title="Equal micro-batches" minutes=12 builds_on="section 2"
+# %% [markdown] task="accumulated_step" title="Equal micro-batches" level="core" minutes=12 builds_on="section 2"
 r"""
-Write `accumulated_step(model, optimizer, X, y, num_micro)`: one optimizer step on the batch `X`, `y`,
-taken in `num_micro` micro-batches of equal size (consecutive rows or others), with the same effect as one step on the mean
-cross-entropy of the whole batch.
+Write `accumulated_step(model, optimizer, X, y, num_micro)`, one optimizer step on the batch `X`, `y` that never holds more
+than one of `num_micro` equal micro-batches in memory.
 
-- `len(X)` is a multiple of `num_micro`. `num_micro` may be 1 or `len(X)`.
-- The optimizer steps once, on the gradient of the full batch's mean, with its settings as they are.
-- Gradients that were there before do not count.
-- Some parameters may be frozen or unused. They have no gradient (`.grad` is `None`), and no step may move
-  them, also with weight decay.
-- Returns the mean loss of the batch, before the step, as a Python float.
-- The rules above hold.
+```python
+>>> _ = torch.manual_seed(0)
+>>> X, y = torch.randn(8, 3), torch.randint(2, (8,))
+>>> model = nn.Linear(3, 2)
+>>> sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+>>> whole = F.cross_entropy(model(X), y).item()
+>>> round(accumulated_step(model, sgd, X, y, num_micro=4), 4) == round(whole, 4)
+True
+```
+
+- The step has the same effect as one step on the mean cross-entropy of the whole batch.
+- `len(X)` is a multiple of `num_micro`, which may be 1 or `len(X)`.
+- The optimizer steps once. Gradients that were there before do not count.
+- Some parameters may be frozen or unused: no step may move them.
+- It returns the mean loss of the batch, before the step, as a Python float.
 
 <details><summary>Hint 1: the parts</summary>
 
@@ -852,20 +850,26 @@ with visible_check("accumulated_step"):
 
 # %% grade="accumulated_step" points=6
 
-# %% [markdown] task="accumulate_gradients" title="Unequal micro-batches, weights and ignored labels" minutes=20 builds_on="section 2, exercise 1, chapter 03"
+# %% [markdown] task="accumulate_gradients" title="Unequal micro-batches, weights and ignored labels" level="more" minutes=18 builds_on="section 2, exercise 1, chapter 03"
 r"""
-Write `accumulate_gradients(model, micro_batches, weight, ignore_index)`. It leaves in `.grad` the gradient of
-the loss that `F.cross_entropy(..., weight=weight, ignore_index=ignore_index)` gives for *one* batch that
-holds all micro-batches, and returns that loss as a Python float. There is no optimizer here.
+Write `accumulate_gradients(model, micro_batches, weight, ignore_index)`, which leaves in `.grad` the gradient of the loss that
+`F.cross_entropy(..., weight=weight, ignore_index=ignore_index)` gives for *one* batch that holds all micro-batches.
 
-- `micro_batches` is a list of pairs `x` (n, ...), `y` (n,). The n differ; each is at least 1. A pair may come twice.
-- `weight` is `None` or has shape (C,), one for each class, and is not negative. It may hold zeros.
-- `ignore_index` may be any integer, also one that is a class.
+```python
+>>> X, y = torch.eye(5), torch.tensor([0, 1, 1, -100, 0])
+>>> model = nn.Linear(5, 2)
+>>> whole = F.cross_entropy(model(X), y).item()
+>>> micro_batches = [(X[:3], y[:3]), (X[3:], y[3:])]
+>>> round(accumulate_gradients(model, micro_batches), 4) == round(whole, 4)
+True
+```
+
+- `micro_batches` is a list of pairs `x` (n, ...), `y` (n,). The n differ; each is at least 1.
+- `weight` is `None` or has shape (C,), one for each class, and is not negative. `ignore_index` may be any integer, also one
+  that is a class.
 - A micro-batch in which nothing counts (all labels ignored, or of weight 0) adds nothing: no NaN.
-- If nothing counts in *all* of them, the loss is NaN, and the gradients are `None` or zeros. They hold no NaN.
-- Gradients are `None` at the start. Frozen or unused parameters may be among them, and stay `None` or get zeros.
-- The list you are given stays as it is, too.
-- The rules above hold: rows with ignored labels pass through the model with the others. You may go through the labels as often as you like.
+- It returns the loss, as a Python float. If nothing counts in *all* of them, that is NaN, and the gradients hold no NaN.
+- There is no optimizer here. Gradients are `None` at the start.
 
 <details><summary>Hint 1: the denominator</summary>
 
@@ -933,25 +937,30 @@ with visible_check("accumulate_gradients"):
 
 # %% grade="accumulate_gradients" points=8
 
-# %% [markdown] task="train_epoch" title="The loop, with its last window" minutes=25 builds_on="exercises 1 and 2, chapters 06 and 08"
+# %% [markdown] task="train_epoch" title="The loop, with its last window" level="more" minutes=24 builds_on="exercises 1 and 2, chapters 06 and 08"
 r"""
-Write `train_epoch(model, optimizer, loader, accumulation_steps, scheduler, max_norm)`: one epoch with a step after
-every `accumulation_steps` micro-batches, **and after the last one**.
+Write `train_epoch(model, optimizer, loader, accumulation_steps, scheduler, max_norm)`, one epoch with a step after every
+`accumulation_steps` micro-batches, **and after the last one**.
 
-- `loader` yields micro-batches: pairs `x` (n, ...), `y` (n,). It may be a generator: it can be gone through once and
-  has no length. Micro-batches may differ in size; often the last one is shorter.
-- A *window* is what is stepped on together: `accumulation_steps` micro-batches, or what is left at the end. Each step
-  uses the mean cross-entropy over the samples of its window. Every micro-batch is used exactly once.
-- Take micro-batches as you go: before a window's step, read at most one micro-batch beyond that window.
-- If `max_norm` is given (not `None`; it may be 0), clip the total norm of the window's gradient, over all parameters,
-  to it, once per step, as `nn.utils.clip_grad_norm_` does.
-- If `scheduler` is given, step it once after each optimizer step.
-- As in exercise 1, no step moves frozen or unused parameters.
-- The optimizer holds all parameters of the model. Gradients are `None` or zero at the start, and must be so again at the end.
-- Returns the mean loss over all samples of the epoch, as a Python float: each sample's loss at the moment it went through
-  the model.
-- If the loader yields nothing: no step of optimizer or scheduler, and the loss is NaN.
-- The rules above hold.
+```python
+>>> _ = torch.manual_seed(0)
+>>> model = nn.Linear(3, 2)
+>>> sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+>>> loader = [(torch.randn(4, 3), torch.tensor([0, 1, 1, 0])) for _ in range(5)]
+>>> schedule = torch.optim.lr_scheduler.StepLR(sgd, step_size=1, gamma=0.5)
+>>> loss = train_epoch(model, sgd, loader, accumulation_steps=2, scheduler=schedule)
+>>> type(loss), schedule.last_epoch
+(<class 'float'>, 3)
+```
+
+- `loader` yields micro-batches: pairs `x` (n, ...), `y` (n,), of sizes that may differ. It may be a generator.
+- A *window* is `accumulation_steps` micro-batches, or what is left at the end. Each step uses the mean cross-entropy over the
+  samples of its window.
+- If `max_norm` is given, clip the total norm of the window's gradient to it, once per step, as `nn.utils.clip_grad_norm_` does. If
+  `scheduler` is given, step it once after each optimizer step.
+- Gradients are `None` or zero at the start, and must be so again at the end.
+- It returns the mean loss over all samples of the epoch, as a Python float, NaN if there is none: each sample's loss at the
+  moment it went through the model.
 
 <details><summary>Hint 1: windows of a generator</summary>
 
@@ -1022,25 +1031,28 @@ with visible_check("train_epoch"):
 
 # %% grade="train_epoch" points=10
 
-# %% [markdown] task="accumulation_gap" title="Show where equality must fail" minutes=15 builds_on="section 3, chapter 05"
+# %% [markdown] task="accumulation_gap" title="Show where equality must fail" level="more" minutes=14 builds_on="section 3, chapter 05"
 r"""
-Before you trust a model with accumulation, measure it. Write `accumulation_gap(model, X, y, num_micro)`: the relative error
-of the accumulated gradient,
+Write `accumulation_gap(model, X, y, num_micro)`, the relative error of the accumulated gradient, which says whether a model can be
+trusted with accumulation.
 
-$$\frac{\lVert g_\text{accumulated} - g_\text{full} \rVert}{\lVert g_\text{full} \rVert},$$
+```python
+>>> _ = torch.manual_seed(0)
+>>> X, y = torch.randn(8, 3).double(), torch.randint(2, (8,))
+>>> model = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2)).double()
+>>> accumulation_gap(model, X, y, num_micro=2) > 0.001
+True
+>>> accumulation_gap(model.eval(), X, y, num_micro=2) < 1e-12
+True
+```
 
-over all parameters that get a gradient, taken together as one long vector. The loss is the mean cross-entropy.
-$g_\text{full}$ comes from one forward pass over all of `X`, $g_\text{accumulated}$ from `num_micro` micro-batches of equal
-size, weighted so that nothing but the model itself can make a difference. (Here the full batch may, of course, pass through
-the model.)
-
-- `len(X)` is a multiple of `num_micro`. The micro-batches are consecutive rows.
+- It is $\lVert g_\text{accumulated} - g_\text{full} \rVert / \lVert g_\text{full} \rVert$ over all parameters that get a
+  gradient, taken together as one long vector. The loss is the mean cross-entropy.
+- $g_\text{full}$ comes from one forward pass over all of `X`, $g_\text{accumulated}$ from `num_micro` micro-batches of equal size,
+  consecutive rows, weighted so that nothing but the model itself can make a difference.
 - The model is measured in the mode in which it is, which may differ from layer to layer. It has no dropout.
-- Small gaps count: round nothing, and add nothing to the denominator.
-- It may have frozen or unused parameters: they have no gradient, and take no part.
-- Afterwards the model is as it was: weights, gradients, running statistics and their counter, mode. Gradients that were there
-  before do not count. Your tensors, PyTorch's settings and its random seed are left alone as well.
-- Returns a Python float.
+- Small gaps count: round nothing, and add nothing to the denominator. It returns a Python float.
+- Afterwards the model is as it was: weights, gradients, running statistics and their counter, mode.
 
 <details><summary>Hint 1: an unspoilt model</summary>
 
@@ -1096,27 +1108,27 @@ with visible_check("accumulation_gap"):
 
 # %% grade="accumulation_gap" points=6
 
-# %% [markdown] task="without_batch_norm" title="Repair it, and keep the normalization" minutes=20 builds_on="exercise 4, chapter 05"
+# %% [markdown] task="without_batch_norm" title="Repair it, and keep the normalization" level="hard" minutes=15 builds_on="exercise 4, chapter 05"
 r"""
-A *new* model with batch normalization is to be trained with accumulation. Write `without_batch_norm(model)`: it returns a copy
-in which every `nn.BatchNorm1d`, `nn.BatchNorm2d` and `nn.BatchNorm3d` is replaced by a normalization that looks at each sample
-alone, so that accumulated and full gradients agree in training, for micro-batches of any size, one row included.
+Write `without_batch_norm(model)`, which returns a copy of a *new* model that can be trained with accumulation: every batch norm is
+replaced by a normalization that looks at each sample alone.
 
-- Each replacement stands where the batch norm stood, under the same name, at any depth. The model itself may be a batch norm.
-  No layer stands at two places.
-- It really normalizes, in training and in `eval()`. Before its weight and bias, each sample of its output has mean 0 and
-  variance 1 (up to an `eps` no larger than the batch norm's) over all channels and positions, taken together. Several groups of
-  channels meet that too. The backward
-  pass goes through mean and variance, too. Inputs are (n, C), (n, C, H, W) or (n, C, D, H, W). C is at least 3 and may be any number, such as 7.
-- It has the weight and the bias of the batch norm, one number per channel, of the same values, trained or frozen as they
-  were; none, if `affine=False`.
-- It has the dtype of the layer it replaces; other layers may have another. Everything else in the model is kept: names,
-  values, modes, and what is frozen. The mode of a
-  replacement makes no difference.
+```python
+>>> model = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6), nn.Linear(6, 2))
+>>> repaired = without_batch_norm(model)
+>>> out = repaired[1](3 * torch.randn(5, 6) + 7).detach()
+>>> bool(out.mean(1).abs().max() < 1e-4), type(model[1]).__name__
+(True, 'BatchNorm1d')
+```
+
+- Every `nn.BatchNorm1d`, `nn.BatchNorm2d` and `nn.BatchNorm3d` is replaced where it stands, under the same name, at any depth. The model
+  itself may be one.
+- Before its weight and bias, each sample of a replacement's output has mean 0 and variance 1 over all channels and positions, taken
+  together, in training and in `eval()`. C is at least 3 and may be any number, such as 7.
+- It has the weight and the bias of the batch norm, one number per channel, of the same values, trained or frozen as they were; none,
+  if `affine=False`. It has the dtype of the layer it replaces.
+- Everything else in the model is kept: names, values, modes, and what is frozen.
 - The model you are given stays as it is, and shares no parameter and no memory with the copy.
-
-Batch norm in `eval()` is no answer here. The statistics of a new model are 0 and 1, so it would normalize nothing, and the next
-`model.train()` would undo it.
 
 <details><summary>Hint 1: which layer</summary>
 

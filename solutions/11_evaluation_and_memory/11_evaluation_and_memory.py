@@ -1132,37 +1132,34 @@ r"""
 ## 7 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
-Two rules hold for exercises 1 to 4:
-
-- **Once through.** What yields batches may be a generator: it can be gone through once and has no
-  length. Batches may differ in size; often the last one is shorter.
-- **All else stays.** Your function changes nothing that the text does not name: no tensor it is
-  given, no random seed, no setting of PyTorch (gradient mode included), NumPy or Python's warnings.
+In exercises 1 to 4 what yields batches may be a generator: it can be gone through once and has no
+length. Batches may differ in size; often the last one is shorter.
 """
 
-# %% [markdown] task="predict" title="An evaluation that leaves no trace" minutes=20 builds_on="section 2"
+# %% [markdown] task="predict" title="An evaluation that leaves no trace" level="core" minutes=16 builds_on="section 2"
 r"""
-Write `predict(model, batches)`: the model's outputs for all batches, one below the other, in one
-tensor.
+Write `predict(model, batches)`, which returns the model's outputs for all batches, one below the other, and leaves no trace in the
+model.
 
-- `batches` yields inputs `x` (n, ...), at least one of them. The model gives (n, ...) or (n,) for each. The result holds
-  these outputs in the order of the batches, in their dtype, also those that are NaN or infinite.
+```python
+>>> model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+>>> X = torch.randn(5, 3)
+>>> out = predict(model, [X[:4], X[4:]])
+>>> out.shape, out.requires_grad, model.training
+(torch.Size([5, 2]), False, True)
+```
+
+- `batches` yields inputs `x` (n, ...), at least one of them. Each goes through once, as it comes, by `model(x)`.
 - In each forward pass, *every* layer of the model is in eval mode, so that a row's output does not depend on
   the rows beside it.
-- In each forward pass gradients are switched off (`torch.is_grad_enabled()` is `False`), and nothing is kept for a
-  backward pass. `no_grad` and `inference_mode` are both fine.
-- Each batch goes through once, as it comes: `model(x)`, not `model.forward(x)`, and the model you
-  got, not a copy, which costs its memory again. Take batches as you go: while one goes through, at
-  most one more has been read.
-- Afterwards each layer is in the mode in which it was. Modes may differ from layer to layer, and one layer
-  may stand in two places of the model. Gradient mode is as it was, too; it may have been off.
+- In each forward pass gradients are switched off, and nothing is kept for a backward pass. `no_grad` and `inference_mode`
+  are both fine.
+- Afterwards each layer is in the mode in which it was, which may differ from layer to layer, and so is gradient mode.
 - That holds also if the model or the loader raises an error, or if you stop the cell (`KeyboardInterrupt`). The error itself goes
   on to the caller.
-- All else stays, after an error too: weights, running statistics, gradients, what requires a gradient, inputs included, hooks, and the
-  attributes of the model and its layers.
 
 <details><summary>Hint 1: modes, layer by layer</summary>
 
@@ -1214,22 +1211,24 @@ with visible_check("predict"):
 
 # %% grade="predict" points=7
 
-# %% [markdown] task="mean_metrics" title="Averages that are right for the last batch" minutes=15 builds_on="section 3, chapter 03"
+# %% [markdown] task="mean_metrics" title="Averages that are right for the last batch" level="more" minutes=14 builds_on="section 3, chapter 03"
 r"""
-Write `mean_metrics(pairs, ignore_index)`: mean cross-entropy and accuracy over *all* labels, however they are cut into batches.
+Write `mean_metrics(pairs, ignore_index)`, mean cross-entropy and accuracy over *all* labels, however they are cut into batches.
 
-- `pairs` yields logits (n, C) with labels (n,), or logits (n, C, d) with labels (n, d), as for
-  sequences or pixels. The classes are in dimension 1.
+```python
+>>> logits = torch.tensor([[2.0, 0.0], [0.0, 2.0], [0.0, 2.0], [9.0, 0.0]])
+>>> y = torch.tensor([0, 0, 1, -100])
+>>> metrics = mean_metrics([(logits[:3], y[:3]), (logits[3:], y[3:])])
+>>> round(metrics["loss"], 4), round(metrics["accuracy"], 4), metrics["count"]
+(0.7936, 0.6667, 3)
+```
+
+- `pairs` yields logits (n, C) with labels (n,), or logits (n, C, d) with labels (n, d), as for sequences or pixels.
 - The accuracy is the share of labels whose class has the highest logit.
-- Labels equal to `ignore_index` count in neither mean, whatever the model says there. `ignore_index` may be any
-  integer, also one that is a class.
-- A batch in which nothing counts adds nothing.
-- Returns a dict: `"loss"` and `"accuracy"` (between 0 and 1), Python floats; `"count"`, the number of labels that count, a
-  Python int.
+- Labels equal to `ignore_index`, any integer, count in neither mean. `"count"` is the number of labels that count, a Python
+  int; the means are Python floats.
 - If nothing counts at all, or nothing is yielded, both means are NaN and the count is 0. No error, and no warning.
-- Logits may be float16, bfloat16, float32 or float64. They are finite and may be large, as 20000, or all negative. The loss is computed in float32 or better. (Results must agree
-  to about 1e-5.) Logits may require a gradient; what you return does not.
-- The two rules above hold.
+- Logits may be float16, bfloat16, float32 or float64. The loss is computed in float32 or better.
 
 <details><summary>Hint 1: sums and counts</summary>
 
@@ -1285,26 +1284,28 @@ with visible_check("mean_metrics"):
 
 # %% grade="mean_metrics" points=6
 
-# %% [markdown] task="train_and_log" title="A log that does not leak" minutes=20 builds_on="section 4"
+# %% [markdown] task="train_and_log" title="A log that does not leak" level="more" minutes=16 builds_on="section 4"
 r"""
-Write `train_and_log(model, optimizer, batches)`: one epoch that remembers its losses and predictions, and nothing else.
+Write `train_and_log(model, optimizer, batches)`, one epoch of training that remembers its losses and predictions, and nothing else.
 
-- `batches` yields pairs `x` (n, ...), `y` (n,). For each pair the optimizer steps once, on the gradient of the batch's mean
-  cross-entropy. Gradients that were there before do not count. The optimizer may hold parameters that are not in the model, and
-  layers of the model may be frozen.
-- Each batch goes forward once, by `model(x)`, in the mode in which the model is.
-- Returns a dict. `"losses"`: the mean loss of each batch before its step, in order, a list of floats or of 0-dim tensors, or a 1-D tensor.
-  `"mean_loss"`: the mean over all *samples*, a float or a 0-dim tensor. `"predictions"`: the class
-  with the highest logit for each sample, from the same forward pass, an int64 tensor (N,).
+```python
+>>> _ = torch.manual_seed(0)
+>>> model = nn.Linear(3, 2)
+>>> sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+>>> batches = [(torch.randn(4, 3), torch.tensor([0, 1, 1, 0])), (torch.randn(2, 3), torch.tensor([0, 1]))]
+>>> log = train_and_log(model, sgd, batches)
+>>> sorted(log), len(log["losses"]), log["predictions"].shape, log["predictions"].dtype
+(['losses', 'mean_loss', 'predictions'], 2, torch.Size([6]), torch.int64)
+```
+
+- For each pair `x` (n, ...), `y` (n,) the optimizer steps once, on the gradient of the batch's mean cross-entropy. Gradients that were
+  there before do not count.
+- `"losses"`: the mean loss of each batch before its step, in order. `"mean_loss"`: the mean over all *samples*. `"predictions"`: the class with
+  the highest logit for each sample, from the same forward pass, an int64 tensor (N,).
 - Nothing that you return has a graph behind it or requires a gradient.
-- **One graph at a time.** When a batch goes forward, at most the graph of the batch before it still exists. How many
-  batches came earlier makes no difference.
+- **One graph at a time.** When a batch goes forward, at most the graph of the batch before it still exists, however many came earlier.
 - **Nothing is kept.** When a batch goes forward, at most one input and one batch of logits of earlier batches still exist, and after
   your function has returned none does, `detach`ed or not.
-- Only its steps change the optimizer: its settings, its momentum and its hooks are not yours, nor are what is frozen, and the hooks and attributes
-  of the model, its layers and its parameters.
-- If nothing is yielded: no step, `"losses"` is empty, `"mean_loss"` is NaN, `"predictions"` is an empty int64 tensor.
-- The two rules above hold.
 
 <details><summary>Hint 1: numbers instead of tensors</summary>
 
@@ -1365,20 +1366,34 @@ with visible_check("train_and_log"):
 
 # %% grade="train_and_log" points=7
 
-# %% [markdown] task="class_report" title="Precision, recall and F1 of all predictions" minutes=20 builds_on="section 3"
+# %% [markdown] task="class_report" title="Precision, recall and F1 of all predictions" level="more" minutes=14 builds_on="section 3"
 r"""
-Write `class_report(pairs, num_classes)`: what a classifier gets right, class by class, over *all* its predictions.
+Write `class_report(pairs, num_classes)`, which says what a classifier gets right, class by class, over *all* its predictions.
+
+```python
+>>> y = torch.tensor([1, 1, 0, 1, 1])
+>>> logits = F.one_hot(torch.tensor([0, 1, 0, 0, 1]), 3).float()
+>>> report = class_report([(logits[:3], y[:3]), (logits[3:], y[3:])], num_classes=3)
+>>> for name, value in report.items():
+...     print(name, torch.tensor(value))
+precision tensor([0.3333, 1.0000, 0.0000])
+recall tensor([1.0000, 0.5000, 0.0000])
+f1 tensor([0.5000, 0.6667, 0.0000])
+support tensor([1, 4, 0])
+accuracy tensor(0.6000)
+macro_f1 tensor(0.3889)
+weighted_f1 tensor(0.6333)
+```
 
 - `pairs` yields logits (n, C) and labels (n,), with C = `num_classes`; at least one pair. The prediction is the class with the highest
-  logit. How many they are, and how they are cut into batches, makes no difference.
-- Returns a dict. `"precision"`, `"recall"`, `"f1"`: lists with one Python float for each of the `num_classes` classes, in their order.
-  `"support"`: a list of Python ints, how often each class is the true label. `"accuracy"`, `"macro_f1"`, `"weighted_f1"`: Python floats.
-- A class may occur in no label, in no prediction, or in neither. It is reported all the same. Where a number would be 0 divided by 0, it is 0, and
+  logit.
+- `"precision"`, `"recall"` and `"f1"` are lists with one Python float for each class, in their order. `"support"` is a list of Python ints, how
+  often each class is the true label.
+- `"accuracy"`, `"macro_f1"` (the mean of `"f1"` over all classes) and `"weighted_f1"` (the mean weighted by support) are Python floats.
+- A class may occur in no label, in no prediction, or in neither. It is reported all the same: where a number would be 0 divided by 0, it is 0, and
   no warning is given.
-- `"macro_f1"` is the mean of `"f1"` over all `num_classes` classes; `"weighted_f1"` the mean weighted by support.
 - Numbers agree with scikit-learn's to 1e-9. You may use scikit-learn; the first cell of this chapter imports
   `classification_report`, `confusion_matrix`, `f1_score` and `precision_recall_fscore_support`.
-- The two rules above hold.
 
 <details><summary>Hint 1: one call at the end</summary>
 
@@ -1439,10 +1454,16 @@ with visible_check("class_report"):
 
 # %% grade="class_report" points=6
 
-# %% [markdown] task="quiz" title="Where the memory is" minutes=8 builds_on="sections 4 to 6"
+# %% [markdown] task="quiz" title="Where the memory is" level="more" minutes=6 builds_on="sections 4 to 6"
 r"""
-Write `quiz()`, which returns a dict with one letter for each question, such as
-`{"cache": "a", "live": "a", ...}`. Capital letters are fine. Each question counts by itself.
+Write `quiz()`, which answers the six questions below with a dict of one letter each, so that you know where the memory is.
+
+```python
+>>> sorted(quiz())
+['cache', 'first', 'gain', 'live', 'start', 'stuck']
+```
+
+- Each question counts by itself. Capital letters are fine.
 
 **`cache`** `memory_allocated()` says 2 GiB, `memory_reserved()` 9 GiB. What are the other 7 GiB?
 (a) A leak in your code. (b) Blocks that PyTorch keeps for its next requests. (c) Memory that other
