@@ -128,6 +128,10 @@ def with_entries(case: Case, *places: tuple[int, int, float]) -> Case:
     on=("norm",),
     rtol=1e-5,
     says="returned is the norm before clipping, of all gradients together",
+    corners=[
+        "a tensor without dimensions: float64 if any gradient is float64, "
+        "otherwise float32"
+    ],
 )
 def norm_before_clipping(draw: Draw) -> list[Case]:
     return [
@@ -164,7 +168,13 @@ def clipped_to(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.clipped,
     weight=3,
     rule=clipped_to,
-    says="large gradients: the joint norm becomes max_norm, the direction stays",
+    says="large gradients: the joint norm becomes `max_norm`, the direction "
+    "stays",
+    corners=[
+        "to a relative 1e-5: with PyTorch's 1e-6 beside the norm and without "
+        "are both right",
+        "`max_norm` may be 0",
+    ],
 )
 def one_common_factor(draw: Draw) -> list[Case]:
     norm = draw.integer(20, 90) / 10
@@ -212,7 +222,7 @@ def small_gradients_stay(draw: Draw) -> list[Case]:
     probe=probes.clipped,
     on=("norm", "gradients"),
     rtol=1e-5,
-    says="any norm_type: 1, 3, one half, infinity",
+    says="any `norm_type`: 1, 3, one half, infinity",
 )
 def other_norms(draw: Draw) -> list[Case]:
     double = (DOUBLE,)
@@ -231,7 +241,12 @@ def other_norms(draw: Draw) -> list[Case]:
     probe=probes.clipped,
     on=("norm", "gradients"),
     rtol=1e-5,
-    says="tensors without gradient or without elements; no gradient, or zeros",
+    says="tensors without gradient or without elements; no gradient at all, or "
+    "zeros: the norm is 0",
+    corners=[
+        "a `.grad` that is `None` stays `None`; gradients of zeros stay "
+        "zeros, also where `max_norm` is 0"
+    ],
 )
 def gradients_that_are_missing(draw: Draw) -> list[Case]:
     empty = ((3,), (0, 4), (2, 2))
@@ -255,7 +270,9 @@ def gradients_that_are_missing(draw: Draw) -> list[Case]:
     probe=probes.clipped,
     on=("norm", "gradients"),
     rtol=1e-5,
-    says="parameters may be a generator, a view of a dict, a set or one tensor",
+    says="`parameters` may be a generator, a view of a dict, a set or one "
+    "tensor",
+    corners=["no tensor comes twice"],
 )
 def any_iterable(draw: Draw) -> list[Case]:
     kinds = ("generator", "values", "set", "iterator", "generator")
@@ -289,6 +306,10 @@ def in_place(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.clipped,
     rule=in_place,
     says="gradients are multiplied in place, in whatever memory they lie",
+    corners=[
+        "each `.grad` is the same tensor as before, also if it is not "
+        "contiguous or shares its memory with a larger buffer"
+    ],
 )
 def multiplied_in_place(draw: Draw) -> list[Case]:
     return [
@@ -305,7 +326,8 @@ def multiplied_in_place(draw: Draw) -> list[Case]:
     probe=probes.clipped,
     on=("norm", "gradients"),
     rtol=1e-5,
-    says="float32 and float64 together: one norm, each keeps its dtype",
+    says="float32 and float64 together: one norm, in float64, and each keeps "
+    "its dtype",
 )
 def mixed_dtypes(draw: Draw) -> list[Case]:
     return [
@@ -344,6 +366,7 @@ def half_clipped(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=half_clipped,
     says="half precision: the norm is float32, also where float16 overflows",
+    corners=["the factor, too, may be too small for float16"],
 )
 def half_precision(draw: Draw) -> list[Case]:
     half, brain = (HALF,), (torch.bfloat16,)
@@ -379,7 +402,12 @@ def spread(case: Case, seen: Result, expected: Result) -> str | None:
     "clip_gradients",
     probe=probes.clipped,
     rule=spread,
-    says="NaN and infinity are not hidden: the gradients are multiplied as usual",
+    says="NaN and infinity are not hidden: the gradients are multiplied as "
+    "usual",
+    corners=[
+        "after a NaN norm each gradient is NaN; after an infinite one the "
+        "infinite entries are NaN and all others 0"
+    ],
 )
 def nonfinite_spreads(draw: Draw) -> list[Case]:
     def place(value: float) -> tuple[int, int, float]:
@@ -409,7 +437,7 @@ def refused(case: Case, seen: Result, expected: Result) -> str | None:
     "clip_gradients",
     probe=probes.clipped,
     rule=refused,
-    says="error_if_nonfinite: a RuntimeError, and no gradient is touched",
+    says="`error_if_nonfinite`: a `RuntimeError`, and no gradient is touched",
 )
 def nonfinite_is_refused(draw: Draw) -> list[Case]:
     cases = []
@@ -441,7 +469,11 @@ def only_gradients(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.clipped,
     rule=only_gradients,
     also=ALONE,
-    says="nothing changes but the gradients",
+    says="nothing changes but the gradients, and the norm returned has no graph",
+    corners=[
+        "a gradient may have a graph",
+        "PyTorch's settings and its random seed are not yours to change",
+    ],
 )
 def nothing_else_changes(draw: Draw) -> list[Case]:
     return [
@@ -550,6 +582,7 @@ def nested(draw: Draw, depth: int) -> Node:
     weight=2,
     **NAMES,
     says="dicts, lists and tuples to any depth: names, in the order of the data",
+    corners=["one name for each; two entries may have the same one"],
 )
 def names_of_nested_entries(draw: Draw) -> list[Case]:
     deep: Node = tensor_leaf(draw, INF)
@@ -698,7 +731,7 @@ def every_kind_of_tensor(draw: Draw) -> list[Case]:
     "nonfinite_entries",
     probe=probes.named,
     **NAMES,
-    says="an OrderedDict, a named tuple, an nn.Parameter; keys with dots",
+    says="an `OrderedDict`, a named tuple, an `nn.Parameter`; keys with dots",
 )
 def relatives_of_the_types(draw: Draw) -> list[Case]:
     def leaf(form: str = "plain") -> Node:
@@ -785,6 +818,7 @@ def left_alone(case: Case, seen: Result, expected: Result) -> str | None:
     rule=left_alone,
     also=ALONE,
     says="the data, its tensors and their gradients are left alone",
+    corners=["PyTorch's settings and its random seed are not yours to change"],
 )
 def data_left_alone(draw: Draw) -> list[Case]:
     forms = ("plain", "requires_grad", "of_a_graph", "strided")
@@ -872,7 +906,7 @@ def spoilt(draw: Draw, case: Case, *faults: tuple[int, str, float]) -> Case:
     weight=3,
     on=("weights", "num_steps"),
     **CLOSE,
-    says="each step uses the gradient of its batch, clipped to max_norm",
+    says="each step uses the gradient of its batch, clipped to `max_norm`",
 )
 def clipped_updates(draw: Draw) -> list[Case]:
     return [
@@ -892,6 +926,7 @@ def clipped_updates(draw: Draw) -> list[Case]:
     rtol=1e-6,
     atol=1e-12,
     says="norms (before clipping) and losses of the good batches, as floats",
+    corners=["`skipped` has the positions of the others, 0 for the first"],
 )
 def reported_norms(draw: Draw) -> list[Case]:
     return [
@@ -911,7 +946,7 @@ UNSPOILT = {"on": ("weights", "skipped", "num_steps"), **CLOSE}
     probe=probes.epoch,
     weight=2,
     **UNSPOILT,
-    says="a NaN or an infinity in x or y: no step, and training goes on",
+    says="a NaN or an infinity in `x` or `y`: no step, and training goes on",
 )
 def bad_inputs(draw: Draw) -> list[Case]:
     return [
@@ -930,8 +965,9 @@ def bad_inputs(draw: Draw) -> list[Case]:
     probe=probes.epoch,
     raises=("RuntimeError",),
     **UNSPOILT,
-    says="an error of the model, as for a batch of the wrong shape, reaches the "
-    "caller: it is no bad batch",
+    says="an error of the model, as for a batch of the wrong shape, reaches "
+    "the caller: it is no bad batch",
+    corners=["the batches before it have been trained on"],
 )
 def errors_reach_the_caller(draw: Draw) -> list[Case]:
     wrong_shape = batches(draw, 3)
@@ -1004,6 +1040,9 @@ def buffers_kept(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=buffers_kept,
     says="buffers: running statistics and counter know the good batches alone",
+    corners=[
+        "bit for bit, whatever was bad: the input, the loss or the gradient"
+    ],
 )
 def buffers_as_before(draw: Draw) -> list[Case]:
     ratio = {"loss": "ratio"}
@@ -1046,7 +1085,8 @@ def optimizer_as_before(draw: Draw) -> list[Case]:
     "guarded_epoch",
     probe=probes.epoch,
     **UNSPOILT,
-    says="what counts is x itself: a NaN that the model does not look at, a sum",
+    says="what counts is `x` itself: a NaN that the model does not look at is "
+    "bad, large finite numbers are not",
 )
 def inputs_that_do_not_show(draw: Draw) -> list[Case]:
     blind = {"extra": "blind"}
@@ -1062,7 +1102,7 @@ def inputs_that_do_not_show(draw: Draw) -> list[Case]:
     "guarded_epoch",
     probe=probes.epoch,
     rule=buffers_kept,
-    says="every buffer, also one that is in no state_dict",
+    says="every buffer, also one that is in no `state_dict`",
 )
 def buffers_of_any_layer(draw: Draw) -> list[Case]:
     counts = {"extra": "counts"}
@@ -1082,6 +1122,7 @@ def buffers_of_any_layer(draw: Draw) -> list[Case]:
     on=("weights", "norms", "num_steps"),
     **CLOSE,
     says="an optimizer that holds only some of the model's parameters",
+    corners=["the norm is that of all parameters of the model"],
 )
 def optimizer_of_a_part(draw: Draw) -> list[Case]:
     return [
@@ -1192,6 +1233,11 @@ def used_once(case: Case, seen: Result, expected: Result) -> str | None:
     rule=used_once,
     also=ALONE,
     says="each batch passes once; modes, batches and settings are left alone",
+    corners=[
+        "a bad batch passes at most once; call `model(x)`",
+        "the mode of each layer, what is frozen, hooks and the random seed "
+        "stay",
+    ],
 )
 def the_rest_is_left_alone(draw: Draw) -> list[Case]:
     return [
@@ -1225,7 +1271,8 @@ def at(case: Case, *places: tuple[object, object]) -> Case:
     probe=probes.of_root,
     weight=2,
     **SAFE,
-    says="root: values and gradients at positive numbers, at 0 and below",
+    says="`root`: values and gradients at positive numbers, at 0 and below",
+    corners=["`x` holds no NaN"],
 )
 def root_and_its_slope(draw: Draw) -> list[Case]:
     return [
@@ -1242,7 +1289,8 @@ def root_and_its_slope(draw: Draw) -> list[Case]:
     rtol=1e-11,
     atol=0.0,
     **SAFE,
-    says="root: tiny numbers and very large ones",
+    says="`root`: tiny numbers and very large ones",
+    corners=["1e-12 is a number like others"],
 )
 def root_of_extremes(draw: Draw) -> list[Case]:
     sizes = [1e-60, 1e-30, 1e-20, 1e-12, 1e-6, 1e12, 1e30, 1e60]
@@ -1256,7 +1304,7 @@ def root_of_extremes(draw: Draw) -> list[Case]:
     probe=probes.of_lengths,
     weight=2,
     **SAFE,
-    says="lengths: values and gradients, rows of zeros among others",
+    says="`lengths`: values and gradients, rows of zeros among others",
 )
 def lengths_and_gradients(draw: Draw) -> list[Case]:
     return [
@@ -1273,7 +1321,8 @@ def lengths_and_gradients(draw: Draw) -> list[Case]:
     rtol=1e-11,
     atol=0.0,
     **SAFE,
-    says="lengths: tiny rows and very large ones",
+    says="`lengths`: tiny rows and very large ones",
+    corners=["1e-12 is a number like others"],
 )
 def lengths_of_extremes(draw: Draw) -> list[Case]:
     sizes = torch.tensor([1e-30, 1e-20, 1e-12, 1e-5, 1e30], dtype=DOUBLE)
@@ -1285,7 +1334,7 @@ def lengths_of_extremes(draw: Draw) -> list[Case]:
     probe=probes.of_entropy,
     weight=2,
     **SAFE,
-    says="entropy: values and gradients, of logits that are far apart, too",
+    says="`entropy`: values and gradients, of logits that are far apart, too",
 )
 def entropy_and_gradients(draw: Draw) -> list[Case]:
     far = [0.0] * 4
@@ -1304,7 +1353,8 @@ def entropy_and_gradients(draw: Draw) -> list[Case]:
     probe=probes.of_entropy,
     weight=2,
     **SAFE,
-    says="entropy: classes that are ruled out by -inf",
+    says="`entropy`: classes that are ruled out by `-inf`",
+    corners=["each row has at least one finite logit"],
 )
 def entropy_with_ruled_out_classes(draw: Draw) -> list[Case]:
     column = draw.integer(0, 5)
@@ -1321,7 +1371,7 @@ def entropy_with_ruled_out_classes(draw: Draw) -> list[Case]:
     rtol=1e-6,
     atol=1e-18,
     **SAFE,
-    says="entropy: small probabilities count as well",
+    says="`entropy`: small probabilities count as well",
 )
 def entropy_of_sure_classes(draw: Draw) -> list[Case]:
     sure = draw.normal(3, 4, dtype=DOUBLE)
@@ -1352,7 +1402,11 @@ def predictions(
     probe=probes.of_known_mse,
     weight=2,
     **SAFE,
-    says="known_mse: the mean over known targets, and its gradient",
+    says="`known_mse`: the mean over known targets, and its gradient",
+    corners=[
+        "a tensor without dimensions; `prediction` and `target` have one "
+        "shape and dtype, and `target` needs no gradient"
+    ],
 )
 def error_of_known_targets(draw: Draw) -> list[Case]:
     return [
@@ -1367,7 +1421,7 @@ def error_of_known_targets(draw: Draw) -> list[Case]:
     "safe_gradients",
     probe=probes.of_known_mse,
     **SAFE,
-    says="known_mse: no known target gives 0, and gradients of 0",
+    says="`known_mse`: no known target gives 0, and gradients of 0",
 )
 def error_without_targets(draw: Draw) -> list[Case]:
     return [
@@ -1392,7 +1446,12 @@ def exactly(case: Case, seen: Result, expected: Result) -> str | None:
     "safe_gradients",
     probe=probes.of_known_mse,
     rule=exactly,
-    says="known_mse: predictions that are not finite, infinite targets",
+    says="`known_mse`: predictions that are not finite, infinite targets",
+    corners=[
+        "a prediction that is NaN or infinite does no harm where the target "
+        "is unknown, and shows where it is known; an infinite target is a "
+        "known one"
+    ],
 )
 def predictions_that_are_not_finite(draw: Draw) -> list[Case]:
     def spoilt_at(
@@ -1420,7 +1479,11 @@ def predictions_that_are_not_finite(draw: Draw) -> list[Case]:
     "safe_gradients",
     probe=probes.of_root,
     **SAFE,
-    says="root: float32, no dimensions, several, none at all, strided",
+    says="`root`: float32, no dimensions, several, none at all, strided",
+    corners=[
+        "the result has the dtype of the input, and a graph to it, whatever "
+        "its values"
+    ],
 )
 def forms_of_root(draw: Draw) -> list[Case]:
     return [
@@ -1436,7 +1499,7 @@ def forms_of_root(draw: Draw) -> list[Case]:
     "safe_gradients",
     probe=probes.of_lengths,
     **SAFE,
-    says="lengths: float32, one row, several dimensions, no row, strided",
+    says="`lengths`: float32, one row, several dimensions, no row, strided",
 )
 def forms_of_lengths(draw: Draw) -> list[Case]:
     return [
@@ -1453,7 +1516,7 @@ def forms_of_lengths(draw: Draw) -> list[Case]:
     "safe_gradients",
     probe=probes.of_entropy,
     **SAFE,
-    says="entropy: float32, one row, several dimensions, no row, strided",
+    says="`entropy`: float32, one row, several dimensions, no row, strided",
 )
 def forms_of_entropy(draw: Draw) -> list[Case]:
     return [
@@ -1469,7 +1532,7 @@ def forms_of_entropy(draw: Draw) -> list[Case]:
     "safe_gradients",
     probe=probes.of_known_mse,
     **SAFE,
-    says="known_mse: float32, no dimensions, strided",
+    says="`known_mse`: float32, no dimensions, strided",
 )
 def forms_of_known_mse(draw: Draw) -> list[Case]:
     return [
@@ -1491,7 +1554,7 @@ def wrote_nothing(case: Case, seen: Result, expected: Result) -> str | None:
     "safe_gradients",
     probe=probes.of_known_mse,
     rule=wrote_nothing,
-    says="known_mse writes nothing into prediction and target",
+    says="`known_mse` writes nothing into `prediction` and `target`",
 )
 def target_left_alone(draw: Draw) -> list[Case]:
     return [predictions(draw, 8), predictions(draw, 3, 4)]
@@ -1521,7 +1584,8 @@ def steep_cases(draw: Draw) -> list[Case]:
     "safe_gradients",
     probe=probes.of_all,
     on=("after",),
-    says="a formula that uses the same tensor later has its own gradient",
+    says="a formula that uses the same tensor later has its own gradient: no "
+    "hook is left",
 )
 def no_hook_is_left(draw: Draw) -> list[Case]:
     return steep_cases(draw)
@@ -1533,6 +1597,7 @@ def no_hook_is_left(draw: Draw) -> list[Case]:
     rule=plain_use,
     also=ALONE,
     says="inputs and settings are left alone",
+    corners=["PyTorch's settings and its random seed are not yours to change"],
 )
 def inputs_left_alone(draw: Draw) -> list[Case]:
     return steep_cases(draw)
@@ -1707,6 +1772,7 @@ HUNT = {"probe": probes.diagnosed, "rule": found_right}
     "diagnose",
     **HUNT,
     says="state: a parameter or a buffer that is not finite from the start",
+    corners=["the first such entry in the order of `model.state_dict()`"],
 )
 def broken_state(draw: Draw) -> list[Case]:
     value = draw.choice([NAN, INF, -INF])
@@ -1740,7 +1806,8 @@ def broken_state(draw: Draw) -> list[Case]:
 @check(
     "diagnose",
     **HUNT,
-    says="data: a batch that is not finite, and whether it is x or y",
+    says="data: a batch that is not finite, and whether it is `x` or `y`; `x` "
+    "if both",
 )
 def broken_data(draw: Draw) -> list[Case]:
     last = draw.integer(1, 8)
@@ -1758,6 +1825,11 @@ def broken_data(draw: Draw) -> list[Case]:
     **HUNT,
     weight=2,
     says="layer: the first one that makes something not finite out of finite",
+    corners=[
+        "layers take and return one tensor, and do not write into the one "
+        "they take; the model draws no random numbers, and runs in the mode "
+        "in which it is"
+    ],
 )
 def broken_layers(draw: Draw) -> list[Case]:
     return [
@@ -1777,7 +1849,8 @@ def broken_layers(draw: Draw) -> list[Case]:
 @check(
     "diagnose",
     **HUNT,
-    says="layer: a fault in a container's own forward; the whole model is ''",
+    says="layer: a fault in the own `forward` of a container; the whole model "
+    'is `""`',
 )
 def broken_containers(draw: Draw) -> list[Case]:
     fine = "plain"
@@ -1813,6 +1886,7 @@ def broken_losses(draw: Draw) -> list[Case]:
     **HUNT,
     weight=2,
     says="gradient: the loss is finite, a gradient is NaN; the operation",
+    corners=["the gradient is that of this batch alone"],
 )
 def broken_gradients(draw: Draw) -> list[Case]:
     return [
@@ -1829,6 +1903,7 @@ def broken_gradients(draw: Draw) -> list[Case]:
     probe=probes.diagnosed,
     rule=trained_for_real,
     says="gradient: infinite and not NaN, so anomaly mode names no operation",
+    corners=['the operation is `""` then'],
 )
 def infinite_gradients(draw: Draw) -> list[Case]:
     return [
@@ -1843,6 +1918,7 @@ def infinite_gradients(draw: Draw) -> list[Case]:
     probe=probes.diagnosed,
     rule=trained_for_real,
     says="no fault: a NaN on the way back that reaches no parameter",
+    corners=["anomaly mode complains of it all the same"],
 )
 def nans_that_are_masked(draw: Draw) -> list[Case]:
     roots = draw.integer(0, 2), "masked roots"
@@ -1858,6 +1934,10 @@ STEEP = {"activation": "leaky", "num_steps": 16}
     **HUNT,
     weight=3,
     says="learning rate: with a hundredth of it the fault is gone",
+    corners=[
+        "otherwise it is the fault of the first run, also if the second has "
+        "another"
+    ],
 )
 def rates_too_large(draw: Draw) -> list[Case]:
     return [
@@ -1875,7 +1955,14 @@ def rates_too_large(draw: Draw) -> list[Case]:
     "diagnose",
     **HUNT,
     weight=2,
-    says="a healthy run, also with -inf before a softmax, and with frozen layers",
+    says="a healthy run is `None`, also with `-inf` before a softmax, and with "
+    "frozen layers",
+    corners=[
+        "a value inside that is not finite on purpose is no fault as long as "
+        "the model's output is finite",
+        "parameters that overflow in the very last step are none: nobody "
+        "looks at them",
+    ],
 )
 def healthy_runs(draw: Draw) -> list[Case]:
     return [

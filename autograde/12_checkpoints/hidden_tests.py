@@ -73,7 +73,12 @@ def comes_back(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=comes_back,
     also=[reads_by_default, leaves_rng_alone],
-    says="another process reads the checkpoint, by str, Path and relative path",
+    says="another process reads the checkpoint, by `str`, `Path` and relative "
+    "path: four keys and no more",
+    corners=[
+        "saving changes nothing about the model and the optimizer",
+        "`step` is an `int` already",
+    ],
 )
 def reads_back(draw: Draw) -> list[Case]:
     return [
@@ -88,7 +93,8 @@ def reads_back(draw: Draw) -> list[Case]:
     probe=probes.round_trip,
     rule=comes_back,
     also=[reads_by_default],
-    says="a metric from NumPy or a tensor is stored as a plain float",
+    says="a metric from NumPy or a tensor is stored as a plain float, to the "
+    "last digit",
 )
 def metric_becomes_plain(draw: Draw) -> list[Case]:
     return [
@@ -120,7 +126,12 @@ def goes_into_the_file(
     "save_checkpoint",
     probe=probes.through_a_buffer,
     rule=goes_into_the_file,
-    says="an open binary file instead of a path, from its position on",
+    says="an open binary file instead of a path, from its position on; it "
+    "stays open",
+    corners=[
+        "a `BytesIO`, or what `open` and `tempfile` give; it is left at the "
+        "end of what was written"
+    ],
 )
 def into_a_buffer(draw: Draw) -> list[Case]:
     return [
@@ -186,6 +197,9 @@ def fails_whole(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=what_is_found,
     says="a write cut off at any size, by a full disk or a kill, loses nothing",
+    corners=[
+        "if there was no old one, the path holds the new one or does not exist"
+    ],
 )
 def interrupted_write(draw: Draw) -> list[Case]:
     some = draw.integer(30, 70) / 100
@@ -249,6 +263,10 @@ def nothing_lost(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=nothing_lost,
     says="killed between any two operations on files, nothing is lost",
+    corners=[
+        "the existing file is never written into: other names (hard links) of "
+        "it keep the old checkpoint"
+    ],
 )
 def killed_between_operations(draw: Draw) -> list[Case]:
     return [saving(draw, most_operations=12)]
@@ -274,7 +292,8 @@ def arrives_whole(case: Case, seen: Result, expected: Result) -> str | None:
     "save_checkpoint",
     probe=probes.on_its_own_file_system,
     rule=arrives_whole,
-    says="the checkpoint's folder is a file system of its own",
+    says="the checkpoint's folder is a file system of its own: from the "
+    "temporary folder a file can only be copied",
 )
 def own_file_system(draw: Draw) -> list[Case]:
     return [saving(draw), saving(draw, as_path=False)]
@@ -296,7 +315,8 @@ def written_beside(case: Case, seen: Result, expected: Result) -> str | None:
     "save_checkpoint",
     probe=probes.under_the_other_name,
     rule=written_beside,
-    says="a checkpoint may have any name",
+    says="a checkpoint may have any name, also one like that of your "
+    "unfinished file",
 )
 def under_any_name(draw: Draw) -> list[Case]:
     return [saving(draw), saving(draw, as_path=False)]
@@ -322,6 +342,10 @@ def only_the_checkpoint(
     probe=probes.what_is_left,
     rule=only_the_checkpoint,
     says="no file is left over, and one left by a killed save does no harm",
+    corners=[
+        "files of others stay, except one that has the very name of your "
+        "unfinished file"
+    ],
 )
 def leaves_only_the_checkpoint(draw: Draw) -> list[Case]:
     return [saving(draw), saving(draw, as_path=False)]
@@ -334,7 +358,9 @@ def leaves_only_the_checkpoint(draw: Draw) -> list[Case]:
     rtol=0,
     atol=0,
     raises=("UnpicklingError",),
-    says="a file that holds more than plain data is refused",
+    says="a file that holds more than plain data raises the "
+    "`pickle.UnpicklingError` of `torch.load`",
+    corners=["one with a `Path`, a NumPy array or a NumPy scalar in it"],
 )
 def refuses_objects(draw: Draw) -> list[Case]:
     return [
@@ -352,7 +378,12 @@ def refuses_objects(draw: Draw) -> list[Case]:
     weight=2,
     rtol=0,
     atol=0,
-    says="tensors come to the device that was asked for, also from a GPU's file",
+    says="tensors come to the device that was asked for, by default the CPU, "
+    "also from a GPU's file",
+    corners=[
+        '`"meta"` is such a device, too',
+        "by a path or from an open file",
+    ],
 )
 def to_the_asked_device(draw: Draw) -> list[Case]:
     return [
@@ -448,7 +479,8 @@ LOSSES_AND_WEIGHTS = {
         draws_after="After your `train` the next random numbers are others than "
         "after `train_in_one_go`.",
     ),
-    says="a run that nothing interrupts is as without checkpoints",
+    says="a run that nothing interrupts is as without checkpoints, and so is "
+    "what is drawn after it",
 )
 def uninterrupted(draw: Draw) -> list[Case]:
     return [running(draw, "OneCycleLR")]
@@ -459,7 +491,9 @@ def uninterrupted(draw: Draw) -> list[Case]:
     probe=probes.resumed,
     weight=3,
     rule=as_never_stopped(**LOSSES_AND_WEIGHTS),
-    says="killed after step k for several k: losses and weights, bit for bit",
+    says="killed after step k for several k: all losses, as floats, and "
+    "weights and buffers, bit for bit",
+    corners=["the new process has other seeds"],
 )
 def losses_and_weights(draw: Draw) -> list[Case]:
     return [
@@ -480,6 +514,7 @@ def losses_and_weights(draw: Draw) -> list[Case]:
         **LOSSES_AND_WEIGHTS,
     ),
     says="any number of epochs and samples, any batch size",
+    corners=["those of `job`, as are the parts: a job may bring others"],
 )
 def other_sizes(draw: Draw) -> list[Case]:
     return [
@@ -494,7 +529,8 @@ def other_sizes(draw: Draw) -> list[Case]:
     "train",
     probe=probes.resumed,
     rule=as_never_stopped(**LOSSES_AND_WEIGHTS),
-    says="interrupted by an exception in the middle of a step, as at Ctrl-C",
+    says="interrupted by an exception in the middle of a step, as at Ctrl-C, "
+    "and called again: bit for bit",
 )
 def interrupted_step(draw: Draw) -> list[Case]:
     return [
@@ -536,7 +572,8 @@ def exceptions_come_out(draw: Draw) -> list[Case]:
         rates="The learning rates after the restart are not those of the run that "
         "was never stopped."
     ),
-    says="the learning rates go on, for every kind of scheduler",
+    says="the learning rates go on, for any scheduler of "
+    "`torch.optim.lr_scheduler`",
 )
 def learning_rates(draw: Draw) -> list[Case]:
     return [
@@ -576,7 +613,9 @@ def loss_scale(draw: Draw) -> list[Case]:
         draws_after="After the run the next random numbers are others than in the "
         "run that was never stopped.",
     ),
-    says="the order of the samples and all random draws go on, also within an epoch",
+    says="the order of the samples and all random draws go on, also within an "
+    "epoch, and after `train` has returned",
+    corners=["from `torch`, `np.random` and `random`"],
 )
 def order_and_draws(draw: Draw) -> list[Case]:
     return [
@@ -609,6 +648,7 @@ def runs_only_the_rest(
     weight=2,
     rule=runs_only_the_rest,
     says="only the steps that are left are run, none if the run is finished",
+    corners=["a finished run returns the model and the losses"],
 )
 def only_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -647,7 +687,12 @@ def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.resumed,
     weight=2,
     rule=follows_the_file,
-    says="everything comes from the file, which is plain data",
+    says="everything comes from the file, which `torch.load` reads with its "
+    "defaults",
+    corners=[
+        "it may have been moved in the meantime",
+        "weights and moments that somebody changed there show in the result",
+    ],
 )
 def from_the_file(draw: Draw) -> list[Case]:
     return [running(draw, "StepLR", 5, perturb=1 + draw.integer(1, 9) / 16)]
@@ -763,6 +808,7 @@ def only_the_first(draw: Draw) -> list[Case]:
     weight=2,
     rule=keys_and_values,
     says="names that only look like the prefix stay",
+    corners=["capitals count"],
 )
 def false_friends(draw: Draw) -> list[Case]:
     return [
@@ -785,7 +831,7 @@ def false_friends(draw: Draw) -> list[Case]:
     probe=probes.stripped,
     weight=2,
     rule=keys_and_values,
-    says="other prefixes, such as `_orig_mod.`",
+    says="other prefixes, such as `_orig_mod.`, `ema_` or the empty one",
 )
 def other_prefixes(draw: Draw) -> list[Case]:
     return [
@@ -843,7 +889,9 @@ def other_prefixes(draw: Draw) -> list[Case]:
     weight=2,
     rule=hands_on_the_tensors,
     also=[leaves_inputs_alone],
-    says="a new dict of tensors; the caller's keeps keys and metadata",
+    says="a new dict of tensors, of the same dtype; the caller's keeps keys "
+    "and `_metadata`",
+    corners=["the new dict needs no `_metadata`"],
 )
 def leaves_the_dict_alone(draw: Draw) -> list[Case]:
     return [
@@ -968,7 +1016,8 @@ def files_that_fit(draw: Draw) -> list[Case]:
     on=(*LOADED, "state_after_a_batch"),
     rtol=0,
     atol=0,
-    says="a missing counter becomes 0, with and without metadata",
+    says="a missing counter becomes 0, an int64 tensor without dimensions, "
+    "with and without `_metadata`",
 )
 def missing_counters(draw: Draw) -> list[Case]:
     return [
@@ -1017,6 +1066,7 @@ def left_over_counters(draw: Draw) -> list[Case]:
     rtol=0,
     atol=0,
     says="a model that is a BatchNorm layer itself",
+    corners=["there the counter is `num_batches_tracked` alone"],
 )
 def counter_without_a_dot(draw: Draw) -> list[Case]:
     alone = {"source": "norm alone", "target": "norm alone"}
@@ -1032,7 +1082,9 @@ def counter_without_a_dot(draw: Draw) -> list[Case]:
     probe=probes.refused_or_loaded,
     weight=3,
     rule=refuses_what_does_not_fit,
-    says="anything else missing, left over or of another shape raises",
+    says="anything else missing, left over or of another shape raises a "
+    "`RuntimeError`, a `KeyError` or a `ValueError`",
+    corners=["a wrong prefix and a missing `running_mean` do"],
 )
 def everything_else_raises(draw: Draw) -> list[Case]:
     return [
@@ -1085,6 +1137,10 @@ def everything_else_raises(draw: Draw) -> list[Case]:
     rule=leaves_the_rest_alone,
     says="two lists come back; parameters stay the same objects, the caller's "
     "state dict stays as it was",
+    corners=[
+        "its `_metadata`, the model's mode, its gradients and what of it is "
+        "trainable stay, too"
+    ],
 )
 def leaves_the_file_alone(draw: Draw) -> list[Case]:
     return [
@@ -1184,6 +1240,7 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
         same_mode="After `restore` the model is in another mode.",
     ),
     says="restored into the same parameters, and once more after training on",
+    corners=["so that the optimizer still knows them"],
 )
 def restored_twice(draw: Draw) -> list[Case]:
     return [
@@ -1213,7 +1270,13 @@ def several_at_once(draw: Draw) -> list[Case]:
     "best_weights",
     probe=probes.kept_best,
     rule=says_and_keeps(IN_GENERAL),
-    says="what is the best, by `update`'s answers: largest or smallest, of any sign",
+    says="what is the best, by `update`'s answers: largest or smallest, of "
+    "any sign",
+    corners=[
+        "the first metric is the best so far, whatever its size; however "
+        "little one is better, it is the best",
+        '`mode` is `"max"` if none is given',
+    ],
 )
 def which_is_best(draw: Draw) -> list[Case]:
     low = [metric - 3 for metric in some_metrics(draw, 5)]
@@ -1309,7 +1372,7 @@ def metric_in_a_tensor(draw: Draw) -> list[Case]:
     rtol=0,
     atol=0,
     raises=("RuntimeError",),
-    says="with nothing kept, `restore` raises a RuntimeError",
+    says="with nothing kept, `restore` raises a `RuntimeError`",
 )
 def nothing_to_restore(draw: Draw) -> list[Case]:
     return [

@@ -799,34 +799,33 @@ r"""
 ## 9 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not attempted*, *try
-again* or how many pass. These visible checks are few. After you submit, others look at everything that the text asks
-for, so read it to the end.
-
-In all five: PyTorch's settings and its random seed are not yours to change, and what you are given stays as it is, unless the text
-says otherwise.
+again* or how many pass. These visible checks are few. When your notebook is graded, hidden ones look at everything that folds
+open under *All that is checked*.
 """
 
-# %% [markdown] task="clip_gradients" title="Clip by the norm of all gradients" minutes=20 builds_on="section 2"
+# %% [markdown] task="clip_gradients" title="Clip by the norm of all gradients" level="core" minutes=16 builds_on="section 2"
 r"""
-Write `clip_gradients(parameters, max_norm, norm_type, error_if_nonfinite)`. It takes all gradients together as one long
-vector and, if the norm of that vector is larger than `max_norm`, multiplies *all* of them by one common factor, so that the
-norm becomes `max_norm`. It returns the norm as it was **before**.
+Write `clip_gradients(parameters, max_norm, norm_type, error_if_nonfinite)`, which clips all gradients to one joint norm and returns that
+norm as it was **before**.
 
-- `parameters` is one tensor or any iterable of tensors, also a generator, which can be gone through once. No tensor comes twice.
-- A tensor whose `.grad` is `None` is left out, and its `.grad` stays `None`. There may be tensors without elements, and
-  there may be no gradient at all: then the norm is 0.
-- Gradients are multiplied in place: each `.grad` is the same tensor as before, also if its memory is not contiguous or is
-  shared with a larger buffer. Nothing else changes.
-- If the norm is smaller than `max_norm`, the gradients stay as they are, bit for bit. `max_norm` may be 0; gradients of zeros
-  are zeros then, too.
+```python
+>>> a, b = torch.zeros(2, requires_grad=True), torch.zeros(2, requires_grad=True)
+>>> a.grad, b.grad = torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])
+>>> clip_gradients([a, b], max_norm=1.0)
+tensor(5.)
+>>> a.grad, b.grad
+(tensor([0.6000, 0.0000]), tensor([0.0000, 0.8000]))
+```
+
+- If the norm of all gradients, taken together as one long vector, is larger than `max_norm`, *all* of them are multiplied in place by one
+  common factor, so that the norm becomes `max_norm`. If it is smaller, they stay as they are, bit for bit.
+- `parameters` is one tensor or any iterable of tensors, also a generator. A tensor whose `.grad` is `None` is left out.
 - `norm_type` is the $p$ of the norm $\left(\sum |g|^p\right)^{1/p}$: any number above 0, or `math.inf` for the largest $|g|$.
-- PyTorch adds 1e-6 to the norm before it divides by it. With it and without are both right: a relative 1e-5 is allowed.
 - If the norm is NaN or infinite, and `error_if_nonfinite`, a `RuntimeError` is raised before any gradient is
-  touched. Otherwise the gradients are multiplied all the same, by `max_norm` divided by that norm. Nothing is healed by it: after a NaN norm
-  each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
-- Returns a tensor without dimensions and without a graph (a gradient may have one): float64 if any gradient is float64, otherwise float32.
-- **Half precision:** the norm of float16 and bfloat16 gradients is taken in float32, so it is right where float16 would overflow. The
-  factor, too, may be too small for float16. PyTorch's own function takes the norm in float16 (section 3): handed in as it is, it loses these marks.
+  touched. Otherwise the gradients are multiplied all the same, by `max_norm` divided by that norm. Nothing is healed by it:
+  after a NaN norm each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
+- **Half precision:** the norm of float16 and bfloat16 gradients is taken in float32, so it is right where float16 would overflow. PyTorch's own
+  function takes the norm in float16 (section 3): handed in as it is, it loses these marks.
 
 <details><summary>Hint 1: one norm of many tensors</summary>
 
@@ -836,7 +835,7 @@ $p$. `torch.linalg.vector_norm(g, p)` takes the norm of a tensor of any shape, b
 <details><summary>Hint 2: the factor</summary>
 
 `max_norm / norm`, and at most 1. `clamp(max=1.0)` keeps a NaN, as the text asks. `if norm > max_norm` does not multiply at all then: it is False
-for NaN. Mind 0 / 0.
+for NaN. Mind 0 / 0. PyTorch adds 1e-6 to the norm before it divides by it.
 </details>
 <details><summary>Hint 3: PyTorch's own parts</summary>
 
@@ -895,22 +894,23 @@ with visible_check("clip_gradients"):
 
 # %% grade="clip_gradients" points=8
 
-# %% [markdown] task="nonfinite_entries" title="Name what is not finite" minutes=15 builds_on="section 5"
+# %% [markdown] task="nonfinite_entries" title="Name what is not finite" level="more" minutes=11 builds_on="section 5"
 r"""
-A batch is a dict of tensors, a checkpoint is a tree of dicts. Write `nonfinite_entries(data, name)`: the names of all entries
-that hold a NaN, an infinity or a negative infinity, in the order in which they stand in `data`.
+Write `nonfinite_entries(data, name)`, the names of all entries of a batch or a checkpoint that hold a NaN, an infinity or a negative infinity,
+in the order in which they stand in `data`.
 
-- `data` is a tensor, a Python number (`int`, `float`, `bool`), a string, `None`, or a list, tuple or dict (with strings as
-  keys) of such, nested. An `nn.Parameter` is a tensor, an `OrderedDict` a dict, a named tuple a tuple.
-- The name of the outermost is `name`. What stands in a dict under `"key"` is called `name.key`, item 2 of a list or
-  tuple `name[2]`: `batch.meta[2].scale`. Only tensors and numbers are named, never what they stand in,
-  one name for each (two entries may have the same one: keys may contain dots).
-- A tensor has any dtype from float16, bfloat16, float32, float64, complex64, complex128, any integer and bool, and any shape:
-  it may be empty or have no dimensions, it may require a gradient or not be contiguous. Finite values up to the largest of their
-  dtype are finite, also if their sum is not.
-- A Python `int` may be of any size.
-- Strings, such as `"nan"`, and `None` are nothing to name.
-- Returns a list of strings, empty if all is well. `data`, its tensors and their gradients are left as they are.
+```python
+>>> data = {"x": torch.ones(2), "y": torch.tensor([1.0, math.nan]), "meta": [2, math.inf, "nan"]}
+>>> nonfinite_entries(data)
+['batch.y', 'batch.meta[1]']
+```
+
+- `data` is a tensor, a Python number, a string, `None`, or a list, tuple or dict (with strings as keys) of such, nested.
+- The name of the outermost is `name`. What stands in a dict under `"key"` is called `name.key`, item 2 of a list or tuple `name[2]`:
+  `batch.meta[2].scale`. Only tensors and numbers are named, never what they stand in.
+- A tensor has any dtype from float16, bfloat16, float32, float64, complex64, complex128, any integer and bool, and any shape.
+- Finite values up to the largest of their dtype are finite, also if their sum is not. A Python `int` may be of any size.
+- It returns a list of strings, empty if all is well. `data`, its tensors and their gradients are left as they are.
 
 <details><summary>Hint 1: the tree</summary>
 
@@ -955,25 +955,29 @@ with visible_check("nonfinite_entries"):
 
 # %% grade="nonfinite_entries" points=5
 
-# %% [markdown] task="guarded_epoch" title="An epoch that survives bad batches" minutes=25 builds_on="exercises 1 and 2, chapter 05"
+# %% [markdown] task="guarded_epoch" title="An epoch that survives bad batches" level="more" minutes=22 builds_on="exercises 1 and 2, chapter 05"
 r"""
-Write `guarded_epoch(model, optimizer, loss_function, loader, max_norm)`: one epoch with clipping, in which a bad batch leaves
-no trace.
+Write `guarded_epoch(model, optimizer, loss_function, loader, max_norm)`, one epoch with clipping in which a bad batch leaves no trace.
 
-- `loader` yields pairs `x`, `y`, tensors of any dtype; it may be a generator. Each is used once, in order, and passes through
-  the model at most once. The loss of a batch is `loss_function(model(x), y)`.
-- A batch is **bad** if `x`, `y`, the loss, or the total norm of all gradients holds a NaN or an infinity. The total norm is
-  that of `nn.utils.clip_grad_norm_`. An error that the model raises is no bad batch: it reaches the caller.
-- Otherwise it is good: its gradient, and no other, is clipped to the total norm `max_norm` over all parameters of the
-  model, and the optimizer steps once. The optimizer may hold only some of them.
-- What the model makes of a NaN in `x` does not count, nor that a sum of large finite numbers overflows.
-- A bad batch is skipped: the optimizer does not step, and parameters, optimizer state and all **buffers** (the running statistics
-  and the counter of batch norm, and such as no `state_dict` holds) are afterwards bit for bit what they were before it. Training goes on with the next batch.
-- Frozen and unused parameters are not moved. Gradients that were there before do not count, and after the epoch every
-  `.grad` is `None` or zero.
-- Call `model(x)`. Leave alone: the mode of each layer, the tensors of the batches, PyTorch's settings.
-- Returns a dict: `"norms"`, the total norm *before* clipping of each good batch, a list of floats; `"losses"`, the loss of
-  each good batch, a list of floats; `"skipped"`, the positions of the bad batches (0 is the first), a list of ints.
+```python
+>>> _ = torch.manual_seed(0)
+>>> model = nn.Linear(3, 2)
+>>> sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+>>> good, bad = (torch.randn(4, 3), torch.zeros(4, 2)), (torch.full((4, 3), math.nan), torch.zeros(4, 2))
+>>> report = guarded_epoch(model, sgd, F.mse_loss, [good, bad, good], max_norm=0.01)
+>>> report["skipped"], len(report["norms"]), len(report["losses"])
+([1], 2, 2)
+```
+
+- `loader` yields pairs `x`, `y`. The loss of a batch is `loss_function(model(x), y)`. A batch is **bad** if `x`, `y`, the loss, or the total
+  norm of all gradients, as of `nn.utils.clip_grad_norm_`, holds a NaN or an infinity.
+- Otherwise it is good: its gradient, and no other, is clipped to the total norm `max_norm` over all parameters of the model, and the
+  optimizer steps once.
+- A bad batch is skipped: parameters, optimizer state and all **buffers** are afterwards bit for bit what they were before it. Training goes on
+  with the next batch. An error that the model raises is no bad batch: it reaches the caller.
+- After the epoch every `.grad` is `None` or zero.
+- It returns a dict of lists: `"norms"`, the total norm *before* clipping of each good batch, and `"losses"`, the loss of each good batch, as
+  floats; `"skipped"`, the positions of the bad batches, as ints.
 
 <details><summary>Hint 1: one number tells all</summary>
 
@@ -1046,24 +1050,31 @@ with visible_check("guarded_epoch"):
 
 # %% grade="guarded_epoch" points=10
 
-# %% [markdown] task="safe_gradients" title="Functions with safe gradients" minutes=25 builds_on="section 4"
+# %% [markdown] task="safe_gradients" title="Functions with safe gradients" level="more" minutes=20 builds_on="section 4"
 r"""
-Write four functions whose **values and gradients** are finite where the obvious formula gives NaN. Inputs are float32 or float64, of any
-shape that fits, empty ones included; results have the dtype of the input. No trick with an epsilon: values and gradients are those of the exact
-formula, to rounding, for small numbers too (1e-12 is a number like others).
+Write `root(x)`, `lengths(X)`, `entropy(logits)` and `known_mse(prediction, target)`, whose **values and gradients** are finite where the obvious
+formula gives NaN.
 
-- `root(x)`: elementwise $\sqrt x$ where $x > 0$, and 0 elsewhere. Its gradient is $1 / (2 \sqrt x)$ where $x > 0$, and 0
-  elsewhere, at $x = 0$ too. `x` holds no NaN.
-- `lengths(X)`: $\sqrt{\sum_j X_j^2}$ over the last dimension, which goes away. Where all $X_j$ are 0 the length is 0 and its gradient 0.
-- `entropy(logits)`: $-\sum_c p_c \log p_c$ over the last dimension, where $p$ is the softmax of the logits. A class with $p_c = 0$ adds 0.
-  Logits may be as far apart as 10000 and 0, and may be `-inf` (a class that is ruled out): it adds nothing, and its gradient is 0. Each
-  row has at least one finite logit.
-- `known_mse(prediction, target)`: the mean of $(\text{prediction} - \text{target})^2$ over the entries whose target is known; unknown targets are NaN.
-  A tensor without dimensions. The gradient of an unknown entry is 0. If no target is known, it is 0 and so are all gradients. Both
-  have one shape and dtype; `target` needs no gradient. A prediction that is NaN or infinite does no harm where the target is unknown, and
-  shows in the value where it is known; an infinite target is a known one.
+```python
+>>> x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
+>>> root(x).detach(), torch.autograd.grad(root(x).sum(), x)
+(tensor([0., 1., 2.]), (tensor([0.0000, 0.5000, 0.2500]),))
+>>> torch.autograd.grad(lengths(0 * x), x)
+(tensor([0., 0., 0.]),)
+>>> entropy(torch.tensor([0.0, 0.0, -math.inf]))
+tensor(0.6931)
+>>> known_mse(x.detach(), torch.tensor([1.0, math.nan, 4.0]))
+tensor(0.5000)
+```
 
-Write nothing into the inputs, and leave no hook on them. The results must have a graph to the input, whatever its values.
+- `root`: elementwise $\sqrt x$ where $x > 0$, and 0 elsewhere; so is its gradient, $1 / (2 \sqrt x)$.
+- `lengths`: $\sqrt{\sum_j X_j^2}$ over the last dimension, which goes away. Where all $X_j$ are 0 the length is 0 and its gradient 0.
+- `entropy`: $-\sum_c p_c \log p_c$ over the last dimension, where $p$ is the softmax of the logits. A class with $p_c = 0$ adds 0. Logits may be as
+  far apart as 10000 and 0, and may be `-inf`: such a class adds nothing, and its gradient is 0.
+- `known_mse`: the mean of $(\text{prediction} - \text{target})^2$ over the entries whose target is known; unknown targets are NaN. The gradient of an
+  unknown entry is 0. If no target is known, it is 0 and so are all gradients.
+- No trick with an epsilon: values and gradients are those of the exact formula, to rounding, for small numbers too. Write nothing into the inputs, and
+  leave no hook on them.
 
 <details><summary>Hint 1: torch.where twice</summary>
 
@@ -1131,37 +1142,28 @@ with visible_check("safe_gradients"):
 
 # %% grade="safe_gradients" points=8
 
-# %% [markdown] task="diagnose" title="Bug hunt: what broke this run?" minutes=35 builds_on="sections 4 to 6, exercises 2 and 3"
+# %% [markdown] task="diagnose" title="Bug hunt: what broke this run?" level="hard" minutes=32 builds_on="sections 4 to 6, exercises 2 and 3"
 r"""
-Section 6 shows five broken runs. All five end in NaN, each for another reason. Write `diagnose(model, loss_function, batches, lr)`, which finds the
-reason, also in runs you have not seen.
+Write `diagnose(model, loss_function, batches, lr)`, which finds the reason why a run ends in NaN, of the five of section 6 and of others.
 
-**The run.** `batches` is a list of pairs `x`, `y`. For each, in order: `loss_function(model(x), y)`, backward, and plain gradient
-descent, `p -= lr * p.grad`, for every parameter that has a gradient, which is that of this batch alone. The model runs in the mode in which it is, and draws
-no random numbers. The run is broken as
-soon as one of these is not finite (holds NaN or an infinity), and they are looked at in this order:
+```python
+>>> diagnose(*broken_run(1)), diagnose(*broken_run(2)), diagnose(*broken_run(4))[:2]
+(('data', 7, 'x'), ('layer', 6, '1'), ('gradient', 16))
+>>> model, loss_function, batches, lr = broken_run(5)
+>>> diagnose(model, loss_function, batches, lr)[0], diagnose(model, loss_function, batches, lr / 1000)
+('learning rate', None)
+```
 
-| before or in step $i$ | returned |
-|---|---|
-| before the first step, an entry of `model.state_dict()` | `("state", 0, name)`: the first such entry |
-| `x` or `y` | `("data", i, "x")` or `("data", i, "y")`; `"x"` if both |
-| the model's output | `("layer", i, name)` |
-| the loss | `("loss", i, "")` |
-| the gradient of a parameter | `("gradient", i, operation)` |
-
-- `name` of a layer: of all modules whose output is not finite although their input is, the one that *finishes* first in the forward
-  pass; named as in `named_modules()`. That may be a container, if the fault is in its own `forward`; the model itself is `""`.
-  Layers take and return one tensor, and do not write into the one they take.
-- A value inside that is not finite on purpose, such as a score of `-inf` before a softmax, is no fault as long as the model's output is finite.
-- `operation`: what `torch.autograd.detect_anomaly` names in its error, such as `"SqrtBackward0"`; `""` if it raises none, for it looks for NaN
-  alone and the gradient may be infinite. It also raises for a NaN that never reaches the gradient of a
-  parameter: that is no fault.
-- **Is it the learning rate?** If the fault is in a layer, the loss or a gradient of step `i`, the run is repeated from the same start with
-  `lr / 100`, up to and with step `i`. If no fault is found then, the answer is `("learning rate", i, "")`; otherwise it is the fault
-  of the first run, also if the second has another.
-- A run without a fault: `None`. Parameters that overflow in the very last step are none: nobody looks at them.
-- Afterwards the model is as it was: parameters, buffers, gradients, modes, no hooks. So are the batches (none requires a
-  gradient) and PyTorch's settings: anomaly mode is off.
+- **The run.** For each pair `x`, `y` of `batches`, in order: `loss_function(model(x), y)`, backward, and plain gradient descent, `p -= lr * p.grad`, for
+  every parameter that has a gradient, which is that of this batch alone.
+- **The fault** is what is first not finite, looked at in this order: an entry of `model.state_dict()` before the first step, `("state", 0, name)`; in step
+  $i$ the batch, `("data", i, "x")` or `("data", i, "y")`; the model's output, `("layer", i, name)`; the loss, `("loss", i, "")`; the gradient of a parameter,
+  `("gradient", i, operation)`. A run without a fault: `None`.
+- `name` of a layer: of all modules whose output is not finite although their input is, the one that *finishes* first in the forward pass; named as in
+  `named_modules()`. `operation`: what `torch.autograd.detect_anomaly` names in its error, such as `"SqrtBackward0"`; `""` if it raises none.
+- **Is it the learning rate?** If the fault is in a layer, the loss or a gradient of step `i`, the run is repeated from the same start with `lr / 100`, up to
+  and with step `i`. If no fault is found then, the answer is `("learning rate", i, "")`; otherwise it is the fault of the first run.
+- Afterwards model, batches and PyTorch's settings are as they were.
 
 <details><summary>Hint 1: two functions</summary>
 
@@ -1178,7 +1180,7 @@ again with `lr / 100` if there is a reason to.
 Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`. `re.search(r"'(\w+)'", str(error))`
 finds the name. `torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn. First go back without it, by
 `loss.backward(retain_graph=True)`. Only if a gradient is not finite go back once more, in anomaly mode: it is slow, and it complains of a NaN that a mask
-throws away later.
+throws away later. It also raises for a NaN that never reaches the gradient of a parameter: that is no fault.
 </details>
 <details><summary>Help: a layer after the faulty one is blamed</summary>
 
@@ -1265,7 +1267,7 @@ with visible_check("diagnose"):
     slow = diagnose(model, loss_function, batches, lr / 1000)
     expect("run 5 at a thousandth", slow, None)
 
-# %% grade="diagnose" points=10
+# %% grade="diagnose" points=14
 
 # %% [markdown]
 r"""

@@ -1041,48 +1041,36 @@ r"""
 ## 6 · Exercises
 
 Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it says *not
-attempted*, *try again* or how many pass. These visible checks are few. After you submit,
-others look at everything that the text asks for, so read it to the end.
+attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
+graded, hidden ones look at everything that folds open under *All that is checked*.
 
 Each exercise is graded by itself, with the set-up cells and what stands in its own cell:
 define there whatever else your answer needs. Keep the names and the order of the arguments.
 """
 
-# %% [markdown] task="save_checkpoint" title="Atomic save, safe load" minutes=25 builds_on="sections 1 and 2"
+# %% [markdown] task="save_checkpoint" title="Atomic save, safe load" level="core" minutes=18 builds_on="sections 1 and 2"
 r"""
-Write `save_checkpoint(file, model, optimizer, step, metric)` and
-`load_checkpoint(file, map_location)`.
+Write `save_checkpoint(file, model, optimizer, step, metric)`, which leaves a whole checkpoint behind whatever stops it, and
+`load_checkpoint(file, map_location)`, which runs nobody's code.
 
-**The file.** `torch.load(file)`, with its defaults and in another process, gives a dict with
-four keys: `"model"` and `"optimizer"` (their state dicts), `"step"` (an `int`) and `"metric"`
-(a `float`), and no other. `metric` arrives as a Python float, a NumPy scalar or a tensor without
-dimensions, and keeps its value to the last digit. `step` is an `int` already. Saving changes
-nothing about the model and the optimizer.
+```python
+>>> model = nn.Linear(2, 2)
+>>> sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+>>> with tempfile.TemporaryDirectory() as place:
+...     save_checkpoint(Path(place) / "last.pt", model, sgd, step=7, metric=np.float64(0.5))
+...     checkpoint = load_checkpoint(Path(place) / "last.pt")
+...     print(os.listdir(place), sorted(checkpoint), checkpoint["metric"])
+['last.pt'] ['metric', 'model', 'optimizer', 'step'] 0.5
+```
 
-**Saving to a path**, a `str` or a `Path`, perhaps relative, is atomic. Whatever stops it, the
-path then holds the old checkpoint or the new one, whole. If there was no old one, it holds the
-new one or does not exist.
-
-- The disk is full after any number of bytes, or fails when a file is renamed. The error reaches
-  the caller.
-- The process is killed, in the middle of a write or between any two operations on files.
-- The existing file is never written into: other names (hard links) of it keep the old
-  checkpoint.
-- The temporary folder may lie on another file system, from which a file can only be copied.
-- After a save that worked, the folder holds the checkpoint and no other file of yours. Only what
-  a *killed* save left behind may stay; it does not trouble the next save. Files of others stay,
-  except one that has the very name of your unfinished file.
-- The checkpoint may have any name, also one like that of your unfinished file.
-
-**Saving to an open binary file**, such as a `BytesIO` or what `open` and `tempfile` give, writes
-into it from its position on and leaves it open, at the end of what was written.
-
-**Loading** takes a path or an open binary file, from its position on, which stays open.
-
-- It returns the dict, with all tensors on the device that `map_location` says, by default the
-  CPU: also where the file comes from a GPU and this machine has none. `"meta"` is such a device.
-- A file that `torch.load` refuses by default, such as one with a `Path` or a NumPy array in it,
-  raises the same `pickle.UnpicklingError`.
+- The file holds a dict: `"model"` and `"optimizer"` (their state dicts), `"step"` (an `int`) and `"metric"` (a `float`, which
+  arrives as a Python float, a NumPy scalar or a tensor without dimensions). `torch.load` with its defaults reads it.
+- Saving to a path, a `str` or a `Path`, is atomic. Whatever stops it, a full disk or a kill, the path then holds the old
+  checkpoint or the new one, whole. An error reaches the caller.
+- After a save that worked, the folder holds the checkpoint and no other file of yours.
+- `file` may also be an open binary file, which is written or read from its position on and stays open.
+- Loading returns the dict, with all tensors on the device that `map_location` says, by default the CPU. What `torch.load` refuses by
+  default raises the same `pickle.UnpicklingError`.
 
 <details><summary>Hint 1: atomic</summary>
 
@@ -1162,7 +1150,7 @@ with visible_check("save_checkpoint"), tempfile.TemporaryDirectory() as place:
     expect("the bias", got["model"]["bias"], a_model.bias.detach())
     expect("the files left", os.listdir(place), ["last.pt"])
 
-# %% grade="save_checkpoint" points=6
+# %% grade="save_checkpoint" points=8
 
 # %% [markdown]
 r"""
@@ -1224,35 +1212,26 @@ def train_in_one_go(job):
     return net, losses
 
 
-# %% [markdown] task="train" title="Resume exactly" minutes=40 builds_on="sections 1 to 3, mixed precision (chapter 10)"
+# %% [markdown] task="train" title="Resume exactly" level="hard" minutes=36 builds_on="sections 1 to 3, mixed precision (chapter 10)"
 r"""
-Write `train(job, path)`. It does what `train_in_one_go(job)` does and returns the same two
-things. After *every* step it also writes a checkpoint to `path`, a `Path`. If `path` exists
-when `train` is called, it goes on from there.
+Write `train(job, path)`, which does what `train_in_one_go(job)` does and, if it was killed and is called again, ends **bitwise** as if
+nothing had happened.
 
-The process may be killed at any moment of a step, or interrupted by an exception that is raised
-in `job.step`, and `train` called again in a new process, which has other seeds. Such an exception
-comes out of `train`: it is the caller's to know. From the first
-checkpoint on, everything is in the end **bitwise** what it would have been:
+```python
+>>> with tempfile.TemporaryDirectory() as place:
+...     _, losses = train(Job(), Path(place) / "run.pt")
+...     _, again = train(Job(), Path(place) / "run.pt")  # it is finished: no step is run
+>>> len(losses), again == losses
+(9, True)
+```
 
-- the model's weights and buffers, and the list of losses, floats, **all** of them, from the first
-  step to the last;
-- the learning rates, for any scheduler of `torch.optim.lr_scheduler`, and the scale and the
-  growth counter of the scaler;
-- the order of the samples, also if the process died in the middle of an epoch;
-- everything that is drawn from `torch`, `np.random` and `random`, and what will be drawn after
-  `train` has returned.
-
-And it really goes on:
-
-- Steps before the last checkpoint are not run again. A finished run, called once more, runs no
-  step, and returns the model and the losses.
-- Everything comes from this one file, which may have been moved in the meantime. `torch.load`
-  with its defaults reads it; weights and moments that somebody changed there show in the result.
-- Without an interruption the checkpoints change nothing.
-
-The number of epochs, samples and the batch size are those of `job`, as are the parts: a job may
-bring others than those above. The file need not be written atomically here.
+- After *every* step it writes a checkpoint to `path`, a `Path`. If `path` exists when `train` is called, it goes on from there, in a new
+  process that has other seeds.
+- Bitwise as without a stop are, in the end: weights and buffers, the losses, **all** of them from the first step on, learning rates, scaler,
+  the order of the samples, and everything that is drawn from `torch`, `np.random` and `random`, also after `train` has returned.
+- Steps before the last checkpoint are not run again. A finished run, called once more, runs no step.
+- The process may be killed at any moment of a step, or interrupted by an exception that is raised in `job.step`, which comes out of `train`.
+- Everything comes from this one file, which `torch.load` with its defaults reads. It need not be written atomically here.
 
 <details><summary>Hint 1: what belongs in it</summary>
 
@@ -1354,19 +1333,22 @@ with visible_check("train"), tempfile.TemporaryDirectory() as place:
     for key, weight in model_at_once.state_dict().items():
         expect(key, got_model.state_dict()[key], weight, rtol=0, atol=0)
 
-# %% grade="train" points=10
+# %% grade="train" points=16
 
-# %% [markdown] task="strip_prefix" title="A prefix, and what only looks like it" minutes=10 builds_on="section 5"
+# %% [markdown] task="strip_prefix" title="A prefix, and what only looks like it" level="more" minutes=6 builds_on="section 5"
 r"""
-Write `strip_prefix(state_dict, prefix="module.")`. It returns a new dict with the same values:
-the tensors themselves or copies, of the same dtype. A key that begins with `prefix` loses it, once. Every other key stays as it is.
+Write `strip_prefix(state_dict, prefix="module.")`, which returns a new dict whose keys have lost a wrapper's prefix.
 
+```python
+>>> sorted(strip_prefix({"module.fc.weight": torch.ones(1), "head.bias": torch.zeros(1)}))
+['fc.weight', 'head.bias']
+```
+
+- A key that begins with `prefix` loses it, once. Every other key stays as it is.
 - `prefix` may be any string: `"module."`, `"_orig_mod."`, `"ema_"` without a dot, the empty one.
-  Only this prefix goes, and capitals count.
 - What stands further inside stays: `module.block.module.weight` becomes `block.module.weight`.
-- A state dict may have keys of both kinds, keys of one kind, or none.
-- The caller's dict stays as it was: its keys and, if it has one, its `_metadata`. The new dict
-  needs no `_metadata`.
+- The values are the same: the tensors themselves or copies.
+- The caller's dict stays as it was.
 
 <details><summary>Hint 1: strings</summary>
 
@@ -1404,27 +1386,24 @@ with visible_check("strip_prefix"):
 
 # %% grade="strip_prefix" points=3
 
-# %% [markdown] task="load_across_versions" title="Strict, but for the counters" minutes=20 builds_on="section 5, BatchNorm's buffers (chapter 05)"
+# %% [markdown] task="load_across_versions" title="Strict, but for the counters" level="more" minutes=14 builds_on="section 5, BatchNorm's buffers (chapter 05)"
 r"""
-Frozen normalizations of their own class (torchvision's `FrozenBatchNorm2d`), files converted from other
-frameworks and those from before PyTorch 0.4.1 have no `num_batches_tracked`. (An `nn.BatchNorm2d` that
-is frozen has it still.) Everything else in a state dict must fit.
+Write `load_across_versions(model, state_dict)`, which loads strictly but lets BatchNorm's counters be missing or left over.
 
-Write `load_across_versions(model, state_dict)`. It loads the state dict into the model and lets
-only counters be missing or left over. A counter is a key whose last part, between the dots, is
-`num_batches_tracked`: `bn.num_batches_tracked`, or `num_batches_tracked` alone. It may belong to
-any module.
+```python
+>>> model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+>>> saved = dict(model.state_dict())
+>>> del saved["1.num_batches_tracked"]
+>>> load_across_versions(model, saved)
+(['1.num_batches_tracked'], [])
+```
 
-- A counter that the model has and the file has not becomes **0**, whatever the model's was before:
-  an int64 tensor without dimensions. This holds with and without the file's `_metadata`.
-- A counter that the file has and the model has not is left out.
-- Counters that both have are loaded.
-- Anything else that is missing, left over or of another shape raises a `RuntimeError`, a
-  `KeyError` or a `ValueError`: a wrong prefix does, and a missing `running_mean`.
-- It returns two lists of names, in any order: the counters that were filled in, and those that
-  were left out.
-- The caller's state dict stays as it was, its `_metadata` too. The model's parameters stay the
-  same objects; its mode, its gradients and what of it is trainable stay as they were.
+- A counter is a key whose last part, between the dots, is `num_batches_tracked`. It may belong to any module.
+- A counter that the model has and the file has not becomes **0**, whatever the model's was before. One that the file has and the model has
+  not is left out. Counters that both have are loaded.
+- Anything else that is missing, left over or of another shape raises a `RuntimeError`, a `KeyError` or a `ValueError`.
+- It returns two lists of names, in any order: the counters that were filled in, and those that were left out.
+- The caller's state dict stays as it was, and the model's parameters stay the same objects.
 
 <details><summary>Hint 1: compare keys first</summary>
 
@@ -1435,6 +1414,12 @@ round, the names left over. Both are sets.
 
 Make a *new* dict in which the counters are right, and load it with `strict=True`. Then all the
 other differences raise by themselves.
+</details>
+<details><summary>Help: whose files have no counters?</summary>
+
+Frozen normalizations of their own class (torchvision's `FrozenBatchNorm2d`), files converted from other
+frameworks and those from before PyTorch 0.4.1 have no `num_batches_tracked`. (An `nn.BatchNorm2d` that
+is frozen has it still.)
 </details>
 <details><summary>Help: the counter is not 0 but what the model had</summary>
 
@@ -1486,25 +1471,34 @@ with visible_check("load_across_versions"):
     expect("the counter", trained[1].num_batches_tracked, torch.tensor(0))
     expect("the weight", trained[0].weight.detach(), old_file["0.weight"])
 
-# %% grade="load_across_versions" points=5
+# %% grade="load_across_versions" points=6
 
-# %% [markdown] task="best_weights" title="Keep the best weights" minutes=15 builds_on="section 1"
+# %% [markdown] task="best_weights" title="Keep the best weights" level="more" minutes=12 builds_on="section 1"
 r"""
-Write the class `BestWeights`. It keeps a copy of a model's weights from the epoch with the best
-metric, while the model trains on.
+Write the class `BestWeights`, which keeps a copy of a model's weights from the epoch with the best metric, while the model trains
+on.
 
-- `BestWeights(model, mode="max")`: with `"max"` the largest metric is best, with `"min"` the
-  smallest.
-- `update(metric)` is called after each epoch, with the metric of the model as it is now: a float,
-  or a tensor without dimensions that the caller may fill anew later. It returns `True` if this is
-  the best so far, else `False`. The first metric is the best so far, whatever its size, infinity
-  too. Of two equal ones the earlier stays the best; however little one is better, it is the best.
-- NaN is never the best: not first, not last, and not for those that come after it.
+```python
+>>> model = nn.Linear(1, 1)
+>>> best = BestWeights(model, mode="max")
+>>> for metric in (-3.0, -1.0, -2.0):
+...     _ = nn.init.constant_(model.bias, metric)
+...     print(best.update(metric))
+True
+True
+False
+>>> best.restore()
+>>> best.metric, model.bias.item()
+(-1.0, -1.0)
+```
+
+- With `mode="max"` the largest metric is best, with `"min"` the smallest.
+- `update(metric)` is called after each epoch, with the metric of the model as it is now: a float, or a tensor without dimensions. It
+  returns `True` if this is the best so far, else `False`. Of two equal ones the earlier stays the best.
+- NaN is never the best.
 - `metric` is the best metric so far as a Python float, `None` before there is one.
-- `restore()` loads the best weights, buffers included, back into the same model. Its parameters
-  stay the same objects, so that the optimizer still knows them. The model may be trained on and
-  restored again. If nothing has been kept, `restore` raises a `RuntimeError`.
-- Several objects may be in use at once, for one model or for many.
+- `restore()` loads the best weights, buffers included, back into the same model, whose parameters stay the same objects. If nothing has been
+  kept, it raises a `RuntimeError`.
 
 <details><summary>Hint 1: a snapshot</summary>
 
@@ -1570,7 +1564,7 @@ with visible_check("best_weights"):
     expect("the best metric", best.metric, -1.0)
     expect("the bias restored", a_model.bias.item(), 2.0)
 
-# %% grade="best_weights" points=4
+# %% grade="best_weights" points=5
 
 # %% [markdown]
 r"""
