@@ -51,6 +51,11 @@ c.Autograde.autograde_preprocessors = [
 ]
 
 c.GenerateFeedback.exporter_class = "course_grader.feedback.FeedbackExporter"
+# formgrader's pages of submissions come from this exporter
+c.HTMLExporter.preprocessors = [
+    "course_grader.feedback.answers_first.AnswersFirst"
+]
+c.FeedbackExporter.preprocessors = []
 
 # One time zone, in formgrader and in everything that `course` prints.
 this_machines = "/etc/localtime" if Path("/etc/localtime").exists() else "UTC"

@@ -129,6 +129,9 @@ def test_the_home_leads_to_the_next_exercise_and_knows_what_is_solved(
     expect(page.locator("[data-status='idle']").first).to_be_visible()
     active = page.locator(".jp-Cell.jp-mod-active")
     expect(active).to_contain_text("Exercise 1 · Double")
+    menu(page, "Run", "Run All Cells")
+    attempted = page.locator(".jp-OutputArea-output", has_text="not attempted")
+    expect(attempted).to_have_count(2)
 
     answer(page, "def double", DOUBLE)
     told = page.locator(".course-checks", has_text="Double")
@@ -300,6 +303,8 @@ def test_an_instructor_grades_in_formgrader(
     page.goto(f"{lab}/formgrader/gradebook/03_mini/03_mini")
     page.locator("td a", has_text="Submission #1").click()
     expect(page.locator("input.score").first).to_be_visible()
+    first = page.locator("#notebook-container .cell").first
+    expect(first).to_contain_text("def double")
     assert page.evaluate("window.stolen") is None
     mark = page.locator("input.score#double_hidden")
     expect(mark).to_have_attribute("placeholder", "2")  # it is wired up

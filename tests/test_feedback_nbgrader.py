@@ -20,10 +20,16 @@ from feedback_samples import (
     read,
     stream,
 )
+from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 
+from course_grader.classroom import nbgrader_api
+from course_grader.course import Course
 from course_grader.feedback import Mark, page, sanitise
+from course_grader.feedback.answers_first import AnswersFirst
+from course_grader.feedback.exporter import FeedbackExporter
 from course_grader.judge.report import SubmissionReport
 
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
@@ -194,3 +200,26 @@ def test_without_a_readable_report_it_shows_the_gradebook(
     assert "def one_hot" in words
     assert "it ran" not in words
     assert CANARY not in pages[student]
+
+
+def test_in_formgrader_the_answers_stand_first(mini: Course) -> None:
+    made = graded(mixed())
+    made.cells.insert(0, new_markdown_cell("What one reads first."))
+    config = nbgrader_api.open_classroom(mini).config
+    # as formgrader makes it
+    shown, _ = HTMLExporter(config=config).from_notebook_node(made)
+    answer, rest = (
+        shown.index(one)
+        for one in ("visible_one_hot", "The rest of the notebook")
+    )
+    assert answer < shown.index("visible_mean_loss") < rest
+    assert rest < shown.index("What one reads first.")
+
+    # a notebook that was not graded here is as it was
+    other = graded(None)
+    assert AnswersFirst().preprocess(other, {})[0].cells == other.cells
+    # and the learner's page is our own
+    feedback, _ = FeedbackExporter(config=config).from_notebook_node(
+        graded(mixed()), {"metadata": {"name": CHAPTER, "path": ""}}
+    )
+    assert "The rest of the notebook" not in feedback

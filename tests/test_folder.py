@@ -286,7 +286,7 @@ def test_a_file_that_is_no_notebook_of_the_chapter_is_refused_at_once(
     [
         ("", ["--from", "nowhere", "--to", "out"], "There is no"),
         ("mkdir", ["--from", "given", "--to", "out"], "STUDENT/*.ipynb"),
-        ("mkdir", ["--from", "given"], "--to"),
+        ("mkdir", ["--from", "given"], "STUDENT/*.ipynb"),
         ("file", ["--from", "given", "--to", "given/out"], "among the"),
         ("file", ["--from", "given", "--to", "pyproject.toml"], "be made"),
     ],

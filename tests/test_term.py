@@ -25,6 +25,7 @@ from nbclient import NotebookClient
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered
 from course_grader.course import Course
+from course_grader.lab.home import home_page
 
 CHAPTER = "03_mini"
 ROSTER = (
@@ -222,7 +223,7 @@ def test_an_lms_there_and_back(term: Course, tmp_path: Path) -> None:
 
 
 def test_an_extension_is_given_before_anything_is_handed_in(
-    term: Course, tmp_path: Path
+    term: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = term.root
     shutil.rmtree(term.people / "submitted" / "cleo")
@@ -237,6 +238,14 @@ def test_an_extension_is_given_before_anything_is_handed_in(
         "ada": "5",
         "bob": "5",  # 20 hours late, and a day more
     }
+    # each page says its learner's own due date, the home what all may know
+    course_says(root, "feedback", "03")
+    for student, due in (("ada", "2026-12-08"), ("bob", "2026-12-02")):
+        page = term.people / "feedback" / student / CHAPTER / f"{CHAPTER}.html"
+        assert f"due {due} 12:00 CET" in page.read_text()
+    course_says(root, "build")
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(term.autograde))
+    assert "due 2026-12-01" in home_page(term, "/")
     run_nbgrader(root, "db", "student", "add", "cleo")
     found = exported(root, "03")
     assert found["cleo"]["points"] == ""  # has a row, and nothing in it

@@ -17,6 +17,7 @@ from course_grader.classroom.collect_versions import (
     read_receipt,
     submitted_folder,
 )
+from course_grader.classroom.due_dates import announce
 from course_grader.classroom.lms import System
 from course_grader.classroom.nbgrader_api import Classroom
 
@@ -75,6 +76,7 @@ def take(
                     yield f"{chapter} is not released: its due date waits."
                 else:
                     term.set_due(classroom, chapter, due)
+                    announce(classroom)
                     local = due.astimezone(classroom.zone)
                     yield f"{chapter} is due {local:%Y-%m-%d %H:%M %Z}."
         taken = 0

@@ -35,13 +35,13 @@ def grade(course: Course, args: argparse.Namespace) -> int:
         raise CourseError("--scheduler grades a class, not --from.")
     from course_grader.classroom.folder import results_folder
 
-    if args.to is None:
+    if args.to is None and args.source.is_file():
         from course_grader.lab.progress import REPORTS
         from course_grader.lab.work import OWN
 
-        if not args.source.is_file():
-            raise CourseError("Say with --to where the results go.")
         args.to = course.work / OWN / REPORTS
+    elif args.to is None:
+        args.to = course.people / "results" / name
     results_folder(args.to, args.source)
     if args.source.is_file():
         return _grade_file(course, args, name, seed)
@@ -293,8 +293,8 @@ def register(
         "--to",
         type=Path,
         metavar="DIR",
-        help="where --from's results go; of one notebook to work/.course/reports "
-        "if not given",
+        help="where --from's results go; if not given, to class/results, and of "
+        "one notebook to work/.course/reports",
     )
     one.add_argument(
         "--no-browser",

@@ -34,11 +34,13 @@ from course_grader.commands.terminal import (
 def release(course: Course, args: argparse.Namespace) -> int:
     """Releases chapters to the exchange."""
     from course_grader.classroom import nbgrader_api
+    from course_grader.classroom.due_dates import announce
 
     classroom = nbgrader_api.open_classroom(course)
     for name in chapters(course, args.chapters):
         nbgrader_api.release(classroom, name)
         console.print(f"{name}: released")
+    announce(classroom)
     return 0
 
 
@@ -337,11 +339,13 @@ def similar(course: Course, args: argparse.Namespace) -> int:
 def due(course: Course, args: argparse.Namespace) -> int:
     """Says when a chapter is due, or sets it."""
     from course_grader.classroom import nbgrader_api, term
+    from course_grader.classroom.due_dates import announce
 
     classroom = nbgrader_api.open_classroom(course)
     name = course.chapter(args.chapter)
     if args.when is not None:
         term.set_due(classroom, name, term.parse_due(args.when, classroom.zone))
+        announce(classroom)
     moment = term.due(classroom, name)
     said = (
         "no due date" if moment is None else f"due {_said(moment, classroom)}"

@@ -8,13 +8,14 @@ In `nbgrader_config.py`:
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from dateutil.tz import gettz
 from nbconvert.exporters import Exporter, HTMLExporter
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
 
 from course_grader.classroom.collect_versions import (
     TIMESTAMP_FILE,
@@ -48,13 +49,14 @@ class FeedbackExporter(HTMLExporter):
         )
         graded = resources.get("nbgrader", {})
         marks = gradebook_marks(notebook)
+        zone = self.config.NbGraderAPI.get("timezone", "UTC")
         known: dict[str, Any] = {
             "student": graded.get("student", ""),
             "late_penalty": graded.get("late_penalty", 0.0),
             "submitted": _submitted(
-                Path(resources["metadata"].get("path", "")),
-                self.config.NbGraderAPI.get("timezone", "UTC"),
+                Path(resources["metadata"].get("path", "")), zone
             ),
+            "due": _due(graded, zone),
         }
         course = notebook.metadata.get("course")
         if isinstance(course, dict) and "report" in course:
@@ -108,7 +110,24 @@ def _submitted(folder: Path, zone: str) -> str:
     if (folder / TIMESTAMP_FILE).is_symlink():
         return ""
     moment = read_timestamp(folder)
-    if moment is None:
+    return "" if moment is None else _said(moment, zone)
+
+
+def _due(graded: dict[str, Any], zone: str) -> str:
+    """When it was due for this learner, extension included; empty if never."""
+    if "db_url" not in graded:
         return ""
+    with Gradebook(graded["db_url"]) as gradebook:
+        try:
+            moment = gradebook.find_submission(
+                graded["assignment"], graded["student"]
+            ).duedate
+        except MissingEntry:
+            return ""
+    return "" if moment is None else _said(moment, zone)
+
+
+def _said(moment: datetime, zone: str) -> str:
+    """A moment of nbgrader's, which is in UTC, in the course's time zone."""
     local = moment.replace(tzinfo=UTC).astimezone(gettz(zone))
     return f"{local:%Y-%m-%d %H:%M %Z}"

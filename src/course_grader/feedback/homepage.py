@@ -45,6 +45,8 @@ class ChapterView:
         tried: when an exercise was tried last; empty if never.
         report: where its newest report is; empty if there is none.
         newer: where a newer edition stands; empty if there is none.
+        due: when it is due; empty if that is not known.
+        current: the next exercise is one of its own.
     """
 
     title: str
@@ -57,6 +59,7 @@ class ChapterView:
     tried: str
     report: str
     newer: str
+    due: str
     current: bool = False
 
     @property
@@ -76,6 +79,7 @@ def chapter_view(
     tried: datetime | None,
     report: str,
     newer: str,
+    due: datetime | None,
 ) -> ChapterView:
     """What the home shows of a chapter.
 
@@ -87,6 +91,7 @@ def chapter_view(
         tried: when an exercise was tried last.
         report: where its newest report is.
         newer: the name of the file that holds a newer edition.
+        due: when the chapter is due for all.
     """
     folder = f"{base_url}lab/tree/{quote(chapter.name)}/"
     link = f"{folder}{quote(chapter.name)}.ipynb"
@@ -117,9 +122,10 @@ def chapter_view(
         builds_on=chapter.builds_on.replace("*", ""),
         teaches=tuple(" ".join(one[2:].split()) for one in teaches),
         exercises=tuple(task(one) for one in chapter.exercises),
-        tried=f"{tried.astimezone():%Y-%m-%d %H:%M}" if tried else "",
+        tried=_said(tried),
         report=report,
         newer=f"{folder}{quote(newer)}" if newer else "",
+        due=_said(due),
     )
 
 
@@ -141,6 +147,11 @@ def page(chapters: Sequence[ChapterView]) -> str:
         points=sum(one.points for one in tasks),
         max_points=sum(one.max_points for one in tasks),
     )
+
+
+def _said(moment: datetime | None) -> str:
+    """In this machine's time zone, which is the learner's."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M %Z}" if moment else ""
 
 
 def _standing(points: float | None, max_points: float) -> Standing:

@@ -142,6 +142,7 @@ def page(
     manual: Sequence[Mark] = (),
     late_penalty: float = 0.0,
     submitted: str = "",
+    due: str = "",
 ) -> str:
     """The feedback page of one submission: one HTML file that needs no other, runs
     no script and may be opened anywhere.
@@ -155,6 +156,7 @@ def page(
             shown as set by hand.
         late_penalty: points that the gradebook takes off.
         submitted: when, in the words to be shown; empty if not known.
+        due: when it was due for this learner, likewise.
     """
     marks = {mark.exercise: mark for mark in manual}
     views = [
@@ -175,6 +177,7 @@ def page(
         start=_start(views),
         student=content.plain(student, 200) or "?",
         submitted=content.plain(submitted, 80),
+        due=content.plain(due, 80),
         late_penalty=late_penalty,
         points=sum(view.points for view in views)
         + sum(mark.points or 0.0 for mark in others)
@@ -218,6 +221,7 @@ def page_without_report(
     marks: Sequence[Mark],
     late_penalty: float = 0.0,
     submitted: str = "",
+    due: str = "",
 ) -> str:
     """The page of a submission that was graded without our judge: the gradebook's
     points and comments, and the learner's code without its outputs, for what runs
@@ -236,6 +240,7 @@ def page_without_report(
         cells=cells,
         student=content.plain(student, 200) or "?",
         submitted=content.plain(submitted, 80),
+        due=content.plain(due, 80),
         late_penalty=late_penalty,
         points=sum(mark.points or 0.0 for mark in marks) - late_penalty,
         max_points=sum(mark.max_points for mark in marks),

@@ -12,6 +12,7 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 
 from course_grader.chapter.source import Chapter, read_chapter
+from course_grader.classroom.due_dates import announced
 from course_grader.course import CHAPTER_NAME, Course
 from course_grader.feedback import homepage
 from course_grader.lab.progress import newest_report, progress
@@ -29,6 +30,7 @@ def home_page(course: Course, base_url: str) -> str:
         base_url: of the Jupyter server, with a slash at its end.
     """
     newer = newer_editions(course)
+    due = announced()
     views = []
     for name in course.chapters():
         chapter = _chapter(course, name, course.source_of(name).stat().st_mtime)
@@ -42,6 +44,7 @@ def home_page(course: Course, base_url: str) -> str:
                 tried=max((one.at for one in tried.values()), default=None),
                 report=f"{base_url}{HOME}/reports/{name}" if report else "",
                 newer=newer.get(name, ""),
+                due=due.get(name),
             )
         )
     return homepage.page(views)
