@@ -17,7 +17,17 @@ from course_grader.judge.kernels import Kernel
 from course_grader.judge.warming import WarmProcess
 
 ROOT = Path(__file__).resolve().parent.parent
-CHAPTERS = sorted({one.chapter for one in read_claims(Course(ROOT))})
+CHAPTERS = sorted(
+    {one.chapter for one in read_claims(Course(ROOT))}
+    | {
+        name
+        for name in Course(ROOT).chapters()
+        if any(
+            one.shown_by == "cell"
+            for one in read_statements(Course(ROOT), name)
+        )
+    }
+)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -42,7 +52,6 @@ def test_every_verdict_holds_on_the_installed_torch(
     assert not failed
     claims = [one for one in read_claims(course) if one.chapter == chapter]
     names = {cell.name for cell in cells}
-    assert claims
     for one in claims:
         assert set(one.cells) <= names
 

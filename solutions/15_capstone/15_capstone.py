@@ -275,7 +275,7 @@ SETTINGS = {
 # %% [markdown]
 r"""
 **Set up.** Weights are loaded, but for the head, whose classes are new. The stem is frozen; the optimizer gets the rest in two groups.
-`OneCycleLR` has a warm-up and moves per step: 4 epochs of 12 steps, and one step more in the plan, since it raises when it is asked beyond the last. Everything with a state goes into one dict.
+`OneCycleLR` has a warm-up and moves per step: 4 epochs of 12 steps. (Asked for one step more than that after the run, it raises.) Everything with a state goes into one dict.
 """
 
 
@@ -292,7 +292,7 @@ def make_parts():
     adam = torch.optim.AdamW([p for p in rest if p.dim() > 1], weight_decay=0.1)
     adam.add_param_group(thin)
     plan = torch.optim.lr_scheduler.OneCycleLR(
-        adam, SETTINGS["peak"], total_steps=48 + 1, cycle_momentum=False
+        adam, SETTINGS["peak"], total_steps=48, cycle_momentum=False
     )
     scaler = torch.amp.GradScaler("cpu", SETTINGS["scale"], growth_interval=12)
     return {"net": net, "adam": adam, "plan": plan, "scaler": scaler}

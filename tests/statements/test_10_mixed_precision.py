@@ -1,0 +1,402 @@
+"""What chapter 10 states about 16 bits, run on the CPU."""
+
+import math
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from course_utils import saved_tensor_bytes
+
+BY_CELL = {
+    "evaluation_precision": [
+        "Called after the block, an evaluation silently computes in float32; called inside one, in bfloat16.",
+    ],
+    "claim_003_02": [
+        "Here most of the memory is not the model but what is kept for the backward pass.",
+    ],
+    "claim_003_03": [
+        "Mixed precision keeps weights and gradients in float32; it is the activations that shrink.",
+    ],
+    "claim_003_04": [
+        "The scaler converts nothing. `autocast` does, and not everything.",
+    ],
+    "claim_003_05": ["Without a GPU it switches itself off"],
+    "claim_003_06": ["bfloat16 has no such underflow."],
+    "claim_003_07": [
+        "The scaled loss is thrown away, and the optimizer steps twice.",
+    ],
+    "claim_003_22": [
+        "the name warns, nothing is divided by 2, and what is left at the end is not stepped on.",
+    ],
+    "claim_003_27": [
+        "It is the activations that take half; weights, gradients and optimizer state do not.",
+    ],
+}
+
+BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/amp.html": [
+        "On a GPU softmax, sums, exp and layer norm are on the float32 list",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices": [
+        "the inputs of float32 matrix products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020",
+        "Convolutions by cuDNN round to tf32 by default, so float32 is not quite float32 there",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_bf16_supported.html": [
+        "Without the argument it is True as well where bfloat16 is emulated, and slow, as on a T4.",
+    ],
+}
+
+HALF = [torch.float16, torch.bfloat16]
+
+
+def test_two_formats():
+    """`float16` spends 5 of them on the exponent and 10 on the digits, `bfloat16` 8 and 7. So bfloat16 reaches as far as float32, with two to three decimal digits; float16 has three to four, and ends at 65504.
+
+    In float16 the smallest number is 6 · 10⁻⁸.
+
+    float16: three to four digits, up to 65504, nothing below 6 · 10⁻⁸. bfloat16: two to three digits, the range of float32.
+
+    In bfloat16 there is no number between 1 and 1.0078: the sum is rounded back to the weight.
+    """
+    for dtype, exponent, digits in (
+        (torch.float16, 5, 10),
+        (torch.bfloat16, 8, 7),
+        (torch.float32, 8, 23),
+    ):
+        info = torch.finfo(dtype)
+        assert info.eps == 2.0**-digits
+        assert info.smallest_normal == 2.0 ** (2 - 2 ** (exponent - 1))
+        assert info.max == (2 - info.eps) * 2.0 ** (2 ** (exponent - 1) - 1)
+    assert torch.finfo(torch.float16).max == 65504
+    assert 3 <= -math.log10(torch.finfo(torch.float16).eps) + 0.3 <= 4
+    assert 2 <= -math.log10(torch.finfo(torch.bfloat16).eps) + 0.3 <= 3
+    smallest = torch.tensor(2.0**-24, dtype=torch.float16)
+    assert smallest > 0
+    assert smallest / 2 == 0
+    assert abs(2.0**-24 - 6e-8) < 1e-9
+    one = torch.tensor(1.0, dtype=torch.bfloat16)
+    assert torch.nextafter(one, 2 * one).item() == 1.0078125
+    assert one + 1e-3 == one
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_what_stays_float32(dtype):
+    """under autocast the layers compute in bfloat16, from copies, while the weights stay float32.
+
+    `backward()` and `step()` stand outside. The backward pass takes each operation in the dtype that its forward had; the optimizer works on float32 weights.
+
+    Weights, gradients and optimizer state stay float32. 16-bit weights lose small updates.
+    """
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    adam, flowing = torch.optim.Adam(net.parameters(), lr=0.1), []
+    with torch.autocast("cpu", dtype):
+        hidden = net[:2](torch.randn(5, 4))
+        hidden.register_hook(lambda g: flowing.append(g.dtype))
+        loss = F.cross_entropy(net[2](hidden), torch.zeros(5, dtype=torch.long))
+    loss.backward()
+    adam.step()
+    assert hidden.dtype == dtype
+    assert flowing == [dtype]
+    for p in net.parameters():
+        assert p.dtype == p.grad.dtype == torch.float32
+        assert adam.state[p]["exp_avg"].dtype == torch.float32
+    weight = nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
+    sgd = torch.optim.SGD([weight], lr=1e-3)
+    for _ in range(100):
+        weight.grad = torch.ones_like(weight)
+        sgd.step()
+    assert weight == 1
+
+
+def test_a_factor_on_the_loss():
+    """Multiply the *loss*, and by the chain rule every gradient is multiplied, before it is rounded. Divide the gradients of the weights, which are float32, when the backward pass is over."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1))
+    x, found = torch.randn(4, 8), {}
+    for dtype, scale in (
+        (None, 1.0),
+        (torch.float16, 1.0),
+        (torch.float16, 2.0**24),
+    ):
+        layers.zero_grad()
+        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+            out = layers(x)
+        (out.float().sum() * 1e-9 * scale).backward()
+        found[dtype, scale] = layers[0].weight.grad / scale
+    wanted = found[None, 1.0]
+    assert wanted.any()
+    assert not found[torch.float16, 1.0].any()
+    torch.testing.assert_close(
+        found[torch.float16, 2.0**24], wanted, rtol=0.02, atol=1e-12
+    )
+
+
+def test_defaults_of_autocast():
+    """Without a dtype, autocast goes to float16 on a GPU and to bfloat16 on a CPU: name it."""
+    assert torch.get_autocast_dtype("cuda") == torch.float16
+    assert torch.get_autocast_dtype("cpu") == torch.bfloat16
+    with torch.autocast("cpu"):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+
+
+def test_how_the_scaler_looks_for_its_scale():
+    """it starts high, halves the scale when a gradient overflows (and *skips that step*), and doubles it after 2000 good steps in a row.
+
+    `GradScaler(..., enabled=False)` lets the same loop serve both.
+
+    Only a skipped step lowers the scale.
+    """
+    weight = nn.Parameter(torch.ones(1))
+    sgd = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", enabled=True)
+    assert scaler.get_scale() == 2.0**16
+    assert scaler.get_growth_interval() == 2000
+    assert (scaler.get_growth_factor(), scaler.get_backoff_factor()) == (
+        2.0,
+        0.5,
+    )
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=3)
+    scales = []
+    for bad in (math.inf, 1.0, 1.0, math.nan, 1.0, 1.0, 1.0, 1.0):
+        before = weight.item()
+        sgd.zero_grad()
+        scaler.scale(weight.sum() * bad).backward()
+        scaler.step(sgd)
+        scaler.update()
+        assert (weight.item() == before) == (not math.isfinite(bad))
+        scales.append(scaler.get_scale())
+    assert scales == [4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 4.0, 4.0]
+    off = torch.amp.GradScaler("cpu", enabled=False)
+    sgd.zero_grad()
+    loss = weight.sum()
+    assert off.scale(loss) is loss
+    loss.backward()
+    before = weight.item()
+    off.unscale_(sgd)
+    off.step(sgd)
+    off.update()
+    assert weight.item() == pytest.approx(before - 0.1)
+
+
+@pytest.mark.parametrize("power", [4, 10, 16])
+def test_clipping_and_the_scale(power):
+    """`unscale_` divides them now, and `step` knows that it has been done.
+
+    Without `unscale_` nothing fails: the run just learns at a rate that is divided by the scale, and changes with it.
+
+    Then the *scaled* gradient was clipped to `max_norm`, and divided by the scale afterwards.
+    """
+    for unscaled in (True, False):
+        weight = nn.Parameter(torch.zeros(4))
+        sgd = torch.optim.SGD([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**power)
+        scaler.scale(3 * weight.sum()).backward()
+        if unscaled:
+            scaler.unscale_(sgd)
+        nn.utils.clip_grad_norm_([weight], 0.5)
+        scaler.step(sgd)
+        wanted = 0.5 if unscaled else 0.5 / 2.0**power
+        assert weight.norm().item() == pytest.approx(wanted, rel=1e-4)
+
+
+def test_an_overflow_in_a_window():
+    """And an overflow in one part makes the sum infinite: the whole window is skipped.
+
+    An inf in one part makes the sum inf, and the scaler skips the step by itself.
+
+    All parts of a window must have the same scale, so `update()` waits.
+    """
+    for bad in (math.inf, -math.inf, math.nan):
+        weight = nn.Parameter(torch.ones(2))
+        sgd = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        for part in (1.0, bad, 1.0):
+            scaler.scale(part * weight.sum()).backward()
+        scaler.step(sgd)
+        scaler.update()
+        assert torch.equal(weight, torch.ones(2))
+        assert scaler.get_scale() == 2.0
+        assert not sgd.state
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16])
+def test_operation_by_operation(dtype):
+    """Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; the rest take what they get, or the widest of their inputs.
+
+    on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first. NumPy knows no bfloat16: `.float()` before `.numpy()`.
+    """
+    wide, target = torch.ones(4, 4), torch.zeros(4, dtype=torch.long)
+    with torch.autocast("cpu", dtype):
+        low = wide @ wide
+        for got in (
+            low,
+            F.linear(wide, wide),
+            F.conv1d(wide[None], wide[:, :, None]),
+            low.relu(),
+            low.softmax(1),
+            low.sum(),
+            low.exp(),
+            F.layer_norm(low, [4]),
+        ):
+            assert got.dtype == dtype
+        for got in (
+            low + wide,
+            wide + wide,
+            F.cross_entropy(low, target),
+            F.mse_loss(low, low),
+        ):
+            assert got.dtype == torch.float32
+    assert F.cross_entropy(low, target).dtype == dtype
+    assert F.cross_entropy(low.float(), target).dtype == torch.float32
+    with pytest.raises(TypeError):
+        low.numpy()
+    low.float().numpy()
+
+
+class Casts(TorchDispatchMode):
+    """Counts casts to 16 bit of tensors of one shape."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.shape, self.count = shape, 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        out = operation(*args, **(kwargs or {}))
+        if "_to_copy" in str(operation) and tuple(out.shape) == self.shape:
+            self.count += out.dtype in HALF
+        return out
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_the_copies_of_a_block(dtype):
+    """Autocast makes its 16-bit copy of a weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. A block around the whole loop goes on with old copies.
+
+    Autocast keeps its 16-bit copies of the weights until the outermost block ends. A block around the loop would go on with the copies of the first step.
+    """
+    layer, row = nn.Linear(3, 5), torch.ones(1, 3)
+    with Casts((5, 3)) as casts, torch.autocast("cpu", dtype):
+        layer(row)
+        with torch.autocast("cpu", dtype):
+            layer(row)
+        layer(row)
+    assert casts.count == 1
+    sgd = torch.optim.SGD(layer.parameters(), lr=1.0)
+    with torch.autocast("cpu", dtype):
+        before = layer(row)
+        before.sum().backward()
+        sgd.step()
+        assert torch.equal(layer(row), before)
+    with torch.autocast("cpu", dtype):
+        assert not torch.equal(layer(row), before)
+
+
+def test_a_skipped_step_and_the_schedule():
+    """It lowers the rate all the same; and if it was the very first step, PyTorch warns of a wrong order."""
+    for bad_first in (True, False):
+        weight = nn.Parameter(torch.ones(1))
+        sgd = torch.optim.SGD([weight], lr=0.1)
+        plan = torch.optim.lr_scheduler.StepLR(sgd, 1, 0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for turn in range(2):
+            sgd.zero_grad()
+            factor = math.inf if (turn == 0) == bad_first else 1.0
+            scaler.scale(weight.sum() * factor).backward()
+            scaler.step(sgd)
+            scaler.update()
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                plan.step()
+            ordered = any(
+                "lr_scheduler.step()" in str(one.message) for one in told
+            )
+            assert ordered == (bad_first and turn == 0)
+        assert sgd.param_groups[0]["lr"] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("rows", [4, 512])
+def test_what_is_kept_in_16_bit(rows):
+    """The memory kept for the backward pass falls anywhere, though not to half: the 16-bit copies of the weights are kept as well. With few rows they outweigh what is saved."""
+    net = nn.Sequential(
+        *[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(4)]
+    )
+    x, kept = torch.randn(rows, 64), {}
+    for dtype in (None, torch.bfloat16):
+        with (
+            saved_tensor_bytes([*net.parameters(), x]) as saved,
+            torch.autocast("cpu", dtype, enabled=dtype is not None),
+        ):
+            net(x)
+        kept[dtype] = saved.peak_bytes
+    share = kept[torch.bfloat16] / kept[None]
+    assert share > 1 if rows == 4 else 0.5 < share < 0.9
+
+
+def test_sgd_uses_divided_gradients_as_printed():
+    """With SGD the second one uses gradients that were divided by the scale, too small to notice."""
+    weight = nn.Parameter(torch.zeros(1))
+    sgd, scaler = torch.optim.SGD([weight], lr=0.1), torch.amp.GradScaler("cpu")
+    scaled = scaler.scale(weight.sum())
+    assert scaled.requires_grad
+    weight.sum().backward()
+    sgd.step()
+    once = weight.item()
+    scaler.step(sgd)
+    assert 0 < abs(weight.item() - once) < 1e-5
+
+
+def test_float64_is_left_alone():
+    """In float64, which autocast leaves alone, the weights must be right to five digits"""
+    for dtype in HALF:
+        with torch.autocast("cpu", dtype):
+            layer = nn.Linear(2, 2).double()
+            assert layer(torch.ones(1, 2).double()).dtype == torch.float64
+
+
+def test_adam_hides_a_missing_unscale():
+    """Test such a loop with SGD: Adam hides a factor in the gradient, and so a missing unscale."""
+    ends = []
+    for factor in (1.0, 1024.0):
+        weight = nn.Parameter(torch.ones(3))
+        adam = torch.optim.Adam([weight], lr=0.1)
+        for step in range(3):
+            adam.zero_grad()
+            (
+                factor * (weight * torch.arange(1.0, 4)).sum() * (step + 1)
+            ).backward()
+            adam.step()
+        ends.append(weight.detach())
+    torch.testing.assert_close(*ends, rtol=1e-5, atol=0)
+
+
+def test_sums_in_16_bit():
+    """inf and NaN divided by the scale are inf and NaN.
+
+    `clip_grad_norm_` returns the norm before clipping, as a tensor.
+    """
+    for bad in (math.inf, -math.inf, math.nan):
+        got = torch.tensor(bad) / 1024
+        assert got.isnan() if math.isnan(bad) else got == bad
+    weight = nn.Parameter(torch.zeros(1))
+    weight.grad = torch.tensor([3.0])
+    norm = nn.utils.clip_grad_norm_([weight], 1.0)
+    assert isinstance(norm, torch.Tensor)
+    assert norm == 3
+
+
+def test_the_state_of_a_scaler():
+    """Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`."""
+    weight = nn.Parameter(torch.ones(1))
+    sgd = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=5)
+    for _ in range(3):
+        scaler.scale(weight.sum()).backward()
+        scaler.step(sgd)
+        scaler.update()
+    other = torch.amp.GradScaler("cpu")
+    other.load_state_dict(scaler.state_dict())
+    assert other.state_dict() == scaler.state_dict()
+    assert scaler.state_dict()["_growth_tracker"] == 3
