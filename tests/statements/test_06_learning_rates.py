@@ -1,0 +1,421 @@
+"""What chapter 06 states about schedules, groups and decay, run."""
+
+import inspect
+import math
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import lr_scheduler, swa_utils
+
+BY_CELL = {
+    "claim_000_25_002_44": [
+        "*Correct*, if it is stepped once at the end of each epoch.",
+    ],
+    "claim_000_26_002_45": [
+        "With the scheduler first the rates have nine epochs, ten and six: the plan runs one epoch ahead.",
+    ],
+    "claim_000_33_34": ["for every option, `weight_decay` and `momentum` too."],
+    "claim_004_35": [
+        "exact for SGD and Adam, not for AdamW.",
+        "And AdamW decays by default: 0.01.",
+        "`weight_decay` is an L2 penalty under SGD and Adam. AdamW shrinks the weights themselves, by 0.01 · lr if you do not say otherwise.",
+    ],
+    "claim_004_36": [
+        "With gradients that are `None`, the default since PyTorch 2.0, the optimizer skips the layer: not one bit changes. A gradient of *zeros* is a gradient.",
+        "Without such a step plain SGD and AdamW shrink it alike.",
+    ],
+    "claim_004_37": [
+        "a gradient of zeros, by decay, and by momentum also without decay.",
+    ],
+    "shortest_groups": [
+        "One pass over `named_parameters()`, one list for each kind, and a count.",
+    ],
+    "measure": [
+        "All three exist on the CPU and on a GPU, and give the same weights up to rounding.",
+    ],
+}
+
+BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/optim.html": [
+        "For a moment, `foreach` needs memory for another copy of the parameters.",
+    ],
+    "https://github.com/pytorch/pytorch/releases/tag/v1.1.0": [
+        "since PyTorch 1.1 of 2019",
+    ],
+}
+
+
+def one_weight():
+    return nn.Parameter(torch.ones(1))
+
+
+def rates_of(make, steps, groups=None, **options):
+    sgd = torch.optim.SGD(groups or [one_weight()], lr=1.0, **options)
+    plan, seen = make(sgd), []
+    for _ in range(steps):
+        seen.append([group["lr"] for group in sgd.param_groups])
+        sgd.step()
+        plan.step()
+    return seen
+
+
+def two_groups():
+    return [{"params": [one_weight()]}, {"params": [one_weight()], "lr": 0.1}]
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_the_optimizer_holds_tensors(kind):
+    """The optimizer holds tensors, not the model. Whoever replaces a layer afterwards trains the old one.
+
+    what is in no list is not trained, without a word.
+    """
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    one = kind(net.parameters(), lr=0.1)
+    net[1] = nn.Linear(2, 1)
+    before = [p.detach().clone() for p in net.parameters()]
+    net(torch.ones(3, 2)).sum().backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one.step()
+    pairs = zip(before, net.parameters(), strict=True)
+    assert [torch.equal(*pair) for pair in pairs] == [False, False, True, True]
+
+
+def test_groups_that_say_nothing():
+    """A group is a dict, and a dict takes any key. A generator can be gone through once, and a group may be empty. A list holds a parameter twice with a warning. Only one slip of five raises an error.
+
+    its own options win, the rest comes from outside, and a misspelt key is no error.
+    """
+    layer = nn.Linear(2, 2)
+    group = {"params": layer.parameters(), "Lr": 1e-4}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = torch.optim.SGD([group], lr=0.1).param_groups[0]
+        assert (made["lr"], made["Lr"]) == (0.1, 1e-4)
+        once = layer.parameters()
+        made = torch.optim.SGD(
+            [{"params": once}, {"params": once}]
+        ).param_groups
+        assert [len(one["params"]) for one in made] == [2, 0]
+        torch.optim.SGD([layer.bias])  # the weight is forgotten
+    assert "conv1" in "conv10.weight"
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        torch.optim.SGD([layer.bias, layer.bias])
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        torch.optim.SGD([{"params": [layer.bias]}, {"params": [layer.bias]}])
+
+
+def test_the_warning_about_the_order():
+    """There is a warning, but Python shows it once for each place in the code"""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            sgd = torch.optim.SGD([one_weight()], lr=1.0)
+            plan = lr_scheduler.StepLR(sgd, 1)
+            plan.step()
+    assert (
+        len([one for one in told if "optimizer.step()" in str(one.message)])
+        == 1
+    )
+
+
+def test_what_a_scheduler_counts():
+    """`get_last_lr()` has one number per group.
+
+    A scheduler counts its calls and knows nothing of epochs. `step(epoch)` still works, with a warning; the argument `verbose=` is gone.
+
+    `scheduler.get_last_lr()` is a list with one number per group. After `scheduler.step()` it is already that of the next epoch.
+    """
+    sgd = torch.optim.SGD(two_groups(), lr=1.0)
+    plan = lr_scheduler.StepLR(sgd, 2, 0.5)
+    sgd.step()
+    for calls in range(1, 5):
+        plan.step()
+        wanted = [0.5 ** (calls // 2), 0.1 * 0.5 ** (calls // 2)]
+        assert plan.get_last_lr() == pytest.approx(wanted)
+        assert [g["lr"] for g in sgd.param_groups] == plan.get_last_lr()
+    with pytest.warns(UserWarning, match="epoch"):
+        plan.step(8)
+    assert plan.get_last_lr()[0] == pytest.approx(0.5**4)
+    for name in ("StepLR", "ReduceLROnPlateau", "LambdaLR"):
+        made = inspect.signature(getattr(lr_scheduler, name)).parameters
+        assert "verbose" not in made
+
+
+@pytest.mark.parametrize("patience", [0, 1, 3])
+def test_reduce_on_plateau(patience):
+    """`ReduceLROnPlateau` lowers the rate once the metric has not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none:"""
+    for metrics in ([1.0] * 9, [1.0 - 0.00001 * n for n in range(9)]):
+        sgd = torch.optim.SGD([one_weight()], lr=1.0)
+        plan = lr_scheduler.ReduceLROnPlateau(
+            sgd, factor=0.1, patience=patience
+        )
+        calls_until_lower = 0
+        for metric in metrics:
+            plan.step(metric)
+            if sgd.param_groups[0]["lr"] < 1:
+                break
+            calls_until_lower += 1
+        # the first call sets the best; then `patience` calls are forgiven
+        assert calls_until_lower == 1 + patience
+    plan = lr_scheduler.ReduceLROnPlateau(
+        torch.optim.SGD([one_weight()], lr=1.0), patience=0
+    )
+    for n in range(9):
+        plan.step(1.0 - 0.001 * n)
+    assert plan.get_last_lr() == [1.0]
+    assert plan.threshold == 1e-4
+
+
+def test_names_in_groups():
+    """Given `model.named_parameters()` instead of `parameters()`, an optimizer keeps the names, in `group["param_names"]`.
+
+    `name.startswith("conv1.")` is true for `conv1.weight` and false for `conv10.weight`.
+
+    `(name + ".").startswith(path + ".")` is true for the name itself and for everything below it.
+    """
+    for kind in (torch.optim.SGD, torch.optim.AdamW):
+        group = kind(nn.Linear(1, 1).named_parameters(), lr=0.1).param_groups[0]
+        assert group["param_names"] == ["weight", "bias"]
+        assert (
+            "param_names"
+            not in kind(nn.Linear(1, 1).parameters()).param_groups[0]
+        )
+    assert "conv1.weight".startswith("conv1.")
+    assert not "conv10.weight".startswith("conv1.")
+    names = ["a", "a.b", "a.b.c", "ab"]
+    fit = [(name + ".").startswith("a.b" + ".") for name in names]
+    assert fit == [False, True, True, False]
+
+
+def test_the_ratio_of_groups():
+    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on, unless they get a list with one number for each group. By default both also take over the momentum.
+
+    `OneCycleLR` and `CyclicLR` replace each group's rate.
+    """
+    for make in (
+        lambda o: lr_scheduler.StepLR(o, 2, 0.5),
+        lambda o: lr_scheduler.MultiStepLR(o, [2, 4], 0.5),
+        lambda o: lr_scheduler.ExponentialLR(o, 0.8),
+        lambda o: lr_scheduler.LambdaLR(o, lambda n: 1 / (n + 1)),
+        lambda o: lr_scheduler.LinearLR(o, 0.1, total_iters=3),
+        lambda o: lr_scheduler.CosineAnnealingLR(o, 20),
+    ):
+        seen = rates_of(make, 8, two_groups())
+        assert all(a / b == pytest.approx(10) for a, b in seen)
+    seen = rates_of(
+        lambda o: lr_scheduler.CosineAnnealingLR(o, 5, 0.01), 6, two_groups()
+    )
+    assert seen[-1] == pytest.approx([0.01, 0.01])
+    for make, alike in (
+        (lambda o: lr_scheduler.OneCycleLR(o, 1.0, 10), True),
+        (lambda o: lr_scheduler.OneCycleLR(o, [1.0, 0.1], 10), False),
+        (lambda o: lr_scheduler.CyclicLR(o, 0.01, 1.0), True),
+        (lambda o: lr_scheduler.CyclicLR(o, [0.01, 0.001], [1.0, 0.1]), False),
+    ):
+        sgd = torch.optim.SGD(two_groups(), lr=1.0, momentum=0.5)
+        make(sgd)
+        first, second = (group["lr"] for group in sgd.param_groups)
+        assert (first == second) == alike
+        assert sgd.param_groups[0]["momentum"] != 0.5
+
+
+def test_warm_up_and_past_the_end():
+    """`SequentialLR` puts one schedule behind another. Here the rate rises for four batches, then falls along a cosine.
+
+    `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
+    """
+
+    def make(o):
+        rise = lr_scheduler.LinearLR(o, 0.1, total_iters=4)
+        fall = lr_scheduler.CosineAnnealingLR(o, 8)
+        return lr_scheduler.SequentialLR(o, [rise, fall], [4])
+
+    seen = [one for (one,) in rates_of(make, 12)]
+    assert seen[:5] == sorted(seen[:5])
+    wanted = [(1 + math.cos(math.pi * n / 8)) / 2 for n in range(8)]
+    assert seen[4:] == pytest.approx(wanted)
+    seen = [
+        one
+        for (one,) in rates_of(
+            lambda o: lr_scheduler.CosineAnnealingLR(o, 5), 11
+        )
+    ]
+    assert seen[5] < 1e-9
+    assert seen[10] == pytest.approx(1.0)
+
+
+def test_a_rate_that_is_a_tensor():
+    """Then `get_last_lr()` holds tensors."""
+    sgd = torch.optim.SGD([one_weight()], lr=torch.tensor(1e-3))
+    plan = lr_scheduler.StepLR(sgd, 1, 0.1)
+    sgd.step()
+    plan.step()
+    (rate,) = plan.get_last_lr()
+    assert isinstance(rate, torch.Tensor)
+    torch.testing.assert_close(rate, torch.tensor(1e-4))
+
+
+@pytest.mark.slow
+def test_a_compiled_step():
+    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in."""
+    for tensor in (False, True):
+        torch._dynamo.reset()
+        compiled = []
+
+        def backend(graph, inputs, compiled=compiled):
+            compiled.append(1)
+            return graph.forward
+
+        weight = one_weight()
+        rate = torch.tensor(1e-3) if tensor else 1e-3
+        adam = torch.optim.AdamW([weight], lr=rate, capturable=False)
+        step = torch.compile(adam.step, backend=backend)
+        weight.grad = torch.ones(1)
+        for _ in range(3):
+            step()
+        before = len(compiled)
+        if tensor:
+            adam.param_groups[0]["lr"].fill_(1e-4)
+        else:
+            adam.param_groups[0]["lr"] = 1e-4
+        step()
+        assert (len(compiled) > before) == (not tensor)
+
+
+def test_one_optimizer_one_schedule():
+    """A scheduler leaves its start in `group["initial_lr"]`, and the next one on the same optimizer may begin there instead of at the present rate."""
+    begins = {}
+    for name, make in {
+        "StepLR": lambda o: lr_scheduler.StepLR(o, 1, 0.5),
+        "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda n: 0.5**n),
+    }.items():
+        for removed in (False, True):
+            sgd = torch.optim.SGD([one_weight()], lr=1.0)
+            earlier = lr_scheduler.StepLR(sgd, 1, 0.1)
+            assert sgd.param_groups[0]["initial_lr"] == 1.0
+            sgd.step()
+            earlier.step()
+            if removed:
+                del sgd.param_groups[0]["initial_lr"]
+            make(sgd)
+            begins[name, removed] = round(sgd.param_groups[0]["lr"], 6)
+    assert begins["StepLR", False] != begins["LambdaLR", False]
+    assert {begins[name, True] for name in ("StepLR", "LambdaLR")} == {0.1}
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options"),
+    [
+        (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
+        (torch.optim.Adam, {"weight_decay": 0.1}),
+        (torch.optim.AdamW, {"weight_decay": 0.1}),
+        (torch.optim.RMSprop, {"weight_decay": 0.1}),
+    ],
+)
+def test_none_is_skipped(optimizer, options):
+    """`grad=None` is skipped, whatever the decay. Zeros are a gradient.
+
+    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, and from `0 * output` in the loss.
+    """
+    default = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
+    assert default["set_to_none"].default is True
+    for zeros in (None, "cleared", "times zero"):
+        weight = one_weight()
+        one = optimizer([weight], lr=0.03, **options)
+        weight.sum().backward()
+        one.step()
+        one.zero_grad(set_to_none=zeros != "cleared")
+        if zeros == "times zero":
+            (0 * weight).sum().backward()
+        before = weight.item()
+        one.step()
+        assert (weight.grad is None) == (zeros is None)
+        assert (weight.item() == before) == (zeros is None)
+
+
+def test_the_default_on_a_cpu():
+    """By default PyTorch takes `foreach` on a GPU and the loop on a CPU."""
+    for foreach in (None, True):
+        weights = [one_weight() for _ in range(5)]
+        adamw = torch.optim.AdamW(weights, foreach=foreach)
+        for weight in weights:
+            weight.grad = torch.ones(1)
+        with torch.profiler.profile(acc_events=True) as seen:
+            adamw.step()
+        names = {one.name for one in seen.events()}
+        lists = any(name.startswith("aten::_foreach") for name in names)
+        assert lists == bool(foreach)
+
+
+@pytest.mark.parametrize("use_buffers", [False, True])
+def test_averaged_models(use_buffers):
+    """It averages parameters. Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too.
+
+    The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
+    """
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    average = swa_utils.AveragedModel(model, use_buffers=use_buffers)
+    weights, means = [], []
+    for _ in range(4):
+        with torch.no_grad():
+            model[0].weight.add_(1)
+            model(torch.randn(8, 2))
+        average.update_parameters(model)
+        weights.append(model[0].weight.detach().clone())
+        means.append(model[1].running_mean.clone())
+    torch.testing.assert_close(
+        average.module[0].weight.detach(), torch.stack(weights).mean(0)
+    )
+    wanted = torch.stack(means).mean(0) if use_buffers else means[-1]
+    torch.testing.assert_close(average.module[1].running_mean, wanted)
+    keys = set(average.state_dict())
+    assert keys == {f"module.{k}" for k in model.state_dict()} | {"n_averaged"}
+    batches = [torch.randn(8, 2) + 5 for _ in range(3)]
+    swa_utils.update_bn(batches, average)
+    with torch.no_grad():
+        seen = torch.stack([average.module[0](x).mean(0) for x in batches])
+    torch.testing.assert_close(average.module[1].running_mean, seen.mean(0))
+
+
+def test_decoupled_decay():
+    """AdamW leaves it out of the gradient and shrinks the weights by $1 - \\text{lr}\\,\\lambda$.
+
+    `Adam(decoupled_weight_decay=True)` is AdamW under another name. `Muon`, for matrices alone, decays by 0.1 if you do not say otherwise.
+    """
+    ends = []
+    for make in (
+        lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.3),
+        lambda p: torch.optim.Adam(
+            p, lr=0.1, weight_decay=0.3, decoupled_weight_decay=True
+        ),
+        lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.3),
+    ):
+        weight = nn.Parameter(torch.tensor([1.0, -2.0]))
+        one = make([weight])
+        for step in range(3):
+            weight.grad = torch.tensor([1.0, 0.1 * step])
+            one.step()
+        ends.append(weight.detach())
+    assert torch.equal(ends[0], ends[1])
+    assert not torch.allclose(ends[0], ends[2])
+    weight = nn.Parameter(torch.tensor([1.0, -2.0]))
+    weight.grad = torch.zeros(2)
+    torch.optim.AdamW([weight], lr=0.1, weight_decay=0.3).step()
+    torch.testing.assert_close(
+        weight.detach(), torch.tensor([1.0, -2.0]) * 0.97
+    )
+    with pytest.raises(ValueError, match="2D"):
+        torch.optim.Muon([nn.Parameter(torch.ones(3))])
+
+
+def test_a_penalty():
+    """Its gradient is λ·w only if the penalty is λ/2 · the *sum of squares*, and only over what the loss reaches: a penalty over all parameters reaches all of them."""
+    used, unused = (nn.Parameter(torch.tensor([2.0, -1.0])) for _ in range(2))
+    (0.3 / 2 * used.square().sum()).backward()
+    torch.testing.assert_close(used.grad, 0.3 * used.detach())
+    assert unused.grad is None
+    (0.3 / 2 * (used.square().sum() + unused.square().sum())).backward()
+    assert unused.grad is not None
