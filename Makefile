@@ -3,7 +3,7 @@
 # `make lab PYTHON=python3.12` makes .venv with that Python, where there is none.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab teach demo check test test-all site record bench release release-check
+.PHONY: help lab teach hub demo check test test-all site record bench release release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -15,6 +15,10 @@ lab: ## install into .venv, fill work/ with the chapters, open JupyterLab
 teach: ## the instructor's JupyterLab with formgrader
 	@sh tools/setup.sh instructor
 	@.venv/bin/course teach
+
+hub: ## a class server: JupyterHub on this machine (docs/server.md)
+	@sh tools/setup.sh instructor,server
+	@.venv/bin/python deploy/start.py
 
 demo: ## an instructor's day on a synthetic class
 	@sh tools/setup.sh instructor

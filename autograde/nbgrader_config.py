@@ -36,6 +36,9 @@ c.ExchangeFactory.collect = "course_grader.classroom.collect.SafeCollect"
 c.ExchangeFactory.release_feedback = (
     "course_grader.classroom.release_feedback.ReleaseFeedback"
 )
+if "hub" in settings:
+    # the class server gives every learner an account of that name
+    c.SafeCollect.account = "{student}"
 
 # Submissions are repaired, run and judged outside of nbgrader's process.
 c.Autograde.exporter_class = (

@@ -55,6 +55,7 @@ BELONGS = (
     ("src/course_grader/classroom/collect", ["collect_names", "collect_tree"]),
     ("src/course_grader/classroom/", ["gradebook", "folder"]),
     ("src/course_grader/feedback/", ["feedback_pages", "feedback_sanitise"]),
+    ("deploy/", ["hub"]),
     ("docs/claims.json", ["claims"]),
     ("pyproject.toml", ["environment"]),
     ("constraints.txt", ["environment"]),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.exchange.default.collect import ExchangeCollect
-from traitlets import Integer
+from traitlets import Integer, Unicode
 
 from course_grader.classroom.collect_names import chapter_of, is_notebook
 from course_grader.classroom.collect_tree import (
@@ -68,6 +68,12 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
         8, help="Folders within folders of one submission that are looked at."
     ).tag(config=True)
 
+    account = Unicode(
+        "",
+        help="What a learner's account is called, as '{student}'. If set, what "
+        "belongs to another account is not collected at all.",
+    ).tag(config=True)
+
     def start(self) -> None:
         """Collects; see `outcomes` for what became of each submission."""
         self.outcomes: list[Outcome] = []
@@ -82,6 +88,11 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
         why = bad_student_id(student)
         if timestamp is None:
             why = "its name holds no time"
+        account = _account(path)
+        its_own = self.account.format(student=student) or student
+        owned = not self.check_owner or account in (its_own, _account())
+        if self.account and not owned:
+            why = f"it belongs to the account {account}, not to {its_own}"
         if why:
             student = printable(student)
             message = f"{printable(name)} is not collected: {why}."
@@ -93,13 +104,12 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
                 "owned": False,
                 "has_notebook": False,
             }
-        account = _account(path)
         return {
             "username": student,
             "filename": name,
             "timestamp": timestamp,
             "account": account,
-            "owned": not self.check_owner or account in (student, _account()),
+            "owned": owned,
             "has_notebook": self._has_notebook(path),
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import sys
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -128,8 +129,9 @@ def release(classroom: Classroom, chapter: str) -> None:
     path.write_text(write(source), encoding="utf-8")
     exchange = Path(classroom.config.Exchange.root)
     exchange.mkdir(parents=True, exist_ok=True)
-    # nbgrader insists that every account of the machine may write here
-    exchange.chmod(0o777)
+    # nbgrader insists that every account of the machine may write here; with the
+    # sticky bit nobody renames or removes what is another's
+    exchange.chmod(0o1777)
     succeed(
         classroom.api.generate_assignment(chapter, force=True, create=True),
         f"making the release version of {chapter}",
@@ -138,6 +140,8 @@ def release(classroom: Classroom, chapter: str) -> None:
     if released.exists():
         succeed(classroom.api.unrelease(chapter), f"replacing {chapter}")
     succeed(classroom.api.release_assignment(chapter), f"releasing {chapter}")
+    inbound = exchange / classroom.coursedir.course_id / "inbound"
+    inbound.chmod(inbound.stat().st_mode | stat.S_ISVTX)
 
 
 def collect(classroom: Classroom, chapter: str) -> str:

@@ -1,0 +1,19 @@
+# The first thing in a learner's room: sh enter.sh EXCHANGE COURSE COMMAND...
+# Puts the course's page and the released chapters into ~/work, where they are not
+# there yet. What is there is the learner's and stays as it is.
+desk=$(dirname "$0")
+released=$1/$2/outbound
+export COURSE_EXCHANGE="$1"
+shift 2
+umask 077
+mkdir -p "$HOME/work" "$JUPYTER_RUNTIME_DIR"
+cd "$HOME/work" || exit 1
+[ -e README.md ] || cp "$desk/README.md" README.md
+for chapter in "$released"/*/; do
+    name=$(basename "$chapter")
+    if [ -d "$chapter" ] && [ ! -e "$name" ] && [ ! -L "$name" ]; then
+        cp -R "$chapter" "$name"
+        chmod -R u+w "$name"
+    fi
+done
+exec "$@"

@@ -1,0 +1,230 @@
+"""`make hub`: makes what the class server needs, says where it is, starts it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from people import initial_passwords
+from settings import (
+    ROSTER,
+    TEMPLATE,
+    Settings,
+    exists,
+    grading_home,
+    learners,
+    read_settings,
+    separate_accounts,
+)
+
+from course_grader.chapter.readme import table_of_chapters
+from course_grader.course import Course, CourseError, find_course
+from course_grader.needs import need_program
+
+HERE = Path(__file__).resolve().parent
+PAGE = """\
+# {title}
+
+Open a chapter from the list on the left, or here. It was laid into this folder
+when your server started; a chapter that was released since comes with *Nbgrader →
+Assignment List → Fetch*. Your files stay as you leave them.
+
+1. Run the chapter from the top, answer where a cell says `YOUR CODE HERE`, and run
+   the cell below the answer.
+2. Hand in: *Nbgrader → Assignment List → Submit*, as often as you like; the newest
+   counts.
+3. Feedback: the same page, *Fetch Feedback*, then *view feedback*.
+
+*File → Hub Control Panel* stops your server and changes your password.
+
+{chapters}
+"""
+
+
+def write_settings(course: Course) -> bool:
+    """Writes `[hub]` with two example instructors and learners into `course.toml`,
+    where it has none; whether it did."""
+    if "hub" in course.settings:
+        return False
+    with course.settings_file.open("a", encoding="utf-8") as file:
+        file.write(TEMPLATE)
+    roster = course.people / "roster.csv"
+    if not roster.exists():
+        roster.parent.mkdir(exist_ok=True)
+        roster.write_text(ROSTER, encoding="utf-8")
+    return True
+
+
+def install_proxy() -> None:
+    """JupyterHub's proxy, by npm, once.
+
+    Raises:
+        CourseError: it cannot be had.
+    """
+    proxy = HERE / "proxy"
+    if (proxy / "node_modules" / ".package-lock.json").exists():
+        return
+    npm = Path(sys.prefix, "bin", "npm")
+    environment = os.environ | {
+        "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"
+    }
+    done = subprocess.run(
+        [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
+        cwd=proxy,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise CourseError(
+            "configurable-http-proxy cannot be installed from the npm registry: "
+            + (done.stderr or done.stdout).strip()[-400:]
+        )
+
+
+def make_folders(course: Course, settings: Settings) -> None:
+    """Everything of the server that lies in files, with who may read it."""
+    folder = course.root / settings.folder
+    for name, mode in (
+        ("", 0o711),
+        ("private", 0o700),
+        ("homes", 0o711),
+        ("rooms", 0o711),
+        ("grader", 0o700),
+    ):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name).chmod(mode)
+    desk = folder / "desk"
+    # in place: rooms that outlived the last hub look at this very folder
+    shutil.copytree(HERE / "desk", desk, dirs_exist_ok=True)
+    page = PAGE.format(
+        title=course_title(course), chapters=table_of_chapters(course)
+    )
+    # of the table's links only the last two parts lie in work/
+    (desk / "README.md").write_text(page.replace("](notebooks/", "]("))
+    for path in [desk, *desk.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    course.people.mkdir(mode=0o755, exist_ok=True)
+    exchange = course.people / "exchange"
+    if not exchange.exists():
+        exchange.mkdir()
+        exchange.chmod(0o1777)
+
+
+def course_title(course: Course) -> str:
+    """What the project calls itself."""
+    text = (course.root / "pyproject.toml").read_text(encoding="utf-8")
+    described = text.partition('description = "')[2].partition('"')[0]
+    return described.partition(" as ")[0]
+
+
+def make_grading_account(course: Course, settings: Settings) -> None:
+    """The account that owns `class/`; what learners put into the exchange stays
+    theirs."""
+    name = settings.grading_account
+    if not exists(name):
+        command = ["useradd", "--system", "--user-group", "--no-create-home"]
+        command += ["--home-dir", str(grading_home(course, settings))]
+        subprocess.run([*command, name], check=True)
+    account = pwd.getpwnam(name)
+    folders = [grading_home(course, settings)]
+    if course.people.stat().st_uid != account.pw_uid:
+        folders.append(course.people)
+    for folder in folders:
+        for path, inner, files in os.walk(folder):
+            if Path(path).name == "inbound":
+                inner.clear()
+                files.clear()
+            for one in (path, *(os.path.join(path, file) for file in files)):
+                os.chown(
+                    one, account.pw_uid, account.pw_gid, follow_symlinks=False
+                )
+
+
+def words(course: Course, settings: Settings) -> list[str]:
+    """The three lines: address, first instructor, first learner."""
+    private = course.root / settings.folder / "private" / "passwords.csv"
+    host = settings.address or socket.getfqdn()
+    names = learners(course, settings)
+    if settings.lti:
+        lms = settings.lti["issuer"]
+        return [
+            f"Address: http://{host}:{settings.port}",
+            f"First instructor: whom {lms} sends as one",
+            f"First learner: whom {lms} sends",
+        ]
+    teacher = settings.instructors[0]
+    if settings.class_password:
+        word = 3 * initial_passwords(private, ["instructors"])["instructors"]
+        learner = f"any name, password {settings.class_password}"
+    else:
+        passwords = initial_passwords(private, [*settings.instructors, *names])
+        word = passwords[teacher]
+        learner = (
+            f"{names[0]}, password {passwords[names[0]]}"
+            if names
+            else "nobody is on the roster yet"
+        )
+    return [
+        f"Address: http://{host}:{settings.port}",
+        f"First instructor: {teacher}, password {word}",
+        f"First learner: {learner}",
+    ]
+
+
+def warnings(settings: Settings, course: Course) -> list[str]:
+    """What somebody should know who believes that this is a class's server."""
+    said = []
+    if not separate_accounts():
+        said.append(
+            "This is a rehearsal: everybody runs on your account, and nothing "
+            "keeps learners from each other's files or from the grading. Start "
+            "it as root for a class."
+        )
+    if settings.class_password:
+        said.append(
+            "With a class password anybody may log in under anybody's name: for "
+            "a workshop, not for marks."
+        )
+    return said
+
+
+def main() -> None:
+    """Prepares, says, and becomes JupyterHub."""
+    course = find_course()
+    os.umask(0o022)
+    if write_settings(course):
+        print(
+            f"{course.settings_file} has a new part, [hub], with example people:"
+            " yours go there and into class/roster.csv."
+        )
+        course = Course(course.root)
+    settings = read_settings(course)
+    apart = separate_accounts()
+    lacking = need_program("bwrap")
+    if lacking and apart:
+        raise CourseError(lacking)
+    install_proxy()
+    make_folders(course, settings)
+    if apart:
+        make_grading_account(course, settings)
+    for line in [*words(course, settings), *warnings(settings, course)]:
+        print(line, flush=True)
+    command = [sys.executable, "-m", "jupyterhub"]
+    command += ["--config", str(HERE / "jupyterhub_config.py")]
+    os.chdir(course.root)
+    os.environ["COURSE_ROOT"] = str(course.root)
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except CourseError as error:
+        sys.exit(f"make hub: {error}")
