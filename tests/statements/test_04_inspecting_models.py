@@ -1,0 +1,306 @@
+"""What chapter 04 states about looking into models, run."""
+
+import io
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+from tqdm import tqdm
+
+BY_CELL = {
+    "look_changes": [
+        "In training mode that is a training batch for every batch norm (chapter 05), and dropout draws random numbers.",
+    ],
+    "late_binding": [
+        "A function looks its free variables up when it is *called*. Without it every hook finds the name that the loop ended with.",
+    ],
+    "compiled_model_ignores_hooks": [
+        "A model that `torch.compile` has compiled already does not notice a hook that comes later, and says nothing.",
+    ],
+    "not_in_the_graph": [
+        "in a residual network the number of *ways* through the graph doubles with each block.",
+    ],
+    "claim_000_04": ["*Correct*, by hooks or by the package torchinfo."],
+    "claim_002_37": [
+        "A shared tensor counts once, a frozen one counts, a buffer does not.",
+        "And a lazy layer has no size before its first batch: `numel` raises.",
+    ],
+    "claim_002_38": [
+        "`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and its values never require a gradient, unless asked with `keep_vars=True`.",
+    ],
+    "claim_002_39": [
+        "And there is no gradient before `backward()`: it is None."
+    ],
+    "claim_002_40": [
+        "The size has the batch axis in it. Without it the call fails, unless `batch_dim=0` says where one is to be put.",
+    ],
+    "claim_002_41": [
+        "What was made under `no_grad` has no graph: one lonely box, and no error.",
+    ],
+    "claim_003_09_10": [
+        "`enumerate` has no length, so without `total=` the bar only counts.",
+    ],
+    "claim_003_11_12": [
+        "It is batches per second; a batch took 1 / 1.54 = 0.65 s.",
+        "Below one batch per second tqdm turns the number over and writes `s/it`.",
+    ],
+}
+
+BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
+        "`.item()` in a hook or in `bar.set_postfix` makes the CPU wait for the GPU, every time (chapter 11).",
+    ],
+    "https://pypi.org/project/torchsummary/": ["Its last version, 1.5.1,"],
+    "https://docs.python.org/3/whatsnew/3.12.html": [
+        "(torchviz asks `distutils`, which Python 3.12 took out and setuptools brings back.)",
+    ],
+}
+
+
+class Tower(nn.Module):
+    def __init__(self, keep):
+        super().__init__()
+        self.inner = keep([nn.Linear(2, 2), nn.Linear(2, 2)])
+        self.head = nn.Linear(2, 1)
+
+    def forward(self, x):
+        for layer in self.inner:
+            x = layer(x)
+        return self.head(x)
+
+
+@pytest.mark.parametrize(
+    "keep", [list, tuple, nn.ModuleList, "dict", nn.ModuleDict]
+)
+def test_who_registers(keep):
+    """They are missing in `parameters()`, in `state_dict()` and in every checkpoint, and `to("cuda")` leaves them behind.
+
+    A model is what it has registered. Lists, dicts and functions do not register; `nn.ModuleList`, `nn.ModuleDict` and `nn.ParameterList` do.
+
+    `nn.ModuleList` is a list that registers what it holds.
+    """
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+            named = {"a": layers[0], "b": layers[1]}
+            made = {"dict": lambda: named, nn.ModuleDict: lambda: keep(named)}
+            self.held = made.get(keep, lambda: keep(layers))()
+            self.listed = nn.ParameterList([torch.ones(2)])
+            self.layers = layers if keep is list else None
+            self.by_function = lambda x, layer=nn.Linear(2, 2): layer(x)  # noqa: B008
+
+    net = Net()
+    registers = keep in (nn.ModuleList, nn.ModuleDict)
+    assert len(list(net.parameters())) == 1 + 4 * registers
+    assert len(net.state_dict()) == 1 + 4 * registers
+    net.to("meta")
+    layers = net.held.values() if hasattr(net.held, "values") else net.held
+    assert all(layer.weight.is_meta == registers for layer in layers)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam])
+def test_they_keep_their_first_weights(kind):
+    """The six layers of the list keep their first random weights.
+
+    The rest of the network learns around them, so the loss falls all the same.
+    """
+    net = Tower(list)
+    before = [layer.weight.detach().clone() for layer in net.inner]
+    optimizer, losses = kind(net.parameters(), lr=0.05), []
+    x = torch.randn(32, 2)
+    for _ in range(40):
+        loss = (net(x) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    pairs = zip(before, net.inner, strict=True)
+    assert all(torch.equal(a, b.weight) for a, b in pairs)
+    assert losses[-1] < losses[0]
+
+
+def test_a_hook_that_stays():
+    """Hooks see what passes through a layer.
+
+    Each also keeps its whole graph alive, with all that the operations have saved for the backward pass.
+    """
+    layer, outputs = nn.Linear(2, 2), []
+    hook = layer.register_forward_hook(lambda m, i, o: outputs.append(o))
+    for _ in range(3):
+        layer(torch.randn(4, 2))
+    hook.remove()
+    layer(torch.randn(4, 2))
+    assert len(outputs) == 3
+    outputs[0].sum().backward()  # its graph is still there
+
+
+def test_what_hooks_cannot_see():
+    """Only *calling* a module runs its hooks: `model(x)` does, `model.forward(x)` skips those of the model itself.
+
+    A model that calls `F.relu` shows no ReLU, and `nn.MultiheadAttention` uses its `out_proj` without calling it.
+
+    A layer that is called twice is seen twice. One that is never called is not seen.
+
+    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
+    """
+    seen = []
+
+    def watch(model):
+        seen.clear()
+        for name, layer in model.named_modules():
+            layer.register_forward_hook(lambda *_, name=name: seen.append(name))
+
+    layer = nn.Linear(2, 2)
+    net = nn.Sequential(layer, nn.ReLU(), layer)
+    net.unused = nn.Linear(2, 2)
+    net.forward = lambda x: layer(torch.relu(layer(x)))
+    watch(net)
+    net(torch.ones(1, 2))
+    assert seen == ["0", "0", ""]
+    seen.clear()
+    net.forward(torch.ones(1, 2))
+    assert seen == ["0", "0"]
+    for batch_first in (True, False):
+        attention = nn.MultiheadAttention(4, 2, batch_first=batch_first)
+        watch(attention)
+        attention(*[torch.ones(3, 5, 4)] * 3)
+        assert seen == [""]
+        assert "out_proj" in dict(attention.named_modules())
+    out = nn.LSTM(2, 3)(torch.ones(4, 1, 2))
+    assert len(out) == 2
+    assert len(out[1]) == 2
+    with pytest.raises(AttributeError):
+        _ = out.shape
+
+
+def test_modes_are_put_back_one_by_one():
+    """`model.train()` at the end would wake layers that were in eval on purpose."""
+    net = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout())
+    net[0].eval()
+    net.eval()
+    net.train()
+    assert net[0].training
+
+
+def test_what_the_count_gives():
+    """It gives each tensor once.
+
+    Summing `state_dict()` counts the shared one twice, and the buffers.
+
+    Count over `parameters()`: shared ones once, frozen ones too, buffers never.
+    """
+    net = nn.Sequential(nn.Linear(3, 3, bias=False), nn.BatchNorm1d(3))
+    net.tied = nn.Linear(3, 3, bias=False)
+    net.tied.weight = net[0].weight
+    net[1].requires_grad_(False)
+    assert sum(p.numel() for p in net.parameters()) == 9 + 6
+    held = sum(v.numel() for v in net.state_dict().values())
+    assert held == 9 + 9 + 6 + 3 + 3 + 1
+    assert torch.ones(1, dtype=torch.bfloat16).element_size() == 2
+    assert torch.ones(1, dtype=torch.complex64).element_size() == 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "copies"),
+    [
+        (torch.optim.Adam, {}, 2),
+        (torch.optim.SGD, {"momentum": 0.9}, 1),
+        (torch.optim.SGD, {}, 0),
+    ],
+)
+def test_what_the_optimizer_keeps(kind, options, copies):
+    """the parameters, of which Adam keeps two copies more (SGD with momentum one, plain SGD none), and the outputs, which grow with the batch."""
+    layer = nn.Linear(10, 10)
+    one = kind(layer.parameters(), lr=0.1, **options)
+    layer(torch.ones(1, 10)).sum().backward()
+    one.step()
+    for p in layer.parameters():
+        same = [
+            value
+            for value in one.state[p].values()
+            if torch.is_tensor(value) and value.shape == p.shape
+        ]
+        assert len(same) == copies
+    sizes = [layer(torch.ones(n, 10)).numel() for n in (1, 8)]
+    assert sizes[1] == 8 * sizes[0]
+
+
+def test_recursion_has_an_end():
+    """And a list takes the place of recursion, which Python stops at a depth of about a thousand."""
+    assert sys.getrecursionlimit() >= 1000
+
+    def deep(n):
+        return 0 if n == 0 else 1 + deep(n - 1)
+
+    with pytest.raises(RecursionError):
+        deep(sys.getrecursionlimit())
+
+
+@pytest.mark.parametrize("compiled_in_place", [True, False])
+def test_names_that_a_wrapper_changes(compiled_in_place):
+    """`torch.compile(model)` puts `_orig_mod.` before every name that you list, and `AveragedModel` puts `module.`.
+
+    `model.compile()` compiles in place and keeps the names.
+    """
+    net = nn.Sequential(nn.Linear(2, 2))
+    if compiled_in_place:
+        net.compile()
+        names = [n for n, _ in net.named_parameters()]
+        assert names == ["0.weight", "0.bias"]
+        names = [n for n, _ in AveragedModel(net).named_parameters()]
+        assert names == ["module.0.weight", "module.0.bias"]
+    else:
+        names = [n for n, _ in torch.compile(net).named_parameters()]
+        assert names == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+
+
+def test_none_is_not_zero():
+    """None is not 0: it says that nothing arrived.
+
+    First ask whether `p.grad is None`: the truth value of a tensor is something else.
+    """
+    used, unused = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    (0 * used).sum().backward()
+    assert unused.grad is None
+    assert not used.grad.any()
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        bool(used.grad)
+    assert not torch.zeros(1)
+
+
+def test_grad_modes_nest():
+    """`with torch.enable_grad():` switches gradients on for a block, and back to what was."""
+    for outer in (True, False):
+        with torch.set_grad_enabled(outer):
+            with torch.enable_grad():
+                assert torch.is_grad_enabled()
+            assert torch.is_grad_enabled() == outer
+
+
+def test_bars():
+    """Turned around, `enumerate(tqdm(loader))`, it finds the length by itself.
+
+    `tqdm(enumerate(loader))` cannot. `enumerate(tqdm(loader))` asks the loader, and lives with a `TypeError`.
+
+    While it runs, the first time is what has passed, the second what is left.
+    """
+
+    class Endless:
+        def __len__(self):
+            raise TypeError
+
+        def __iter__(self):
+            return iter("abc")
+
+    for loader, total in (([1, 2, 3], 3), (Endless(), None)):
+        screen = io.StringIO()
+        bar = tqdm(loader, file=screen)
+        assert bar.total == total
+        assert len(list(enumerate(bar))) == 3
+        assert ("3/3" in screen.getvalue()) == (total == 3)
+    assert tqdm(enumerate([1, 2]), file=io.StringIO()).total is None
+    assert "[00:20<01:00" in tqdm.format_meter(1, 4, 20.0)
