@@ -1,0 +1,286 @@
+"""What chapter 01 states about seeds, generators and determinism, run."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.backends import cudnn
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+BY_CELL = {
+    "preview_changes_training": [
+        "Under `torch.random.fork_rng()` the numbers are given back, and the run is the same to the last bit.",
+    ],
+    "noise_repeats": [
+        "Each worker gets a copy of the dataset as it is in the main process, generator included. There it never moves on.",
+    ],
+    "start_methods": [
+        "With these two the dataset and `worker_init_fn` are pickled: they have to stand in a module that can be imported.",
+    ],
+    "sums_by_order": ["A sum of floats depends on the order of its terms."],
+    "claim_002_03": [
+        "With the same number of threads and deterministic kernels they do. The number of threads decides how a sum is cut up.",
+    ],
+    "claim_002_04": [
+        "A `default_rng()` takes its seed from the operating system. The hashes of strings, and with them the order of a set, follow `PYTHONHASHSEED`, which counts only when Python starts.",
+    ],
+    "claim_002_05": ["`torch.manual_seed` has seeded the GPUs already."],
+    "claim_002_06_14": [
+        "But cuDNN is only a part. `put_` passes unseen; the switch stops it.",
+    ],
+    "claim_002_08": [
+        "what you do not name is set to a default, and that of `enabled` is `False`.",
+    ],
+    "warn_and_fill": [
+        "`use_deterministic_algorithms(True, warn_only=True)` warns where the switch alone would stop.",
+    ],
+    "compiler_and_batch": [
+        "`use_deterministic_algorithms(True)` also stops that: it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not.",
+    ],
+}
+
+BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
+        "the one keeps cuDNN to deterministic kernels, the other lets every run choose the same of them.",
+        "It makes the *choice* deterministic: every run picks the same algorithm. That one may itself be nondeterministic, unless `deterministic = True` forbids it.",
+        "On a GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call.",
+    ],
+    "https://docs.pytorch.org/docs/stable/backends.html": [
+        "`cudnn.benchmark_limit` caps how many algorithms are tried.",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices": [
+        "On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not.",
+        "These names came with PyTorch 2.9; `allow_tf32` is the older one.",
+    ],
+    "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods": [
+        "Since Python 3.14 Linux starts workers by `forkserver`; Windows and macOS use `spawn`.",
+    ],
+}
+
+
+def states():
+    return (
+        torch.get_rng_state().tolist(),
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        np.random.get_state()[2],
+    )
+
+
+def test_a_draw_moves_the_stream():
+    """The preview took 64 numbers from the global generator, so the next `randperm` gave another order.
+
+    What draws on the side does so under `fork_rng`, which puts PyTorch's generators back, and only those.
+
+    A draw on the side moves everything after it.
+    """
+    orders = {}
+    for aside in ("nothing", "drawn", "in fork_rng"):
+        torch.manual_seed(3)
+        if aside == "drawn":
+            torch.randn(64)
+        elif aside == "in fork_rng":
+            before = states()
+            with torch.random.fork_rng():
+                torch.randn(64)
+                random.random()
+                np.random.rand()
+            after = states()
+            assert before[0] == after[0]
+            assert before[1] != after[1]
+            assert before[2:] != after[2:]
+        orders[aside] = torch.randperm(50).tolist()
+    assert orders["nothing"] == orders["in fork_rng"] != orders["drawn"]
+
+
+@pytest.mark.parametrize("name", ["enable", "benchmrk"])
+def test_a_flag_that_does_nothing(name):
+    """Python adds the attribute, and nobody reads it. A slip of the pen, as in `cudnn.benchmrk`, says just as little."""
+    assert not hasattr(cudnn, name)
+    before = cudnn.enabled, cudnn.benchmark, cudnn.deterministic
+    setattr(cudnn, name, True)
+    try:
+        assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == before
+    finally:
+        delattr(cudnn, name)
+
+
+def test_what_a_seed_reaches():
+    """| dropout, initial weights, a loader's shuffle | the order of a `set` of strings (`PYTHONHASHSEED`, read when Python starts) |
+
+    | `random.random()`, `np.random.rand()`, `torch.rand(3)` | `np.random.default_rng()`, `random.Random()`, `torch.Generator()` made elsewhere |
+
+    It does not reach generators of your own, the order in which a GPU's threads add, hashes of strings.
+    """
+    own = np.random.default_rng(), random.Random(), torch.Generator()
+    own[2].seed()
+
+    def drawn():
+        random.seed(7)
+        np.random.seed(7)
+        torch.manual_seed(7)
+        reached = (
+            random.random(),
+            np.random.rand(),
+            torch.rand(3).tolist(),
+            nn.functional.dropout(torch.ones(20)).tolist(),
+            nn.Linear(2, 2).weight.tolist(),
+            torch.cat(list(DataLoader(range(20), 5, shuffle=True))).tolist(),
+        )
+        not_reached = (
+            own[0].random(),
+            own[1].random(),
+            torch.rand(1, generator=own[2]).item(),
+        )
+        return reached, not_reached
+
+    first, second = drawn(), drawn()
+    assert first[0] == second[0]
+    assert all(a != b for a, b in zip(first[1], second[1], strict=True))
+
+
+class Drawing(Dataset):
+    def __init__(self):
+        self.noise = np.random.default_rng(0)
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return torch.tensor(
+            [
+                get_worker_info().id,
+                torch.rand(()).double().item(),
+                random.random(),
+                np.random.rand(),
+                self.noise.random(),
+            ],
+            dtype=torch.float64,
+        )
+
+
+def seed_the_noise(worker_id):
+    info = get_worker_info()
+    assert info.id == worker_id
+    info.dataset.noise = np.random.default_rng(info.seed)
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_what_workers_draw(seeded):
+    """PyTorch seeds `torch`, `random` and `np.random` in each worker of each epoch. A generator held by the dataset it does not know. `worker_init_fn` runs in the worker and can seed it from `get_worker_info()`.
+
+    | base seeds of loader workers | a generator that a dataset holds |
+
+    Workers get copies. A generator that the dataset holds must be seeded in the worker.
+    """
+
+    def two_epochs():
+        torch.manual_seed(5)
+        loader = DataLoader(
+            Drawing(),
+            2,
+            num_workers=2,
+            multiprocessing_context="fork",
+            worker_init_fn=seed_the_noise if seeded else None,
+        )
+        return torch.stack([batch[0] for _ in range(2) for batch in loader])
+
+    drawn, again = two_epochs(), two_epochs()
+    assert torch.equal(drawn, again)
+    assert drawn[:, 0].tolist() == [0, 1, 0, 1]
+    for column in (1, 2, 3):  # torch, random, np.random
+        assert len(set(drawn[:, column].tolist())) == 4
+    assert len(set(drawn[:, 4].tolist())) == (4 if seeded else 1)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.uint8, torch.float32, torch.float16]
+)
+def test_memory_that_nobody_wrote(dtype):
+    """While the switch is on, `torch.empty` is filled with NaN, or with the largest integer.
+
+    `torch.utils.deterministic.fill_uninitialized_memory = False` turns it off.
+    """
+    before = torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    try:
+        filled = torch.empty(100, dtype=dtype)
+        if dtype.is_floating_point:
+            assert filled.isnan().all()
+        else:
+            assert (filled == torch.iinfo(dtype).max).all()
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.full((100,), 3, dtype=dtype)  # leaves its memory behind
+        free = torch.empty(100, dtype=dtype)
+        if dtype.is_floating_point:
+            assert not free.isnan().all()
+        else:
+            assert not (free == torch.iinfo(dtype).max).all()
+    finally:
+        torch.utils.deterministic.fill_uninitialized_memory = before
+        torch.use_deterministic_algorithms(False)
+
+
+def test_the_switch_raises_and_says_so():
+    """With the switch on, an operation of PyTorch's list without a deterministic way raises an error and says so."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        with pytest.raises(RuntimeError, match="does not have a deterministic"):
+            torch.zeros(3).put_(torch.tensor([0, 0]), torch.ones(2))
+        torch.zeros(3).put_(
+            torch.tensor([0, 1]), torch.ones(2), accumulate=True
+        )
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.zeros(3).put_(torch.tensor([0, 0]), torch.ones(2))
+
+
+def test_the_same_order_without_atomics():
+    """On a CPU that order follows from how the work is cut up: from the number of threads, not from which of them is first."""
+    values, where = torch.randn(100_000), torch.randint(8, (100_000,))
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found = {
+            (
+                *tuple(torch.zeros(8).index_add(0, where, values).tolist()),
+                values.sum().item(),
+            )
+            for _ in range(5)
+        }
+        assert len(found) == 1
+
+
+def test_which_seeds_are_taken():
+    """NumPy refuses a seed outside its range by itself, PyTorch and `random` take negative ones."""
+    for seed in (-1, 2**32):
+        with pytest.raises(ValueError, match="Seed must be between"):
+            np.random.seed(seed)
+    np.random.seed(2**32 - 1)
+    torch.manual_seed(-1)
+    random.seed(-1)
+
+
+def test_the_generator_of_a_loader():
+    """The `generator` of a `DataLoader` serves its shuffle and the base seeds of its workers.
+
+    Give loaders a generator of their own
+    """
+    orders = []
+    for draws in (0, 5):
+        own = torch.Generator().manual_seed(7)
+        loader = DataLoader(range(10), 10, shuffle=True, generator=own)
+        first = next(iter(loader)).tolist()
+        torch.rand(draws)
+        orders.append([first, next(iter(loader)).tolist()])
+    assert orders[0] == orders[1]
+    assert orders[0][0] != orders[0][1]
+
+
+def test_how_the_switch_stands():
+    """`torch.are_deterministic_algorithms_enabled()` and `torch.is_deterministic_algorithms_warn_only_enabled()`."""
+    for on, warn in ((True, True), (True, False), (False, False)):
+        torch.use_deterministic_algorithms(on, warn_only=warn)
+        assert torch.are_deterministic_algorithms_enabled() == on
+        assert torch.is_deterministic_algorithms_warn_only_enabled() == warn
