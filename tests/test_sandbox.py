@@ -1016,7 +1016,7 @@ def test_the_worst_case_is_said_in_words() -> None:
         processes=100,
     )
 
-    said = worst_case(limits, 3)
+    said = worst_case(limits, 3, bounded=False)
 
     assert said.startswith("At most 3 submissions at once")
     assert "18 GiB and 300 processes in all" in said

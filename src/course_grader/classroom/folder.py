@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from course_grader.classroom.collect_names import is_notebook
 from course_grader.classroom.collect_tree import (
@@ -47,11 +47,14 @@ def jobs_in(
     """
     if not folder.is_dir():
         raise CourseError(f"There is no file or folder {folder}.")
-    jobs, refused = [], {}
+    jobs: list[Job] = []
+    refused: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
-        student = path.name if path.name.isprintable() else printable(path.name)
         if path.name.startswith("."):
             continue
+        student = path.name if path.name.isprintable() else printable(path.name)
+        while student in refused or any(one.student == student for one in jobs):
+            student += "'"  # two names that look alike are two people
         if path.is_symlink():
             refused[student] = (
                 "This is a symbolic link: give the student's folder itself."
@@ -177,26 +180,39 @@ class Run:
             with self.path.open("a", encoding="utf-8") as unfinished:
                 self._write_scores()
                 for outcome in outcomes:
-                    student = outcome.job.student
-                    if outcome.report is None:
-                        self.failed[student] = outcome.failed
-                    else:
-                        write_page(self.to / "feedback" / student, outcome)
-                        self.done[student] = {
-                            "student": student,
-                            "submitted": _digest(outcome.job),
-                            "points": outcome.report.points,
-                            "details": details_of(outcome.report),
-                        }
-                        unfinished.write(_line(self.done[student]))
-                        unfinished.flush()
-                        self._write_scores()
-                    yield outcome
+                    kept = self._kept(outcome, unfinished)
+                    if kept.report is None:
+                        self.failed[kept.job.student] = kept.failed
+                    yield kept
             if not self.failed:
                 self.path.unlink()
         finally:
             self._write_scores()
             self._write_details()
+
+    def _kept(self, outcome: Outcome, unfinished: TextIO) -> Outcome:
+        """Writes what came of one submission; one that failed if it cannot."""
+        if outcome.report is None:
+            return outcome
+        student = outcome.job.student
+        try:
+            write_page(self.to / "feedback" / student, outcome)
+            entry = {
+                "student": student,
+                "submitted": _digest(outcome.job),
+                "points": outcome.report.points,
+                "details": details_of(outcome.report),
+            }
+            unfinished.write(_line(entry))
+            unfinished.flush()
+            self.done[student] = entry
+            self._write_scores()
+        except (OSError, ValueError) as error:
+            # the others' results are written
+            why = getattr(error, "strerror", None) or str(error)
+            why = f"its results cannot be written ({why})"
+            return Outcome(outcome.job, None, failed=why)
+        return outcome
 
     def _write_scores(self) -> None:
         scores: dict[str, float] = dict.fromkeys(self.refused, 0.0)

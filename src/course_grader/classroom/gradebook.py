@@ -39,6 +39,8 @@ from course_grader.judge.report import SubmissionReport
 DIGEST = "course.sha256"
 """File beside a graded notebook: the digest of the submission it came from."""
 
+UNREADABLE = "Its graded notebook cannot be read: remove it, and grade the chapter again."
+
 
 @dataclass(frozen=True)
 class Submission:
@@ -77,8 +79,11 @@ def _graded(
         return False
     digest = folder / DIGEST
     if digest.exists():
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        return digest.read_text().strip() == content
+        try:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            return digest.read_text().strip() == content
+        except (OSError, UnicodeError):
+            return False  # grading it says what is wrong
     timestamp = classroom.coursedir.get_existing_timestamp
     return bool(timestamp(str(folder)) == timestamp(str(path.parent)))
 
@@ -243,7 +248,8 @@ def handed_in(classroom: Classroom) -> dict[str, int]:
     some. nbgrader takes no new, moved or removed graded cells for them."""
     coursedir = classroom.coursedir
     file = coursedir.db_url.removeprefix("sqlite:///")
-    if file != coursedir.db_url and not Path(file).exists():
+    made = Path(file)
+    if file != coursedir.db_url and not (made.exists() and made.stat().st_size):
         return {}  # opening it would make it
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
         return {
@@ -314,7 +320,8 @@ def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
                     for one in gradebook.assignment_submissions(chapter)
                 }
             collected = {one.student for one in submissions(classroom, chapter)}
-            told = reports(classroom, chapter)
+            notebooks = graded_notebooks(classroom, chapter)
+            told = _reports_in(notebooks)
             for student in sorted({*names, *graded, *collected}):
                 late = lateness(classroom, chapter, student, due_at)
                 mark = Mark(
@@ -332,6 +339,9 @@ def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
                     mark = _graded_mark(
                         mark, graded[student], told.get(student)
                     )
+                if not notebooks.get(student, {"cells": [1]})["cells"]:
+                    look = f"{mark.look} {UNREADABLE}".strip()
+                    mark = replace(mark, look=look)
                 found.append(mark)
     return found
 
@@ -400,22 +410,38 @@ def automatic_points(classroom: Classroom, chapter: str) -> dict[str, float]:
 def graded_notebooks(
     classroom: Classroom, chapter: str
 ) -> dict[str, dict[str, Any]]:
-    """The graded notebooks as JSON trees, by student."""
-    found = {}
+    """The graded notebooks as JSON trees, by student; empty ones for those whose
+    file cannot be read."""
+    found: dict[str, dict[str, Any]] = {}
     pattern = classroom.folder("autograded", "*", chapter)
     for folder in sorted(pattern.parent.parent.glob(f"*/{chapter}")):
         path = folder / f"{chapter}.ipynb"
-        if path.is_file():
-            text = path.read_text(encoding="utf-8")
-            found[folder.parent.name] = json.loads(text)
+        if not path.is_file():
+            continue
+        tree: Any = None
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            tree = json.loads(path.read_text(encoding="utf-8"))
+        whole = isinstance(tree, dict) and {"cells", "metadata"} <= set(tree)
+        found[folder.parent.name] = (
+            tree if whole else {"cells": [], "metadata": {}}
+        )
     return found
 
 
 def reports(classroom: Classroom, chapter: str) -> dict[str, SubmissionReport]:
-    """The reports of all graded submissions, by student."""
+    """The reports of all graded submissions that can be read, by student."""
+    return _reports_in(graded_notebooks(classroom, chapter))
+
+
+def _reports_in(
+    notebooks: dict[str, dict[str, Any]],
+) -> dict[str, SubmissionReport]:
     found = {}
-    for student, notebook in graded_notebooks(classroom, chapter).items():
-        tree = notebook["metadata"].get("course", {}).get("report")
-        if tree is not None:
-            found[student] = SubmissionReport.from_json(tree)
+    for student, notebook in notebooks.items():
+        with contextlib.suppress(
+            AttributeError, KeyError, TypeError, ValueError
+        ):
+            tree = notebook["metadata"].get("course", {}).get("report")
+            if tree is not None:
+                found[student] = SubmissionReport.from_json(tree)
     return found

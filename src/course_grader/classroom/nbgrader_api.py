@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import stat
 import sys
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from course_grader.classroom.private import shut
 from course_grader.course import Course, CourseError
+
+_FAILED = re.compile(r"error processing assignment '.*?' for student '(.*?)'")
+"""What nbgrader says of work that it could not turn into a page."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,10 @@ def _shut_people_in(course: Course, coursedir: CourseDirectory) -> None:
         shut(Path(coursedir.root) / folder)
     shut(Path(coursedir.root) / "versions")
     if coursedir.db_url.startswith("sqlite:///"):
-        shut(Path(coursedir.db_url.removeprefix("sqlite:///")))
+        gradebook = Path(coursedir.db_url.removeprefix("sqlite:///"))
+        if gradebook.parent.is_dir() and not gradebook.exists():
+            gradebook.touch(mode=0o600)  # formgrader's own would be everybody's
+        shut(gradebook)
 
 
 def _put_on_path(scripts: Path) -> None:
@@ -163,13 +170,20 @@ def feedback(classroom: Classroom, chapter: str) -> Path:
         The folder in which the pages lie, by student.
 
     Raises:
-        CourseError: nbgrader fails.
+        CourseError: nbgrader fails; for some learners, if it names them: all others
+            have their pages then.
     """
     api = classroom.api
-    succeed(
-        api.generate_feedback(chapter, force=True),
-        f"writing feedback for {chapter}",
-    )
+    written = api.generate_feedback(chapter, force=True)
+    without = _FAILED.findall(str(written.get("log")))
+    if not without:
+        succeed(written, f"writing feedback for {chapter}")
     succeed(api.release_feedback(chapter), f"releasing feedback for {chapter}")
+    if without:
+        raise CourseError(
+            f"No page could be written for {', '.join(sorted(set(without)))}, but "
+            "for all others. Remove the graded notebook, grade the chapter again, "
+            "then repeat this."
+        )
     directory = classroom.coursedir.feedback_directory
     return Path(classroom.coursedir.root) / directory

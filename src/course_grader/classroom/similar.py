@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import hashlib
 import itertools
 from collections import Counter
@@ -104,10 +103,13 @@ def features(cell: str) -> Counter[str]:
     nodes = sum(1 for _ in ast.walk(tree))
     if nodes > MOST_NODES:
         return Counter()
-    tree = _Bare(_own_names(tree)).visit(copy.deepcopy(tree))
     found: Counter[str] = Counter()
-    for statement in tree.body:
-        _digest(statement, found)
+    try:
+        tree = _Bare(_own_names(tree)).visit(tree)
+        for statement in tree.body:
+            _digest(statement, found)
+    except RecursionError:
+        return Counter()
     return found
 
 

@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,7 @@ def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
         CourseError: there can be no sandbox and nobody said to go without.
     """
     from course_grader.grading.pool import worker_count
+    from course_grader.judge.delegated import bounded
     from course_grader.judge.sandbox import require_sandbox
     from course_grader.kernel.limits import worst_case
 
@@ -65,7 +66,7 @@ def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
     require_sandbox("`--unsandboxed`")
     if jobs:
         workers = worker_count(args.workers, jobs)
-        console.print(worst_case(course.limits, workers))
+        console.print(worst_case(course.limits, workers, bounded()))
     return True
 
 
@@ -74,7 +75,12 @@ def grade_class(
 ) -> int:
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.grading.cluster import grade_on_cluster
-    from course_grader.grading.pool import Job, grade_many, worker_count
+    from course_grader.grading.pool import (
+        Job,
+        Outcome,
+        grade_many,
+        worker_count,
+    )
 
     classroom = nbgrader_api.open_classroom(course)
     found = {one.student: one for one in gradebook.submissions(classroom, name)}
@@ -85,8 +91,18 @@ def grade_class(
         f"{', which are graded again' if args.again and already else ''} "
         f"(seed {seed})."
     )
-    # read when a worker is free: a large class need not fit into memory
-    jobs = (Job(one.student, one.path.read_bytes()) for one in todo)
+    lost: list[Outcome] = []
+
+    def read() -> Iterator[Job]:
+        # when a worker is free: a large class need not fit into memory
+        for one in todo:
+            try:
+                yield Job(one.student, one.path.read_bytes())
+            except OSError as error:
+                why = f"the file cannot be read ({error.strerror})"
+                lost.append(Outcome(Job(one.student, b""), None, failed=why))
+
+    jobs = read()
     sandboxed = _sandboxed(course, args, len(todo))
     before = gradebook.automatic_points(classroom, name)
     held_back: list[Outcome] = []
@@ -96,7 +112,14 @@ def grade_class(
 
         def save(outcome: Outcome) -> None:
             job = outcome.job
-            book.save(name, found[job.student], job.submitted, outcome.text)
+            try:
+                book.save(name, found[job.student], job.submitted, outcome.text)
+            except CourseError:
+                raise
+            except Exception as error:
+                # whatever it is, the others' marks are stored
+                why = f"its marks cannot be stored ({error}); grade it again"
+                lost.append(Outcome(job, None, failed=why))
 
         outcomes = (
             grade_on_cluster(
@@ -131,6 +154,8 @@ def grade_class(
         if held_back and _wanted(held_back, before, args.yes):
             for outcome in held_back:
                 save(outcome)
+    for outcome in lost:
+        failed += _tell(console, outcome)
     return 1 if failed else 0
 
 

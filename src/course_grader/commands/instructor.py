@@ -581,15 +581,20 @@ def lms(course: Course, args: argparse.Namespace) -> int:
     if not args.send:
         console.print("Nothing was sent. `--send` sends this.")
         return 0
+    failed = 0
     for one in given:
-        system.give(numbers[name], one.user, one.points, one.page)
-    console.print(f"{len(given)} marks are there.")
-    return 0
+        try:
+            system.give(numbers[name], one.user, one.points, one.page)
+        except (CourseError, OSError) as error:
+            failed += 1
+            console.print(f"{one.student}: not sent. {error}", markup=False)
+    console.print(f"{len(given) - failed} marks are there.")
+    return 1 if failed else 0
 
 
 ABOUT_PEOPLE = (
     *(collect, report, export, backup, restore, total, feedback),
-    *(extend, new_term, similar),
+    *(extend, new_term, similar, lms, forget),
 )
 """What these write nobody else may read."""
 

@@ -64,7 +64,6 @@ def grade_on_cluster(
         )
     try:
         from distributed import Client, Security, as_completed
-        from distributed.scheduler import KilledWorker
     except ImportError as error:
         raise CourseError(
             "Dask is not installed: `pip install "
@@ -117,8 +116,12 @@ def grade_on_cluster(
             try:
                 report, text = future.result()
                 yield Outcome(job, SubmissionReport.from_json(report), text)
-            except (GradingFailed, KilledWorker) as error:
-                yield Outcome(job, None, failed=str(error))
+            except CourseError:
+                raise
+            except Exception as error:
+                # whatever it is, it is about this submission alone
+                why = str(error) or type(error).__name__
+                yield Outcome(job, None, failed=why)
             send()
 
 

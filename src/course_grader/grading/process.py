@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_grader.course import Course, CourseError
+from course_grader.judge import delegated
 from course_grader.judge.report import SubmissionReport
 from course_grader.kernel.channel import Channel, ChannelClosed
 from course_grader.startup import skip_slow_imports
@@ -150,6 +151,7 @@ class GradingProcess(GradingClient):
         mine, theirs = socket.socketpair()
         self.process = subprocess.Popen(
             [
+                *(delegated.scope() if sandboxed else ()),
                 sys.executable,
                 "-m",
                 "course_grader.grading.process",
@@ -224,7 +226,9 @@ def main() -> None:
     skip_slow_imports()
     sock = socket.socket(fileno=int(sys.argv[1]))
     course = Course(Path(sys.argv[2]))
-    with WarmProcess(course.limits, sys.argv[3] == "sandboxed") as warm:
+    sandboxed = sys.argv[3] == "sandboxed"
+    group = delegated.own_group() if sandboxed else None
+    with WarmProcess(course.limits, sandboxed, group) as warm:
         import torch
 
         # forks have it: no submission waits for imports

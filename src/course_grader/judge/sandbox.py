@@ -25,13 +25,13 @@ from pathlib import Path
 
 import course_grader
 from course_grader.course import CourseError
+from course_grader.judge.delegated import NOBODY
 from course_grader.kernel import isolation, seccomp
 from course_grader.kernel.limits import Limits
 from course_grader.needs import need_program
 
 RUNTIME = "/course"
 """Where the copied packages are, inside."""
-NOBODY = 65534
 _SOURCE = str(Path(course_grader.__file__).parents[1])
 TRY_OUT_TIMEOUT_S = 60.0
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import array
 import json
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+from pathlib import Path
 from typing import Any
 
-from course_grader.judge import sandbox
+from course_grader.judge import delegated, sandbox
 from course_grader.kernel.channel import (
     Channel,
     ChannelClosed,
@@ -64,7 +66,10 @@ class WarmProcess:
     """A process that has imported everything and forks learner processes."""
 
     def __init__(
-        self, limits: Limits | None = None, sandboxed: bool = True
+        self,
+        limits: Limits | None = None,
+        sandboxed: bool = True,
+        group: Path | None = None,
     ) -> None:
         """Starts it.
 
@@ -72,6 +77,7 @@ class WarmProcess:
             limits: of each learner process.
             sandboxed: inside the sandbox; outside it only for code that is
                 trusted.
+            group: the control group in which this process is, if it may be divided.
         """
         self.limits = limits or Limits()
         mine, theirs = socket.socketpair()
@@ -80,6 +86,11 @@ class WarmProcess:
             json.dumps(self.limits.to_json()),
             "sandboxed" if sandboxed else "unsandboxed",
         ]
+        self.group = group
+        passed = [theirs.fileno()]
+        if group is not None:
+            passed.append(os.open(group, os.O_RDONLY | os.O_DIRECTORY))
+        arguments.append(str(passed[-1] if group is not None else -1))
         self.runtime = sandbox.Runtime() if sandboxed else None
         self.process = subprocess.Popen(
             [*sandbox.plain_command("warm.main"), *arguments]
@@ -87,7 +98,7 @@ class WarmProcess:
             else sandbox.command(
                 self.runtime, self.limits, "warm.main", *arguments
             ),
-            pass_fds=[theirs.fileno()],
+            pass_fds=passed,
             env=sandbox.clean_environment(self.limits),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -96,6 +107,8 @@ class WarmProcess:
             start_new_session=True,
         )
         theirs.close()
+        for number in passed[1:]:
+            os.close(number)
         self.channel = Channel(mine)
         self.asking = threading.Lock()
         self.ready = False
@@ -112,6 +125,18 @@ class WarmProcess:
                     f"`{sys.executable} -c 'import torch, IPython'` must work."
                 ) from error
             self.ready = True
+            if self.group is not None:
+                # not before: the sandbox must see the whole of the group
+                self._divide(self.group)
+
+    def _divide(self, group: Path) -> None:
+        try:
+            delegated.divide(group)
+        except OSError as error:
+            sys.stderr.write(
+                f"The control group {group} cannot be divided ({error.strerror}): "
+                "submissions are graded without control groups.\n"
+            )
 
     def start(self) -> tuple[socket.socket, int]:
         """Starts a learner process; the connection to it, and its number."""

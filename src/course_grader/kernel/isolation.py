@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from course_grader.kernel import seccomp
+from course_grader.kernel import groups, seccomp
 from course_grader.kernel.limits import Limits
 
 if sys.platform != "win32":  # where this module is imported but not used
@@ -99,8 +99,15 @@ def call(what: str, name: str, *arguments: object) -> int:
 class Room:
     """A room, as the warm process holds it."""
 
-    def __init__(self, watcher: int, link: socket.socket) -> None:
+    def __init__(
+        self,
+        watcher: int,
+        link: socket.socket,
+        parent: int | None = None,
+        group: str = "",
+    ) -> None:
         self.link = link
+        self.parent, self.group = parent, group
         names = [*_CLONE, "pid_for_children"]
         self.namespaces = {
             name: os.open(f"/proc/{watcher}/ns/{name}", os.O_RDONLY)
@@ -161,6 +168,8 @@ class Room:
             # where memory runs out, the machine ends learners first; the room's
             # own /proc is read-only, so that this stays
             Path("/proc/self/oom_score_adj").write_text("1000")
+        if self.parent is not None and self.group:
+            groups.enter(self.parent, self.group)
         for name, flag in _CLONE.items():
             descriptor = self.namespaces[name]
             call(f"joining a {name} namespace", "setns", descriptor, flag)
@@ -199,20 +208,28 @@ class Room:
 class Keeper:
     """A small process that makes rooms, as the warm process holds it."""
 
-    def __init__(self, limits: Limits, close: socket.socket | None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        close: socket.socket | None,
+        parent: int | None = None,
+    ) -> None:
         """Forks it; to be called before anything heavy is imported.
 
         Args:
             limits: of each room.
             close: a socket that it must not hold.
+            parent: descriptor of the folder in which rooms get control groups; None
+                if they get none.
         """
+        self.parent = parent
         self.link, theirs = socket.socketpair()
         if os.fork() == 0:
             self.link.close()
             if close is not None:
                 close.close()
             with contextlib.suppress(BaseException):
-                _keep(theirs, limits)
+                _keep(theirs, limits, parent)
             os._exit(0)
         theirs.close()
 
@@ -232,10 +249,10 @@ class Keeper:
         if "error" in answer:
             mine.close()
             raise IsolationRefused(errno.EPERM, answer["error"])
-        return Room(answer["watcher"], mine)
+        return Room(answer["watcher"], mine, self.parent, answer["group"])
 
 
-def _keep(link: socket.socket, limits: Limits) -> None:
+def _keep(link: socket.socket, limits: Limits, parent: int | None) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # watchers reap themselves
     while True:
         _, rights, _, _ = link.recvmsg(1, socket.CMSG_SPACE(4))
@@ -245,14 +262,15 @@ def _keep(link: socket.socket, limits: Limits) -> None:
         if os.fork() == 0:
             link.close()
             with contextlib.suppress(BaseException):
-                _watch(room, limits)
+                _watch(room, limits, parent)
             os._exit(0)
         room.close()
 
 
-def _watch(link: socket.socket, limits: Limits) -> None:
+def _watch(link: socket.socket, limits: Limits, parent: int | None) -> None:
     """Makes a room, watches it until it is told to end it, and ends it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    group = _group(parent, limits)
     try:
         _unshare()
         _die_with_parent()
@@ -261,7 +279,7 @@ def _watch(link: socket.socket, limits: Limits) -> None:
         if init == 0:
             os.close(ready)
             link.close()
-            _be_first(told, limits)
+            _be_first(told, limits, group)
         os.close(told)
         with os.fdopen(ready, "rb") as pipe:
             answer = pipe.read().decode()
@@ -271,7 +289,8 @@ def _watch(link: socket.socket, limits: Limits) -> None:
         reason = {"error": error.strerror or str(error)}
         link.sendall(json.dumps(reason).encode())
         return
-    link.sendall(json.dumps({"watcher": os.getpid()}).encode())
+    made = {"watcher": os.getpid(), "group": group.name if group else ""}
+    link.sendall(json.dumps(made).encode())
     poll = select.poll()
     poll.register(link, select.POLLIN)
     wait_s, why = LOOK_S, ""
@@ -279,16 +298,29 @@ def _watch(link: socket.socket, limits: Limits) -> None:
     while not why and not poll.poll(wait_s * 1000):
         started = time.monotonic()
         why = "lifetime_s" if started > deadline else _over(limits)
-        if _is_crowded():
+        if group is None and _is_crowded():
             os.kill(init, signal.SIGUSR1)
         if _is_orphaned():
             break
         # never busy with counting for more than a tenth of the time
         wait_s = max(LOOK_S, 10 * (time.monotonic() - started))
+    if group is not None:
+        why = why or group.passed()
     with contextlib.suppress(OSError):
         link.sendall(why.encode())
     os.kill(init, signal.SIGKILL)
     os.waitpid(init, 0)
+    if group is not None:
+        group.remove()
+
+
+def _group(parent: int | None, limits: Limits) -> groups.RoomGroup | None:
+    """The room's control group; None where whoever grades could not have any, and
+    has said so."""
+    if parent is not None:
+        with contextlib.suppress(OSError):
+            return groups.RoomGroup(parent, limits)
+    return None
 
 
 def _die_with_parent() -> None:
@@ -309,10 +341,15 @@ def _unshare() -> None:
         Path("/proc/self", name).write_text(text)
 
 
-def _be_first(told: int, limits: Limits) -> None:
+def _be_first(
+    told: int, limits: Limits, group: groups.RoomGroup | None
+) -> None:
     """Is process 1 of the room: mounts what it needs, then reaps orphans."""
     try:
         _die_with_parent()
+        if group is not None:
+            groups.enter(group.parent, group.name)
+            os.close(group.parent)
         for number in (signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)

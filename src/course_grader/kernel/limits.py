@@ -74,12 +74,13 @@ class Limits:
         return "\n".join(["[limits]", *lines, ""])
 
 
-def worst_case(limits: Limits, workers: int) -> str:
+def worst_case(limits: Limits, workers: int, bounded: bool) -> str:
     """The most that grading can take of the machine, in words.
 
     Args:
         limits: of each submission.
         workers: submissions that are graded at once.
+        bounded: each submission has a control group.
     """
     each = limits.memory_bytes + limits.disk_bytes + limits.shm_bytes
     return (
@@ -91,6 +92,18 @@ def worst_case(limits: Limits, workers: int) -> str:
         f"{workers * each / GIB:g} GiB and {workers * limits.processes} "
         "processes in all. Its code may run for "
         f"{limits.submission_s:g} seconds. The grader itself takes at most "
-        f"{limits.grader_bytes / GIB:g} GiB more for each. What the kernel keeps "
-        "for open sockets and pipes is bounded by their number alone."
+        f"{limits.grader_bytes / GIB:g} GiB more for each. "
+        + (_BOUNDED if bounded else _NOT_BOUNDED)
     )
+
+
+_BOUNDED = (
+    "Each submission has a control group, which counts what the kernel keeps for "
+    "it, too, and gets one share of the processors."
+)
+_NOT_BOUNDED = (
+    "There is no control group to be had here: what the kernel keeps for open "
+    "sockets and pipes is bounded by their number alone, and memory of several "
+    "processes together is looked at ten times a second. docs/sandbox.md says how "
+    "to get one."
+)

@@ -119,10 +119,13 @@ def use_huge_pages() -> None:
 
 def main() -> None:
     """Serves judges, the first on the inherited socket whose number is argv[1],
-    with the limits in argv[2]; argv[3] tells whether this is in the sandbox."""
+    with the limits in argv[2]; argv[3] tells whether this is in the sandbox, argv[4]
+    is the inherited folder in which rooms get control groups, or -1."""
     control = socket.socket(fileno=int(sys.argv[1]))
     limits = Limits(**json.loads(sys.argv[2]))
-    keeper = Keeper(limits, control) if sys.argv[3] == "sandboxed" else None
+    parent = int(sys.argv[4]) if int(sys.argv[4]) >= 0 else None
+    sandboxed = sys.argv[3] == "sandboxed"
+    keeper = Keeper(limits, control, parent) if sandboxed else None
     import_all(FOR_EXERCISES)
     from course_grader.kernel.serve import receive_with_fd, serve
     from course_grader.kernel.shell import make_shell
