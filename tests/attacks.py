@@ -1917,6 +1917,238 @@ def _setup_changed(to: str) -> Callable[[NotebookNode], None]:
     return edit
 
 
+# What feedback shows of a case comes from one more call. A case that is not shown
+# is kept until then: that of the refused input passes, so it never is.
+_KEEPS = """
+def double(x, times=1):
+    if times < 0:
+        keep(x)
+        raise ValueError
+    return None
+"""
+# name, what it tries, how it is kept, how it gets out, what must not be seen
+_KEPT = [
+    (
+        "kept_in_a_file",
+        "another case is kept in a file until one is shown",
+        "def keep(x):\n    open('/tmp/kept', 'w').write(str(4000.0 + 711))\n"
+        "def kept():\n    return float(open('/tmp/kept').read())",
+        "return kept() if os.path.exists('/tmp/kept') else 0.0",
+        "4711",
+    ),
+    (
+        "kept_at_home",
+        "another case is kept in a file's name",
+        "def keep(x):\n    os.mkdir(str(4000 + 711))",
+        "return sum(map(float, filter(str.isdigit, os.listdir()))) or 0.0",
+        "4711",
+    ),
+    (
+        "kept_in_shared_memory",
+        "another case is kept in /dev/shm",
+        "def keep(x):\n    open('/dev/shm/kept', 'w').write(str(4000.0 + 711))",
+        "return 4000.0 + 711 if os.path.exists('/dev/shm/kept') else 0.0",
+        "4711",
+    ),
+    (
+        "kept_by_a_process",
+        "another case is kept by a process that stays",
+        "def keep(x):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        one = socket.socket(socket.AF_UNIX)\n"
+        "        one.bind('\\0kept')\n"
+        "        one.listen(9)\n"
+        "        while True:\n"
+        "            one.accept()[0].send(str(4000.0 + 711).encode())\n"
+        "def kept():\n"
+        "    one = socket.socket(socket.AF_UNIX)\n"
+        "    try:\n"
+        "        one.connect('\\0kept')\n"
+        "        return float(one.recv(9))\n"
+        "    except OSError:\n"
+        "        return 0.0",
+        "return kept()",
+        "4711",
+    ),
+    (
+        "kept_on_the_loopback",
+        "another case is kept by a process on localhost",
+        "def keep(x):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        one = socket.create_server(('127.0.0.1', 5999))\n"
+        "        while True:\n"
+        "            one.accept()[0].send(str(4000.0 + 711).encode())\n"
+        "def kept():\n"
+        "    try:\n"
+        "        return float(socket.create_connection(('127.0.0.1', 5999), 1)"
+        ".recv(9))\n"
+        "    except OSError:\n"
+        "        return 0.0",
+        "return kept()",
+        "4711",
+    ),
+    (
+        "kept_by_the_parent",
+        "another case is kept by the process that probes are forked from",
+        "cell_reads, probe_writes = os.pipe()\n"
+        "box = [0.0]\n"
+        "def wait():\n"
+        "    box[0] = float(os.read(cell_reads, 9))\n"
+        "threading.Thread(target=wait, daemon=True).start()\n"
+        "def keep(x):\n"
+        "    os.write(probe_writes, str(4000.0 + 711).encode())\n"
+        "    import time\n"
+        "    time.sleep(0.1)",
+        "return box[0]",
+        "4711",
+    ),
+    (
+        "kept_in_a_number_of_a_process",
+        "another case is kept in the numbers of processes",
+        "def keep(x):\n"
+        "    for _ in range(40):\n"
+        "        os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
+        "return 4000.0 + 711 if os.getpid() > 30 else 0.0",
+        "4711",
+    ),
+    (
+        "kept_for_an_exception",
+        "a kept case is told in the text of an exception",
+        "def keep(x):\n    open('/tmp/kept', 'w').write(str(4000 + 711))",
+        "raise ValueError(open('/tmp/kept').read() if os.path.exists("
+        "'/tmp/kept') else 'nothing')",
+        "4711",
+    ),
+    (
+        "kept_for_a_class_name",
+        "a kept case is told in the name of the class of what is returned",
+        "def keep(x):\n    open('/tmp/kept', 'w').write('LOOT%d' % (4000 + 711))",
+        "return type(open('/tmp/kept').read() if os.path.exists('/tmp/kept') "
+        "else 'None', (), {})()",
+        "4711",
+    ),
+    (
+        "kept_for_the_order_of_keys",
+        "a kept case is told in the order of a dict",
+        "def keep(x):\n    open('/tmp/kept', 'w')",
+        "return dict.fromkeys(('q%d' % (4000 + 711), 'b') if os.path.exists('/tmp/kept') "
+        "else ('b', 'q%d' % (4000 + 711)), 1)",
+        "q4711.{0,9}b",
+    ),
+    (
+        "kept_in_low_bits",
+        "a kept case is told in digits that no tolerance sees",
+        "def keep(x):\n    open('/tmp/kept', 'w')",
+        "return 3.0 + 1.0e-9 * os.path.exists('/tmp/kept')",
+        "3.000000001",
+    ),
+    (
+        "kept_in_the_arguments",
+        "a kept case is put into the arguments that are shown",
+        "def keep(x):\n    open('/tmp/kept', 'w')",
+        "x.fill_(4000.0 + 711 if os.path.exists('/tmp/kept') else 0.0); return 0.0",
+        "4711",
+    ),
+]
+_ODD = """
+import numpy as np
+class Odd(dict):
+    pass
+def nest(value, times):
+    for _ in range(times):
+        value = [value]
+    return value
+"""
+# name, what it tries, the answer to everything
+_ODD_ANSWERS = [
+    ("beyond_floats", "an integer that no float holds", "2**1024 - 1"),
+    ("below_floats", "one below zero", "-(2**1024 - 1)"),
+    ("float8", "a tensor of 8 bits", "torch.ones(5).to(torch.float8_e5m2)"),
+    ("uint64", "unsigned ones", "torch.ones(5).to(torch.uint64)"),
+    (
+        "complex32",
+        "complex ones of 16 bits",
+        "torch.ones(5).to(torch.complex32)",
+    ),
+    ("no_entries", "tensors without entries", "[torch.empty(0, 3, 0)] * 3"),
+    ("sixteen_axes", "a tensor of 16 axes", "torch.ones([1] * 15 + [5])"),
+    (
+        "expanded",
+        "60 million entries of one number",
+        "torch.ones(1).expand(6 * 10**7)",
+    ),
+    ("meta", "a tensor without values", "torch.empty(5, device='meta')"),
+    (
+        "records",
+        "an array of records",
+        "np.zeros(3, [('a', 'i4'), ('b', 'O')])",
+    ),
+    ("void", "a scalar without type", "np.void(b'abc')"),
+    ("dates", "an array of dates", "np.array(['2026-01-01'], 'M8[D]')"),
+    ("half_characters", "texts that no file holds", "{'\\udce9': '\\ud800'}"),
+    ("turned_writing", "characters that turn the writing", "'\\u202e' * 99"),
+    (
+        "keys_of_all_kinds",
+        "a dict whose keys do not sort",
+        "{1: 2, None: 3, '': 4, (1,): 5}",
+    ),
+    (
+        "sets_of_all_kinds",
+        "a set that does not sort",
+        "{1, None, 'a', (2,), 1j}",
+    ),
+    ("deep", "a list 39 deep", "nest(1, 37)"),
+    (
+        "numbers_that_are_none",
+        "NaN and infinities in all places",
+        "[float('nan'), float('inf'), 1j * float('inf')]",
+    ),
+    ("own_dict", "a class of dict", "Odd(out=torch.ones(5))"),
+    ("wide", "a list of 150,000 lists", "[[]] * 150_000"),
+]
+_FORGE_CALLS = """
+from course_grader.kernel import serve, tracing
+def forge(calls):
+    tracing.Trace.record = lambda self: {"calls": calls, "count": 10**9}
+"""
+# name, kind, what it tries, the calls that are noted, what must not be seen
+_CALLS = [
+    (
+        "script_in_a_call",
+        "exfiltration",
+        "a script in the call that a failed check shows",
+        "[{'call': '<script>alert(1)</script>', 'args': ['<script>alert(2)'], "
+        "'kwargs': {'<script>alert(3)': '</code><script>'}, 'names': "
+        "['<script>'], 'around': ['<script>alert(4)'], 'returned': "
+        "'<script>alert(5)'}]",
+        r"<(code|pre|span)[^>]*>[^<]*<script>",
+    ),
+    (
+        "calls_without_end",
+        "exhaustion",
+        "a hundred thousand calls to show",
+        "[{'call': 'double', 'returned': [1.5, None]}] * 30_000",
+        "grader itself broke|not graded to its end",
+    ),
+    (
+        "calls_of_any_form",
+        "bad input",
+        "calls whose parts are of the wrong kind",
+        "[{'call': None, 'args': 7, 'names': {}, 'kwargs': [1], 'state': 'x', "
+        "'around': {1: 2}, 'returned': {'a': float('nan')}}, {'call': []}, 5]",
+        "grader itself broke|not graded to its end",
+    ),
+    (
+        "call_of_a_long_name",
+        "exhaustion",
+        "a name of ten million characters",
+        "[{'call': 'a' * 10**7, 'args': ['b' * 10**7], 'returned': 'c' * 10**7}]",
+        "aaaa{2000}|cccc{2000}",
+    ),
+]
+
 ON_OURS: list[Attack] = [
     *(
         Attack(
@@ -1946,6 +2178,39 @@ ON_OURS: list[Attack] = [
         mean="import time\ndef mean(x):\n    time.sleep(8.5)\n",
         slow=True,
     ),
+    *(
+        Attack(
+            name,
+            "exfiltration",
+            tries,
+            double=f"import os, socket, threading\n{keeps}\n{_KEEPS}",
+            mean=f"def mean(x):\n    {shows}\n",
+            harm=harm,
+        )
+        for name, tries, keeps, shows, harm in _KEPT
+    ),
+    *(
+        Attack(
+            name,
+            "bad input",
+            tries,
+            before=_ODD,
+            double=f"def double(x, times=1):\n    return {value}\n",
+            mean=f"def mean(x):\n    return {value}\n",
+            harm="grader itself broke|not graded to its end",
+        )
+        for name, tries, value in _ODD_ANSWERS
+    ),
+    *(
+        Attack(
+            name,
+            kind,
+            tries,
+            before=_FORGE_CALLS + f"forge({arguments})",
+            harm=harm,
+        )
+        for name, kind, tries, arguments, harm in _CALLS
+    ),
     Attack(
         "covert_line",
         "exfiltration",
@@ -1953,8 +2218,8 @@ ON_OURS: list[Attack] = [
         before="\n".join(f"#{number:x}f" for number in range(13_000)),
         double="from course_grader.kernel import serve\n"
         "real = serve.run_probe\n"
-        "def probe(probe, names, case, is_learners):\n"
-        "    record = real(probe, names, case, is_learners)\n"
+        "def probe(*given):\n"
+        "    record = real(*given)\n"
         "    record['raised'] = ['ValueError']\n"
         "    record['where'] = ['<ipython-input-1-', 4_711]\n"
         "    return record\n"

@@ -49,7 +49,9 @@ def keep_trail(folder: Path) -> None:
         ]
         if lines and folder.is_dir():
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-            with open(os.open(file, flags, 0o600), "a") as trail:
+            # a person's comment may hold any characters, half ones too
+            opened = os.open(file, flags, 0o600)
+            with open(opened, "a", encoding="utf-8", errors="replace") as trail:
                 trail.write("".join(f"{line}\n" for line in lines))
 
     event.listen(Session, "before_flush", changed)
@@ -60,8 +62,16 @@ def forget_trail(folder: Path, student: str) -> None:
     file = folder / FILE
     if file.exists():
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [one for one in lines if json.loads(one)["student"] != student]
+        kept = [one for one in lines if _student_of(one) != student]
         write_private(file, "".join(kept))
+
+
+def _student_of(line: str) -> str:
+    """Whose a line is; nobody's if it was cut off."""
+    try:
+        return str(json.loads(line)["student"])
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
 def _lines(thing: Any) -> list[dict[str, Any]]:

@@ -137,6 +137,8 @@ def _from_csv(path: Path, students: Sequence[Student], times: Times) -> Times:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no UTF-8 text"
         raise CourseError(f"{path} cannot be read: {why}.") from error
+    # a worksheet has a column for what learners wrote, of any length
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     rows = csv.DictReader(io.StringIO(text))
     columns = {name.strip().casefold(): name for name in rows.fieldnames or ()}
     when = _first(columns, _WHEN)

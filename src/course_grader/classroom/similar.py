@@ -108,8 +108,8 @@ def features(cell: str) -> Counter[str]:
         tree = _Bare(_own_names(tree)).visit(tree)
         for statement in tree.body:
             _digest(statement, found)
-    except RecursionError:
-        return Counter()
+    except (RecursionError, ValueError):
+        return Counter()  # deeper, or longer numbers, than Python writes down
     return found
 
 

@@ -13,6 +13,8 @@ from course_grader.feedback import frame
 _NAME = re.compile(r"(?<![\w.])[^\W\d]\w*")
 MOST_LINES = 120
 """Lines of a cell that are shown."""
+LONGEST_LINE = 300
+"""Characters of a line that are shown."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,10 @@ class Row:
         """The lines of both cells, and which the other has too, but for blanks and
         names."""
         left, right = (
-            [line.expandtabs(4) for line in cell.splitlines()][:MOST_LINES]
+            [
+                line.expandtabs(4)[:LONGEST_LINE]
+                for line in cell.splitlines()[:MOST_LINES]
+            ]
             for cell in self.cells
         )
         matcher = difflib.SequenceMatcher(

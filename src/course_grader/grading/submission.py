@@ -59,6 +59,9 @@ from course_grader.judge.written import one_line
 
 JUDGE_TRIES = 2
 """How often an exercise is judged before the judge's own failure counts."""
+LONG_CELL_S = 1.0
+"""Seconds from which a cell that answers no exercise is not run a second time for
+what feedback shows."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,7 @@ def _without_reaching(
     prepared: Prepared, first: _Run, report: SubmissionReport
 ) -> list[str]:
     """What the same work gets in a fresh process in which those lines do not run."""
+    prepared = replace(prepared, shows=None)
     run = _Run(first.warm, replace(first.repaired, notes=()), first.every_cell)
     run.deadline = first.deadline
     cells = [copy.copy(cell) for cell in run.cells_to_run]
@@ -270,6 +274,8 @@ class _Run:
         self.dead: dict[str, Died] = {}
         self.stopped: dict[str, tuple[str, str]] = {}
         self.kernel: Kernel | None = None
+        self.untouched: Kernel | None = None
+        self.took_s: dict[str, float] = {}
         self.deadline = time.monotonic() + warm.limits.submission_s
         self.chars_left = warm.limits.notebook_chars
 
@@ -303,7 +309,9 @@ class _Run:
             return self._out_of_time(), [], False
         self._ensure(before)
         assert self.kernel is not None
+        started = time.monotonic()
         run = self.kernel.run_cell(cell.source, cell.id)
+        self.took_s[cell.id] = time.monotonic() - started
         return run.died, run.outputs, run.ok
 
     def _late(self) -> bool:
@@ -392,6 +400,7 @@ class _Run:
                         ),
                         self.dead.get(cell_id),
                         prepared.shows,
+                        functools.partial(self._untouched, prepared, stack),
                     )
                 except (CourseError, GraderBroken):
                     raise
@@ -429,9 +438,29 @@ class _Run:
             # it had ended with the probe before, sandbox and all
         return probing
 
+    def _untouched(
+        self, prepared: Prepared, stack: contextlib.ExitStack
+    ) -> Prober:
+        """A process in a room of its own, in which no case has been but those that
+        are shown: files, processes and memory of the other room may hold any."""
+        nothing = _TooLate(self._out_of_time())
+        if self.untouched is None:
+            if self._late():
+                return nothing
+            self.untouched = Kernel(self.warm, self.deadline)
+            for cell in self.cells_to_run:
+                if _exercise_id(cell) or self.took_s[cell.id] < LONG_CELL_S:
+                    self.untouched.run_cell(cell.source, cell.id)
+        if self.untouched.died is not None:
+            return nothing
+        return stack.enter_context(
+            self.untouched.probing(prepared.grading.probes_source)
+        )
+
     def close(self) -> None:
-        if self.kernel is not None:
-            self.kernel.close()
+        for kernel in (self.kernel, self.untouched):
+            if kernel is not None:
+                kernel.close()
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ MOST_CALLS = 5
 LONGEST_CALL = 1_600
 LONGEST_RESULT = 1_000
 MOST_GIVEN = 10
+_NONE = Tolerance(0.0, 0.0)
 LONGEST_TEXT = 300
 """Characters of an exception's own text."""
 
@@ -85,6 +86,7 @@ class Shows:
 
 
 def _written(case: Case) -> bytes:
+    """A value as bytes, alike for no two values."""
     layout, blob = plain.encode(case)
     return json.dumps(layout).encode() + blob
 
@@ -219,8 +221,9 @@ def _calls(traced: Traced | None) -> list[dict[str, Any]]:
 
 
 def _same_again(failure: Failure, traced: Traced | None) -> bool:
-    """Whether a process that has seen no other case gives the same: what it gives
-    then tells nothing of another case, which learner code may have kept."""
+    """Whether a process that has seen no other case gives the same, to the last bit
+    and in the same order: what it gives then tells nothing of another case, which
+    learner code may have kept."""
     assert traced is not None
     first, again = failure.run, traced.run
     assert first is not None
@@ -229,8 +232,11 @@ def _same_again(failure: Failure, traced: Traced | None) -> bool:
         return False
     if again.result.raised != first.result.raised:
         return False
-    tolerance = Tolerance(failure.check.rtol, failure.check.atol)
-    return difference(again.result.data, first.result.data, tolerance) is None
+    one, other = again.result.data, first.result.data
+    # the bytes say nothing of what does not travel, the comparison of an order
+    return difference(one, other, _NONE) is None and (
+        _written({"": one}) == _written({"": other})
+    )
 
 
 def _case(

@@ -237,6 +237,7 @@ def judge_exercise(
     learner_line: Callable[[str, int], str] = lambda cell, line: "",
     failed_before: Died | None = None,
     shows: Shows | None = None,
+    untouched: Callable[[], Prober] | None = None,
 ) -> ExerciseReport:
     """Judges one exercise.
 
@@ -251,6 +252,8 @@ def judge_exercise(
         failed_before: the exercise's own cell already ended its process.
         shows: which cases may be shown; None if neither these nor what an
             exception says are.
+        untouched: a prober where no case has been that is not shown; `prober` if
+            None.
 
     Returns:
         The report; never raises for what the learner's code does.
@@ -294,7 +297,7 @@ def judge_exercise(
         reports.append(report)
         losses_of[check.name] = lost
     # no verdict hangs on what is shown: all of them stand by now
-    telling = _Telling(grading, exercise_id, shows, prober)
+    telling = _Telling(grading, exercise_id, shows, untouched or prober)
     reports = [
         telling.told(one, losses_of[one.name]) if losses_of[one.name] else one
         for one in reports
@@ -486,6 +489,7 @@ class _Telling:
     ) -> None:
         self.shows = shows
         self.prober = prober
+        self.current: Prober | None = None
         self.words = _words_of(grading, exercise_id)
         self.roots: dict[tuple[Verdict, str], str] = {}
         self.cases_left = MOST_CASES
@@ -493,9 +497,13 @@ class _Telling:
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool
     ) -> Traced | None:
-        """One call more, in a process of the learner's code that has seen no other
-        case."""
-        return self.prober().trace(probe, case, timeout_s, enter_only)
+        """One call more, in a process of the learner's code that has seen no case
+        but those that are shown."""
+        self.current = self.current or self.prober()
+        traced = self.current.trace(probe, case, timeout_s, enter_only)
+        if traced is None:
+            self.current = None  # it may have ended
+        return traced
 
     def told(self, report: CheckReport, lost: Sequence[_Lost]) -> CheckReport:
         """The report of a failed check with its words.
@@ -509,27 +517,38 @@ class _Telling:
         root = self.roots.setdefault(fault, report.name)
         case, subject = None, ""
         if root == report.name and self.cases_left and self._may(one):
-            assert one.case is not None
             self.cases_left -= 1
-            failure = Failure(
-                one.check,
-                one.case,
-                one.run,
-                one.expected or Result(),
-                one.found or _blamed(one),
-                one.found is not None,
-            )
-            case, subject = failing_case(failure, self, self.words)
-            if case is not None and case.right and failure.found is not None:
-                before = self._before(one, failure.found)
-                case = replace(case, differs=f"{case.differs} {before}".strip())
+            try:
+                case, subject = self._shown(one)
+            except MemoryError:
+                raise
+            except Exception:
+                # a learner's process may send anything: what cannot be written
+                # down is not shown, and costs no points
+                case = None
         message = self._message(one, subject, case)
         return replace(
             report,
             message=whole(message)[:LONGEST_MESSAGE],
-            case=None if case is None else _whole_case(case),
+            case=case,
             follows="" if root == report.name else root,
         )
+
+    def _shown(self, one: _Lost) -> tuple[FailingCase | None, str]:
+        assert one.case is not None
+        failure = Failure(
+            one.check,
+            one.case,
+            one.run,
+            one.expected or Result(),
+            one.found or _blamed(one),
+            one.found is not None,
+        )
+        case, subject = failing_case(failure, self, self.words)
+        if case is not None and case.right and failure.found is not None:
+            before = self._before(one, failure.found)
+            case = replace(case, differs=f"{case.differs} {before}".strip())
+        return None if case is None else _whole_case(case), subject
 
     def _before(self, one: _Lost, found: Difference) -> str:
         """Says so where something else was another before the step that is
