@@ -5,7 +5,6 @@ r"""
 How this course works, in five minutes. Then the ground that every training script stands on: what
 is in this machine, which GPUs a program sees, and how models and tensors get onto one of them.
 Sections 1 to 3 take about ten minutes and end in a trained model.
-Sections 1 to 3 take about ten minutes and end in a trained model.
 
 **After this chapter you can**
 
