@@ -25,11 +25,6 @@ from course_grader.chapter.task import example_of
 from course_grader.course import Course, CourseError
 
 COURSE = Course(ROOT)
-GOAL_FIRST = [
-    name
-    for name in COURSE.chapters()
-    if read_chapter(COURSE.source_of(name)).goal_first
-]
 
 
 def change(course: Course, old: str, new: str, file: str = "") -> None:
@@ -179,7 +174,7 @@ def test_a_stale_notebook_is_shown_as_a_diff(mini: Course) -> None:
             'reading_minutes=1 builds_on="chapter 02"',
             "there is no chapter 02",
         ),
-        (' level="core"', "", "double does not say level=, but others do"),
+        (' level="core"', "", "double does not say level="),
         ('level="core"', 'level="easy"', "levels are core, more, hard"),
         (
             'setup="imports"',
@@ -200,6 +195,11 @@ def test_a_stale_notebook_is_shown_as_a_diff(mini: Course) -> None:
             "`ValueError`.\n",
             "`ValueError`.\n\nAnd more.\n",
             "between its rules",
+        ),
+        (
+            "`ValueError`.\n",
+            "`ValueError`.\n\n**`one`** Which? (a) This.\n\nAnd more.\n",
+            "between its questions",
         ),
         ("return float(x.sum() / x.numel())", "return two", "uses 'two'"),
         ("# 03 · Mini", "Mini", "open with '# '"),
@@ -387,7 +387,7 @@ def task_cells(course: Course, chapter: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("chapter", GOAL_FIRST)
+@pytest.mark.parametrize("chapter", COURSE.chapters())
 def test_a_text_says_all_that_is_checked_in_the_order_of_the_checks(
     course: Course, chapter: str
 ) -> None:
@@ -401,7 +401,7 @@ def test_a_text_says_all_that_is_checked_in_the_order_of_the_checks(
         assert shown == [one.says for one in grading.checks_of(exercise)]
 
 
-@pytest.mark.parametrize("chapter", GOAL_FIRST)
+@pytest.mark.parametrize("chapter", COURSE.chapters())
 def test_examples_of_the_texts_give_what_they_show(
     course: Course,
     chapter: str,
@@ -432,7 +432,7 @@ def test_the_core_of_the_course_takes_at_most_twelve_hours(
     course: Course,
 ) -> None:
     minutes = 0
-    for name in GOAL_FIRST:
+    for name in course.chapters():
         chapter = read_chapter(course.source_of(name))
         core = chapter.minutes(Level.CORE)
         assert core, f"{name} has no core exercise"

@@ -1341,6 +1341,7 @@ def shares_or_refuses(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     says="`to_tensor`: every dtype is kept, and the memory is the tensor's own "
     "unless `copy=False`",
+    corners=["those that PyTorch has too, in native byte order"],
 )
 def tensors_of_every_dtype(draw: Draw) -> list[Case]:
     cases = []

@@ -200,6 +200,8 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
     says="for each pair one call of the model and one step of this optimizer, "
     "on the gradient of that pair's loss alone",
     corners=[
+        "the optimizer holds parameters of the model, and the loss reaches "
+        "all that are not frozen",
         "the loader is gone through once for each epoch; it need not have a "
         "length, and may yield other pairs each time",
         "a frozen parameter keeps every bit, also if an old gradient is left "
@@ -498,6 +500,7 @@ def each_once(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "a shared one goes by the one name that `named_parameters()` gives it",
         "parameters with equal values are not shared",
+        "at least one parameter is trainable",
     ],
 )
 def each_parameter_once(draw: Draw) -> list[Case]:
@@ -949,7 +952,8 @@ def outside_and_buffers(
     "inputs are left alone, and no hook is left",
     corners=[
         "the model is called once; its mode and that of its parts, the grad "
-        "mode and the global random state stay"
+        "mode and the global random state stay",
+        "it is called with gradients switched on",
     ],
 )
 def leaves_the_others(draw: Draw) -> list[Case]:

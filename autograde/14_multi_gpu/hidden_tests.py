@@ -183,8 +183,9 @@ def outputs_are_gathered(draw: Draw) -> list[Case]:
     says="`data_parallel`: one forward pass per chunk, each with its own rows "
     "and no others",
     corners=[
+        "replicas are in the mode that the model is in",
         "`nn.DataParallel` itself is no way out: without GPUs it hands the "
-        "whole batch to the model"
+        "whole batch to the model",
     ],
 )
 def one_forward_per_chunk(draw: Draw) -> list[Case]:

@@ -1074,7 +1074,7 @@ tensor(0.5000)
 - `known_mse`: the mean of $(\text{prediction} - \text{target})^2$ over the entries whose target is known; unknown targets are NaN. The gradient of an
   unknown entry is 0. If no target is known, it is 0 and so are all gradients.
 - No trick with an epsilon: values and gradients are those of the exact formula, to rounding, for small numbers too. Write nothing into the inputs, and
-  leave no hook on them.
+  leave no hook on them. The results have a graph to the input.
 
 <details><summary>Hint 1: torch.where twice</summary>
 

@@ -54,7 +54,7 @@ def build_chapter(
     refuse_unknown_names(grading)
     refuse_unshown_claims(read_claims(course), grading.chapter)
     for cell in grading.chapter.cells:
-        if cell.role is Role.TASK and grading.chapter.goal_first:
+        if cell.role is Role.TASK:
             exercise = grading.chapter.exercise(cell.name)
             refuse_task(grading.chapter, exercise, cell.source)
     source = source_notebook(grading, titles_of(course), edition)

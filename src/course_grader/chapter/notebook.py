@@ -230,8 +230,7 @@ def _cell(grading: Grading, cell: Cell, titles: Titles) -> NotebookNode:
             nbgrader = _metadata(f"setup_{cell.name}", locked=True)
         case Role.TASK:
             assert exercise is not None
-            if exercise.level:
-                text = with_contract(text, grading.checks_of(exercise.id))
+            text = with_contract(text, grading.checks_of(exercise.id))
             builds_on = linked(exercise.builds_on, titles)
             text = f"{heading(chapter, exercise, builds_on)}\n\n{text}"
         case Role.EXERCISE:
@@ -293,9 +292,7 @@ def _title_text(
     """The first cell: title, links, what the author wrote, time and
     prerequisites."""
     title, _, rest = cell.source.partition("\n")
-    exercises = f"{chapter.minutes()} minutes of exercises"
-    if chapter.goal_first:
-        exercises += f", {chapter.minutes(Level.CORE)} of them core"
+    core = chapter.minutes(Level.CORE)
     return "\n\n".join(
         filter(
             None,
@@ -305,7 +302,8 @@ def _title_text(
                 neighbours(chapter.name, titles),
                 rest.strip(),
                 f"**Time:** {chapter.reading_minutes} minutes to read, "
-                f"{exercises}.\\\n"
+                f"{chapter.minutes()} minutes of exercises, {core} of them "
+                "core.\\\n"
                 f"**Builds on:** {linked(chapter.builds_on, titles)}.",
             ],
         )

@@ -36,11 +36,10 @@ def table_of_chapters(course: Course) -> str:
         titles = " · ".join(exercise.title for exercise in one.exercises)
         lines.append(
             f"| [{one.title}](notebooks/{one.name}/{one.name}.ipynb) "
-            f"| {titles} | {minutes} | {core if one.goal_first else ''} "
-            f"| {one.points:g} |"
+            f"| {titles} | {minutes} | {core} | {one.points:g} |"
         )
-    in_core = _hours(core_total) if all(c.goal_first for c in chapters) else ""
-    lines.append(f"| **all** | | {_hours(total)} | {in_core} | {points:g} |")
+    hours = f"{_hours(total)} | {_hours(core_total)}"
+    lines.append(f"| **all** | | {hours} | {points:g} |")
     return "\n".join(lines) + "\n"
 
 

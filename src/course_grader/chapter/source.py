@@ -75,8 +75,7 @@ class Exercise:
         points: what it gives.
         source: the solution cell.
         names: what the solution cell defines, in order.
-        level: core, more or hard; None in a chapter whose texts are not yet
-            written goal first.
+        level: core, more or hard.
     """
 
     id: str
@@ -86,7 +85,7 @@ class Exercise:
     points: float
     source: str
     names: tuple[str, ...]
-    level: Level | None
+    level: Level
 
 
 @dataclass(frozen=True)
@@ -118,11 +117,6 @@ class Chapter:
             + ", ".join(one.id for one in self.exercises)
             + "."
         )
-
-    @property
-    def goal_first(self) -> bool:
-        """Whether its exercises are written goal first, and have levels."""
-        return all(one.level for one in self.exercises)
 
     def minutes(self, *levels: Level) -> int:
         """What its exercises take: all, or those of these levels."""
@@ -203,12 +197,6 @@ def read_chapter(path: Path) -> Chapter:
                 f"{path.name}: the first cell does not say {option}=."
             )
     exercises = _exercises(cells, options, path)
-    levels = [one.level for one in exercises]
-    if None in levels and any(levels):
-        raise CourseError(
-            f"{path.name}: the exercise {exercises[levels.index(None)].id} "
-            "does not say level=, but others do."
-        )
     return Chapter(
         name=name,
         title=title,
@@ -286,6 +274,7 @@ def _exercises(
         grade = options[by_role[Role.GRADE][name].id]
         for option, holder in (
             ("title", task),
+            ("level", task),
             ("minutes", task),
             ("builds_on", task),
             ("points", grade),
@@ -327,10 +316,8 @@ def _exercises(
     return found
 
 
-def _level(name: str, task: dict[str, object], path: Path) -> Level | None:
-    given = task.get("level")
-    if given is None:
-        return None
+def _level(name: str, task: dict[str, object], path: Path) -> Level:
+    given = task["level"]
     if given not in list(Level):
         raise CourseError(
             f"{path.name}: the exercise {name} says level={given!r}; the "

@@ -68,6 +68,9 @@ def refuse_task(chapter: Chapter, exercise: Exercise, text: str) -> None:
         )
     if any(re.search(r"\n\n|\n(?! )", rule) for rule in rules):
         refuse("has something between its rules or behind them.")
+    questions = found["questions"] or "**`"
+    if not all(one.startswith("**`") for one in questions.split("\n\n")):
+        refuse("has something between its questions or behind them.")
     low, high = MINUTES_PER_POINT
     if not low <= exercise.minutes / exercise.points <= high:
         raise CourseError(
@@ -98,7 +101,7 @@ def heading(chapter: Chapter, exercise: Exercise, builds_on: str) -> str:
     """
     number = 1 + [one.id for one in chapter.exercises].index(exercise.id)
     facts = [
-        *([str(exercise.level)] if exercise.level else []),
+        str(exercise.level),
         points_text(exercise.points),
         f"about {exercise.minutes} minutes",
         f"builds on {builds_on}",

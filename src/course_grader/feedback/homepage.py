@@ -104,7 +104,7 @@ def chapter_view(
         return TaskView(
             chapter.title,
             one.title,
-            str(one.level or ""),
+            str(one.level),
             f"{link}#cell-id={cell_ids[one.id]}",
             _standing(points.get(one.id), one.points),
             points.get(one.id, 0.0),
@@ -118,7 +118,7 @@ def chapter_view(
         title=chapter.title,
         link=link,
         minutes=chapter.reading_minutes + chapter.minutes(),
-        core_minutes=core if chapter.goal_first else 0,
+        core_minutes=core,
         builds_on=chapter.builds_on.replace("*", ""),
         teaches=tuple(" ".join(one[2:].split()) for one in teaches),
         exercises=tuple(task(one) for one in chapter.exercises),
