@@ -1046,7 +1046,8 @@ bring the weight decay $\lambda$ yourself, to an optimizer that was made without
 >>> model.weight.data.fill_(2.0)
 tensor([[2.]])
 >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
->>> decayed_step(model, optimizer, torch.ones(1, 1), torch.full((1, 1), 2.0), weight_decay=0.5)
+>>> x, y = torch.ones(1, 1), torch.full((1, 1), 2.0)
+>>> decayed_step(model, optimizer, x, y, weight_decay=0.5)
 0.0
 >>> model.weight.data
 tensor([[1.9000]])

@@ -900,8 +900,8 @@ Write `nonfinite_entries(data, name)`, the names of all entries of a batch or a 
 in the order in which they stand in `data`.
 
 ```python
->>> data = {"x": torch.ones(2), "y": torch.tensor([1.0, math.nan]), "meta": [2, math.inf, "nan"]}
->>> nonfinite_entries(data)
+>>> bad = torch.tensor([1.0, math.nan])
+>>> nonfinite_entries({"x": torch.ones(2), "y": bad, "meta": [2, math.inf, "nan"]})
 ['batch.y', 'batch.meta[1]']
 ```
 
@@ -963,7 +963,8 @@ Write `guarded_epoch(model, optimizer, loss_function, loader, max_norm)`, one ep
 >>> _ = torch.manual_seed(0)
 >>> model = nn.Linear(3, 2)
 >>> sgd = torch.optim.SGD(model.parameters(), lr=0.1)
->>> good, bad = (torch.randn(4, 3), torch.zeros(4, 2)), (torch.full((4, 3), math.nan), torch.zeros(4, 2))
+>>> y = torch.zeros(4, 2)
+>>> good, bad = (torch.randn(4, 3), y), (torch.full((4, 3), math.nan), y)
 >>> report = guarded_epoch(model, sgd, F.mse_loss, [good, bad, good], max_norm=0.01)
 >>> report["skipped"], len(report["norms"]), len(report["losses"])
 ([1], 2, 2)
@@ -1067,7 +1068,7 @@ tensor(0.6931)
 tensor(0.5000)
 ```
 
-- `root`: elementwise $\sqrt x$ where $x > 0$, and 0 elsewhere; so is its gradient, $1 / (2 \sqrt x)$.
+- `root`: elementwise $\sqrt x$ where $x > 0$, and 0 elsewhere. Its gradient is $1 / (2 \sqrt x)$ where $x > 0$, and 0 elsewhere.
 - `lengths`: $\sqrt{\sum_j X_j^2}$ over the last dimension, which goes away. Where all $X_j$ are 0 the length is 0 and its gradient 0.
 - `entropy`: $-\sum_c p_c \log p_c$ over the last dimension, where $p$ is the softmax of the logits. A class with $p_c = 0$ adds 0. Logits may be as
   far apart as 10000 and 0, and may be `-inf`: such a class adds nothing, and its gradient is 0.
@@ -1149,8 +1150,8 @@ Write `diagnose(model, loss_function, batches, lr)`, which finds the reason why 
 ```python
 >>> diagnose(*broken_run(1)), diagnose(*broken_run(2)), diagnose(*broken_run(4))[:2]
 (('data', 7, 'x'), ('layer', 6, '1'), ('gradient', 16))
->>> model, loss_function, batches, lr = broken_run(5)
->>> diagnose(model, loss_function, batches, lr)[0], diagnose(model, loss_function, batches, lr / 1000)
+>>> *run, lr = broken_run(5)
+>>> diagnose(*run, lr)[0], diagnose(*run, lr / 1000)
 ('learning rate', None)
 ```
 

@@ -1292,7 +1292,8 @@ Write `train_and_log(model, optimizer, batches)`, one epoch of training that rem
 >>> _ = torch.manual_seed(0)
 >>> model = nn.Linear(3, 2)
 >>> sgd = torch.optim.SGD(model.parameters(), lr=0.5)
->>> batches = [(torch.randn(4, 3), torch.tensor([0, 1, 1, 0])), (torch.randn(2, 3), torch.tensor([0, 1]))]
+>>> X, y = torch.randn(6, 3), torch.tensor([0, 1, 1, 0, 0, 1])
+>>> batches = [(X[:4], y[:4]), (X[4:], y[4:])]
 >>> log = train_and_log(model, sgd, batches)
 >>> sorted(log), len(log["losses"]), log["predictions"].shape, log["predictions"].dtype
 (['losses', 'mean_loss', 'predictions'], 2, torch.Size([6]), torch.int64)

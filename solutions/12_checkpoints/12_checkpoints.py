@@ -1227,8 +1227,8 @@ nothing had happened.
 
 - After *every* step it writes a checkpoint to `path`, a `Path`. If `path` exists when `train` is called, it goes on from there, in a new
   process that has other seeds.
-- Bitwise as without a stop are, in the end: weights and buffers, the losses, **all** of them from the first step on, learning rates, scaler,
-  the order of the samples, and everything that is drawn from `torch`, `np.random` and `random`, also after `train` has returned.
+- In the end these are bitwise as without a stop: weights and buffers, **all** losses from the first step on, learning rates, the scaler, the order of
+  the samples, and everything that is drawn from `torch`, `np.random` and `random`, also after `train` has returned.
 - Steps before the last checkpoint are not run again. A finished run, called once more, runs no step.
 - The process may be killed at any moment of a step, or interrupted by an exception that is raised in `job.step`, which comes out of `train`.
 - Everything comes from this one file, which `torch.load` with its defaults reads. It need not be written atomically here.

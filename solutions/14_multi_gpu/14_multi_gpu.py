@@ -1188,8 +1188,10 @@ Write `train_shard(num_samples, rank, world_size, epoch, seed)`, `eval_shard(num
 [0, 1, 2, 3, 4]
 >>> seen = [torch.tensor([0, 2, 1]), torch.tensor([1, 0])]
 >>> right = [torch.tensor([True, False, True]), torch.tensor([True, True])]
->>> shares = on_ranks(lambda rank, group: global_accuracy(seen[rank], right[rank], 3, group), 2)
->>> [round(share, 4) for share in shares]
+>>> def share(rank, group):
+...     return global_accuracy(seen[rank], right[rank], 3, group)
+>>> shares = on_ranks(share, 2)
+>>> [round(one, 4) for one in shares]
 [0.6667, 0.6667]
 ```
 

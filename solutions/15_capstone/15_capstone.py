@@ -748,7 +748,8 @@ Write `set_up(model, config)`, which freezes parts of the model and returns the 
 
 ```python
 >>> net = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))
->>> plan = {"frozen": ["0"], "lr": 0.1, "weight_decay": 0.01, "warmup_steps": 2, "num_steps": 6}
+>>> plan = {"frozen": ["0"], "lr": 0.1, "weight_decay": 0.01}
+>>> plan |= {"warmup_steps": 2, "num_steps": 6}
 >>> optimizer, schedule = set_up(net, plan)
 >>> rates = []
 >>> for _ in range(7):
@@ -861,10 +862,17 @@ Write `train_step(model, optimizer, schedule, scaler, batches, config)`, which m
 >>> sgd = torch.optim.SGD(net.parameters(), lr=0.5)
 >>> halves = torch.optim.lr_scheduler.ExponentialLR(sgd, 0.5)
 >>> scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
->>> batches = [(torch.tensor([[8.0], [8.0]]), torch.tensor([0, 0])), (torch.tensor([[8.0]]), torch.tensor([0]))]
->>> facts = train_step(net, sgd, halves, scaler, batches, {"dtype": None, "max_norm": 0.1})
->>> round(facts["loss"], 4), round(facts["grad_norm"], 4), facts["skipped"], facts["lr"], facts["scale"]
-(0.6931, 5.6569, False, 0.5, 256.0)
+>>> x, y = torch.full((3, 1), 8.0), torch.zeros(3, dtype=torch.int64)
+>>> batches = [(x[:2], y[:2]), (x[2:], y[2:])]
+>>> config = {"dtype": None, "max_norm": 0.1}
+>>> facts = train_step(net, sgd, halves, scaler, batches, config)
+>>> for name, value in facts.items():
+...     print(name, value if isinstance(value, bool) else round(value, 4))
+loss 0.6931
+grad_norm 5.6569
+skipped False
+lr 0.5
+scale 256.0
 >>> round(net.weight.norm().item(), 4), sgd.param_groups[0]["lr"]
 (0.05, 0.25)
 ```
@@ -1155,7 +1163,8 @@ Write `summarize(lines, config)`, which makes a report of the lines of JSON that
 again.
 
 ```python
->>> step = {"step": 1, "epoch": 0, "num_samples": 8, "loss": 2.0, "grad_norm": 0.5, "skipped": False, "lr": 0.1, "seconds": 1.0}
+>>> step = {"step": 1, "epoch": 0, "num_samples": 8, "loss": 2.0, "grad_norm": 0.5}
+>>> step |= {"skipped": False, "lr": 0.1, "seconds": 1.0}
 >>> evaluation = {"epoch": 0, "metric": 0.93, "seconds": 2.0}
 >>> lines = [json.dumps(one) for one in (step, {**step, "loss": 1.0}, evaluation)]
 >>> for item in summarize([*lines, '{"step": 2, "epo'], {"max_norm": 1.0}).items():
