@@ -63,10 +63,11 @@ def make_account(name: str, homes: Path) -> pwd.struct_passwd:
     Raises:
         AccountError: an account of this name was there before this server.
     """
-    subprocess.run(["groupadd", "--force", "--system", GROUP], check=True)
     try:
         account = pwd.getpwnam(name)
     except KeyError:
+        command = ["groupadd", "--force", "--system", GROUP]
+        subprocess.run(command, check=True)
         command = ["useradd", "--no-create-home", "--shell", "/bin/bash"]
         command += ["--home-dir", f"/home/{name}", "--user-group"]
         command += ["--groups", GROUP, name]
@@ -74,7 +75,7 @@ def make_account(name: str, homes: Path) -> pwd.struct_passwd:
         if done.returncode:
             raise AccountError(done.stderr.strip()) from None
         account = pwd.getpwnam(name)
-    if name not in grp.getgrnam(GROUP).gr_mem:
+    if GROUP not in (grp.getgrgid(one).gr_name for one in groups_of(account)):
         raise AccountError(
             f"{name} is an account of this machine that the class server has "
             f"not made, so nobody can be called that here. If it is this "
@@ -85,6 +86,11 @@ def make_account(name: str, homes: Path) -> pwd.struct_passwd:
         home.mkdir(mode=0o700)
         os.chown(home, account.pw_uid, account.pw_gid)
     return account
+
+
+def groups_of(account: pwd.struct_passwd) -> list[int]:
+    """The numbers of an account's groups."""
+    return os.getgrouplist(account.pw_name, account.pw_gid)
 
 
 def room(

@@ -301,9 +301,8 @@ class Hub:
         assert answer.status_code == 302, f"{name} is not let in"
         return one
 
-    def as_grader(self, *arguments: str) -> str:
+    def as_grader(self, *arguments: str, account: str = "tt-grader") -> str:
         """What a `course` command prints that an instructor types."""
-        account = "tt-grader"
         done = subprocess.run(
             [
                 *("nsenter", "--mount", f"--target={self.pid}"),
@@ -323,9 +322,10 @@ class Hub:
         assert done.returncode in (0, 3), done.stdout + done.stderr
         return done.stdout
 
-    def points(self) -> dict[str, float]:
+    def points(self, account: str = "tt-grader") -> dict[str, float]:
         """The points of `course export`, by learner."""
-        rows = csv.DictReader(io.StringIO(self.as_grader("export", CHAPTER)))
+        said = self.as_grader("export", CHAPTER, account=account)
+        rows = csv.DictReader(io.StringIO(said))
         return {
             row["student"]: float(row["points"])
             for row in rows
@@ -359,19 +359,26 @@ def start_hub(
         more: lines of `[hub]`.
         passwords: people have some; else nobody is on the roster.
     """
-    if not (folder / "mini").exists():
-        course = write_mini(folder / "mini")
-        port = free_ports(4)
-        with course.settings_file.open("a") as file:
-            people = PEOPLE if passwords else ""
-            file.write(SETTINGS.format(port=port) + people + more)
-        course.people.mkdir()
-        if passwords:
-            roster = "".join(f"{one}\n" for one in names)
-            (course.people / "roster.csv").write_text(f"id\n{roster}")
-        command = namespace(folder)
-        (folder / "command.json").write_text(json.dumps([port, *command]))
+    start_folder(folder, names, more, passwords)
     return resume_hub(folder)
+
+
+def start_folder(
+    folder: Path, names: list[str], more: str = "", passwords: bool = True
+) -> None:
+    """Makes the course of a class server, and a namespace; see `start_hub`."""
+    folder.chmod(0o755)
+    course = write_mini(folder / "mini")
+    port = free_ports(4)
+    with course.settings_file.open("a") as file:
+        people = PEOPLE if passwords else ""
+        file.write(SETTINGS.format(port=port) + people + more)
+    course.people.mkdir()
+    if passwords:
+        roster = "".join(f"{one}\n" for one in names)
+        (course.people / "roster.csv").write_text(f"id\n{roster}")
+    command = namespace(folder)
+    (folder / "command.json").write_text(json.dumps([port, *command]))
 
 
 def resume_hub(folder: Path) -> Hub:
@@ -484,7 +491,6 @@ def shared_hub(
         known = json.loads(state.read_text()) if state.exists() else None
         if known is None:
             folder = Path(tempfile.mkdtemp(prefix="class-server-"))
-            folder.chmod(0o755)
             hub = start_hub(folder, names)
             try:
                 prepare(hub)

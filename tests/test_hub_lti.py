@@ -164,7 +164,6 @@ def platform() -> Iterator[Platform]:
 def hub(platform: Platform) -> Iterator[Hub]:
     needed()
     folder = Path(tempfile.mkdtemp(prefix="class-server-"))
-    folder.chmod(0o755)
     made = start_hub(
         folder,
         [],
