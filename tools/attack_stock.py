@@ -28,7 +28,14 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from attacks import ATTACKS, HONEST, LOOT, Attack, hand_in  # noqa: E402
+from attacks import (  # noqa: E402
+    ATTACKS,
+    HONEST,
+    LOOT,
+    ON_OURS,
+    Attack,
+    hand_in,
+)
 
 BIN = Path(sys.executable).parent
 CHAPTER = "03_mini"
@@ -358,6 +365,7 @@ def main() -> None:
     text = (
         HEAD.format(
             count=len(done),
+            on_ours=len(ON_OURS),
             harmed=len(harmed),
             summary=summary,
             nbgrader=version("nbgrader"),
@@ -391,8 +399,9 @@ ours grades it, or gives zero points and one sentence. Archives, and folders tha
 upload, have tests of their own (`tests/test_collect_*.py`), and so have 500 honest but
 damaged notebooks (`tests/test_repair.py`).
 
-A second list in the same file, `ON_OURS`, holds 72 attacks that know this grader: forged answers,
-frames and outputs, what its judge, repair and pages read, and the walls of its rooms. Its
+A second list in the same file, `ON_OURS`, holds {on_ours} attacks that know this grader: forged answers,
+frames, calls and outputs, a hidden case kept for what feedback shows of another one, answers of odd types, what its
+judge, repair and pages read, and the walls of its rooms. Its
 tests are the same; stock nbgrader has nothing that they could be tried on.
 
 """

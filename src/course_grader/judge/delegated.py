@@ -17,6 +17,11 @@ from pathlib import Path
 CONTROLLERS = frozenset(("cpu", "memory", "pids"))
 NOBODY = 65534
 _TRY_OUT_TIMEOUT_S = 10.0
+_TRY_OUT = (
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
+    "from course_grader.judge.delegated import own_group; "
+    "sys.exit(own_group() is None)"
+)
 _ROUNDS = 100
 """Of moving processes out of a group while they fork."""
 
@@ -35,7 +40,7 @@ def scope() -> tuple[str, ...]:
     ]
     try:
         tried = subprocess.run(
-            [*words, sys.executable, "-IS", "-c", ""],
+            [*words, sys.executable, "-IS", "-c", _TRY_OUT],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TRY_OUT_TIMEOUT_S,
