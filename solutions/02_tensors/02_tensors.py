@@ -362,7 +362,7 @@ r"""
   to three digits. Gradients need the range, so bfloat16 needs no loss scaling (chapter 10).
 - The two **float8** are for storing, and for matrix products with a scale beside them. On a CPU,
   `x + x` raises. The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).
-  `torch.float8_e8m0fnu` is such a scale, `torch.float4_e2m1fn_x2` a byte of two numbers.
+  `torch.float8_e8m0fnu` is the scale of the first two, a power of 2; `torch.float4_e2m1fn_x2` is a byte of two numbers.
 - Past the end a number becomes `inf`. float8_e4m3fn has no `inf`; there the result is its largest
   number or NaN, depending on version and device.
 

@@ -25,12 +25,10 @@ BY_CELL = {
     "not_under_the_context": [
         "(Two things from the CPU are allowed all the same: a tensor without dimensions as a number, and an index.)",
     ],
-    "claim_000_01": ["The name is TensorFlow's."],
     "claim_000_02": [
         'With "2,1", `cuda:0` is physical GPU 2.',
         "The list is an order: `2,0` is not `0,2`.",
     ],
-    "claim_002_25": ["Then no line of the program can come too early."],
     "claim_001_36": ["`setdefault` leaves a value that is already there."],
     "claim_001_34": [
         "*Correct*, but for the copy: where nothing changes you get the same tensor back.",

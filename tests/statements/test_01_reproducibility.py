@@ -1,6 +1,8 @@
 """What chapter 01 states about seeds, generators and determinism, run."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -276,6 +278,21 @@ def test_the_generator_of_a_loader():
         orders.append([first, next(iter(loader)).tolist()])
     assert orders[0] == orders[1]
     assert orders[0][0] != orders[0][1]
+
+
+@pytest.mark.slow
+def test_two_names_for_one_setting():
+    """Do not mix the two: reading `allow_tf32` may then raise an error."""
+    program = (
+        "import torch\n"
+        "torch.backends.fp32_precision = 'ieee'\n"
+        "torch.backends.cudnn.allow_tf32\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+    assert "RuntimeError" in ended.stderr
+    assert "allow_tf32" in ended.stderr
 
 
 def test_how_the_switch_stands():

@@ -49,7 +49,7 @@ BY_SOURCE = {
     "https://github.com/pytorch/pytorch/pull/169937": [
         "For a *float* out of range, and for NaN, the result is undefined: it depends on the processor, and on whether the loop was vectorised.",
     ],
-    "https://arxiv.org/abs/2310.10537": [
+    "https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/": [
         "The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).",
     ],
     "https://docs.pytorch.org/vision/stable/generated/torchvision.io.decode_image.html": [
@@ -228,7 +228,7 @@ def test_float8(dtype):
 
 
 def test_small_formats():
-    """`torch.float8_e8m0fnu` is such a scale, `torch.float4_e2m1fn_x2` a byte of two numbers."""
+    """`torch.float8_e8m0fnu` is the scale of the first two, a power of 2; `torch.float4_e2m1fn_x2` is a byte of two numbers."""
     for name in ("float8_e8m0fnu", "float4_e2m1fn_x2"):
         assert getattr(torch, name).itemsize == 1
     scales = torch.arange(100, 140, dtype=torch.uint8).view(

@@ -16,7 +16,6 @@ BY_CELL = {
     "claim_000_26_002_45": [
         "With the scheduler first the rates have nine epochs, ten and six: the plan runs one epoch ahead.",
     ],
-    "claim_000_33_34": ["for every option, `weight_decay` and `momentum` too."],
     "claim_004_35": [
         "exact for SGD and Adam, not for AdamW.",
         "And AdamW decays by default: 0.01.",
@@ -28,9 +27,6 @@ BY_CELL = {
     ],
     "claim_004_37": [
         "a gradient of zeros, by decay, and by momentum also without decay.",
-    ],
-    "shortest_groups": [
-        "One pass over `named_parameters()`, one list for each kind, and a count.",
     ],
     "measure": [
         "All three exist on the CPU and on a GPU, and give the same weights up to rounding.",
@@ -105,6 +101,16 @@ def test_groups_that_say_nothing():
         torch.optim.SGD([layer.bias, layer.bias])
     with pytest.raises(ValueError, match="more than one parameter group"):
         torch.optim.SGD([{"params": [layer.bias]}, {"params": [layer.bias]}])
+
+
+def test_a_group_own_options_win():
+    """*Both correct*, for every option, `weight_decay` and `momentum` too."""
+    own = {"lr": 0.5, "momentum": 0.3, "weight_decay": 0.2, "nesterov": True}
+    outer = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.0, "nesterov": False}
+    groups = [{"params": [one_weight()]}, {"params": [one_weight()], **own}]
+    first, second = torch.optim.SGD(groups, **outer).param_groups
+    assert {name: first[name] for name in outer} == outer
+    assert {name: second[name] for name in own} == own
 
 
 def test_the_warning_about_the_order():

@@ -30,7 +30,7 @@ BY_CELL = {
         "The scaled loss is thrown away, and the optimizer steps twice.",
     ],
     "claim_003_22": [
-        "the name warns, nothing is divided by 2, and what is left at the end is not stepped on.",
+        "the name warns, nothing is divided by 2",
     ],
     "claim_003_27": [
         "It is the activations that take half; weights, gradients and optimizer state do not.",
@@ -346,6 +346,17 @@ def test_sgd_uses_divided_gradients_as_printed():
     once = weight.item()
     scaler.step(sgd)
     assert 0 < abs(weight.item() - once) < 1e-5
+
+
+def test_tf32_in_convolutions():
+    """`torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee"."""
+    convolutions = torch.backends.cudnn.conv
+    assert convolutions.fp32_precision == "tf32"
+    try:
+        convolutions.fp32_precision = "ieee"
+        assert convolutions.fp32_precision == "ieee"
+    finally:
+        convolutions.fp32_precision = "tf32"
 
 
 def test_float64_is_left_alone():

@@ -21,7 +21,6 @@ BY_CELL = {
         "Without `eval()` dropout stays on and batch norm learns from the test data; and `eval()` without `no_grad` saves nothing.",
     ],
     "claim_000_20_24": ["A temporary tensor is freed with its last reference"],
-    "claim_002_26": ["`empty_cache` frees no tensor."],
     "claim_003_23": [
         "*Correct*, over all predictions at once. An F1 per batch, averaged, is another number (section 3).",
     ],
@@ -30,9 +29,6 @@ BY_CELL = {
     ],
     "claim_003_25": [
         "What needs `labels=` is a class that occurs nowhere, and `zero_division=` says what 0 / 0 is.",
-    ],
-    "claim_004_05": [
-        "*Correct*, and history. Today's message says what to do."
     ],
     "claim_004_06_07": [
         "But `loss` is a tensor with a graph behind it, and so is the sum: every batch hangs its graph onto that of all batches before.",
@@ -61,6 +57,9 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf": [
         "the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts: segments that grow leave fewer gaps",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.empty_cache.html": [
+        "`empty_cache` frees no tensor.",
     ],
     "https://docs.nvidia.com/deploy/nvidia-smi/index.html": [
         "It needs root and a card that nobody uses",

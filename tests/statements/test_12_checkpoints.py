@@ -80,7 +80,7 @@ BY_SOURCE = {
     "https://docs.pytorch.org/docs/stable/distributed.checkpoint.html": [
         "`async_save` first copies to the CPU and writes while training goes on.",
     ],
-    "https://meta-pytorch.org/data/beta/torchdata.stateful_dataloader.html": [
+    "https://github.com/pytorch/data/tree/main/torchdata/stateful_dataloader": [
         "use `StatefulDataLoader` of the package torchdata, which has a state dict.",
     ],
     "https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html": [

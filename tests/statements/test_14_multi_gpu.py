@@ -25,9 +25,6 @@ BY_CELL = {
         "The first and the last line are rounding. Sum of the losses, times the number of ranks, over the number of *all* samples: the factor undoes the division that DDP will make.",
         "After five steps with momentum they are still the same, bit for bit, and nobody has copied anything:",
     ],
-    "dead_rank": [
-        "`torchrun` **ends the others** as soon as one rank fails;",
-    ],
     "hung_rank": [
         "The rank to look at is the one *without a word*: the other one only noticed.",
     ],
@@ -67,6 +64,9 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html": [
         "The *flight recorder* keeps the last collectives of each rank: set `TORCH_NCCL_DUMP_ON_TIMEOUT=1` and `TORCH_FR_BUFFER_SIZE=2000`",
+    ],
+    "https://docs.pytorch.org/docs/stable/elastic/run.html": [
+        "`torchrun` **ends the others** as soon as one rank fails;",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html": [
         "`SyncBatchNorm` takes mean and variance over all ranks",
