@@ -173,6 +173,11 @@ def with_systemd() -> bool:
     return Path("/run/systemd/system").is_dir()
 
 
+def limits_hold() -> bool:
+    """Whether this machine has control groups that this server can make."""
+    return with_systemd() or (_CGROUP / "memory" / "cgroup.procs").exists()
+
+
 def scope(
     name: str, memory_bytes: int, processors: float, tasks: int
 ) -> list[str]:

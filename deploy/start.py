@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from people import initial_passwords
+from rooms import limits_hold
 from settings import (
     ROSTER,
     TEMPLATE,
@@ -186,6 +187,11 @@ def warnings(settings: Settings, course: Course) -> list[str]:
             "This is a rehearsal: everybody runs on your account, and nothing "
             "keeps learners from each other's files or from the grading. Start "
             "it as root for a class."
+        )
+    elif not limits_hold():
+        said.append(
+            "This machine has neither systemd nor control groups of the first "
+            "version, so nothing limits a learner's memory and processors."
         )
     if settings.class_password:
         said.append(
