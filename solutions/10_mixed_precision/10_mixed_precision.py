@@ -318,8 +318,8 @@ the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores f
 
 ### The block belongs into the loop
 
-Autocast makes its 16-bit copy of a weight once per block and keeps it until the *outermost* block ends: a layer that is
-used twice is converted once. A block around the whole loop goes on with old copies.
+Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is
+used twice is converted once. (A frozen one is converted each time.) A block around the whole loop goes on with old copies.
 """
 
 # %% cell="stale_weights"

@@ -273,7 +273,7 @@ class Casts(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_the_copies_of_a_block(dtype):
-    """Autocast makes its 16-bit copy of a weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. A block around the whole loop goes on with old copies.
+    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time.) A block around the whole loop goes on with old copies.
 
     Autocast keeps its 16-bit copies of the weights until the outermost block ends. A block around the loop would go on with the copies of the first step.
     """
@@ -284,6 +284,11 @@ def test_the_copies_of_a_block(dtype):
             layer(row)
         layer(row)
     assert casts.count == 1
+    frozen = nn.Linear(3, 5).requires_grad_(False)
+    with Casts((5, 3)) as casts, torch.autocast("cpu", dtype):
+        frozen(row)
+        frozen(row)
+    assert casts.count == 2
     sgd = torch.optim.SGD(layer.parameters(), lr=1.0)
     with torch.autocast("cpu", dtype):
         before = layer(row)
