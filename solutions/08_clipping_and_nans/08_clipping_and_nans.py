@@ -215,7 +215,8 @@ r"""
 ### What clipping cannot repair
 
 A NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry
-makes the factor 0: the infinity becomes 0 · inf = NaN, and all else becomes 0.
+makes the factor 0: the infinity becomes 0 · inf = NaN, and all else becomes 0. (By value, the NaN stays alone, and the infinity
+becomes the bound: finite, and without meaning.)
 """
 
 
@@ -1276,7 +1277,7 @@ r"""
 
 - Backward, clip, step. One norm over all gradients, one factor for all; log the norm that is returned.
 - Clipping by value, or tensor by tensor, can turn the step.
-- Clipping bounds what is finite. A NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
+- Clipping bounds what is finite. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
 - `isfinite`, not `isnan`: infinity comes first.
 - A bad batch is skipped whole: no step, no gradients left, buffers put back.
 - Make the input safe *before* the root, the log, the division; a single `torch.where` saves the value and not the gradient.

@@ -169,7 +169,7 @@ def test_what_clipping_makes_of_nan_and_infinity(p, foreach, dtype):
 
     after a NaN norm each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
 
-    Clipping bounds what is finite. A NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
+    Clipping bounds what is finite. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
     """
     for bad in (math.nan, math.inf, -math.inf):
         pair = with_gradients([bad, 1.0], [1.0, 0.0], dtype=dtype)
@@ -184,6 +184,16 @@ def test_what_clipping_makes_of_nan_and_infinity(p, foreach, dtype):
         fresh = with_gradients([bad, 1.0], [1.0, 0.0], dtype=dtype)
         with pytest.raises(RuntimeError, match="non-finite"):
             clip(fresh, 1.0, p, error_if_nonfinite=True, foreach=foreach)
+
+
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+@pytest.mark.parametrize("foreach", [None, True, False])
+def test_what_clipping_by_value_makes_of_them(foreach, dtype):
+    """(By value, the NaN stays alone, and the infinity becomes the bound: finite, and without meaning.)"""
+    (one,) = with_gradients([math.nan, math.inf, -math.inf, 0.5], dtype=dtype)
+    nn.utils.clip_grad_value_([one], 2.0, foreach=foreach)
+    assert one.grad[0].isnan()
+    assert one.grad[1:].tolist() == [2.0, -2.0, 0.5]
 
 
 def test_the_norm_overflows_in_float16():
