@@ -489,7 +489,6 @@ class _Telling:
     ) -> None:
         self.shows = shows
         self.prober = prober
-        self.current: Prober | None = None
         self.words = _words_of(grading, exercise_id)
         self.roots: dict[tuple[Verdict, str], str] = {}
         self.cases_left = MOST_CASES
@@ -497,13 +496,9 @@ class _Telling:
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool
     ) -> Traced | None:
-        """One call more, in a process of the learner's code that has seen no case
-        but those that are shown."""
-        self.current = self.current or self.prober()
-        traced = self.current.trace(probe, case, timeout_s, enter_only)
-        if traced is None:
-            self.current = None  # it may have ended
-        return traced
+        """One call more, in a process of the learner's code that has seen no other
+        case."""
+        return self.prober().trace(probe, case, timeout_s, enter_only)
 
     def told(self, report: CheckReport, lost: Sequence[_Lost]) -> CheckReport:
         """The report of a failed check with its words.
