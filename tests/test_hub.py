@@ -324,7 +324,7 @@ def test_a_room_has_no_rights_of_root(ada: Person) -> None:
 # What a learner may not: over the network, from a kernel and from a browser
 
 
-def test_a_kernel_listens_on_no_port(ada: Person, bob: Person) -> None:
+def test_a_kernels_channels_are_no_ports(ada: Person, bob: Person) -> None:
     code = (
         "import json\n"
         "from ipykernel.connect import get_connection_file\n"
@@ -364,10 +364,10 @@ def test_no_port_opens_anothers_server(
         f"    for who in ('user/{BOB}', 'services/{COURSE_ID}'):\n"
         "        try:\n"
         "            answer = requests.get(f'http://127.0.0.1:{port}/{who}/api/contents',"
-        " headers=token, timeout=20, allow_redirects=False)\n"
+        " headers=token, timeout=5, allow_redirects=False)\n"
         "            if answer.ok and 'content' in answer.text: print('open', port)\n"
         "        except requests.RequestException:\n"
-        "            pass\n"
+        "            break  # nothing there speaks HTTP\n"
     )
     assert int(said.split()[0]) >= 2  # other class servers may have the numbers
     assert "open" not in said
