@@ -61,8 +61,11 @@ class _Page(JupyterHandler):  # type: ignore[misc]
 
     @property
     def content_security_policy(self) -> str:
-        # the page's own says more; nobody frames it
-        return "frame-ancestors 'none'"
+        # a report is a file, and whatever stands in it stays a page to read
+        return (
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
 
     async def send(self, text: str) -> None:
         self.set_header("Content-Type", "text/html; charset=utf-8")
