@@ -189,6 +189,8 @@ def test_a_learner_reads_solves_validates_and_submits(
     picture(page, "learner-looks-right")
 
     page.keyboard.press("Control+s")
+    # Validate saves too, and two saves at once ask which one is meant
+    expect(page.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)
     page.get_by_role("button", name="Validate").click()
     dialog = page.locator(".jp-Dialog")
     expect(dialog).to_contain_text("Success")
