@@ -1,4 +1,4 @@
-"""Attacks on a grader, as submissions to the small course of `conftest`.
+"""Attacks on a grader, as submissions to the small course of `mini_course`.
 
 Each tries to gain marks that it does not deserve, to learn or pass on what is
 not the learner's, to stop the grading, or is a file that is no notebook at all.

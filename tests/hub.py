@@ -28,7 +28,7 @@ import pytest
 import requests
 import websocket
 from commands import SCRIPTS, environment
-from conftest import write_mini
+from mini_course import write_mini
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE_ID = "pytorch_training_tricks"

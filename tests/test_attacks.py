@@ -18,7 +18,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from attacks import ATTACKS, HONEST, ON_OURS, Attack, hand_in
-from conftest import write_mini
+from mini_course import write_mini
 from nbformat import NotebookNode
 
 from course_grader.chapter.build import build_chapter

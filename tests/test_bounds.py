@@ -68,7 +68,7 @@ def swells(*_: object, **__: object) -> None:
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    from conftest import write_mini
+    from mini_course import write_mini
 
     return write_mini(tmp_path_factory.mktemp("bounds"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import MINI_SOURCE, ROOT
+from mini_course import MINI_SOURCE, ROOT
 
 from course_grader.bank import edited
 from course_grader.chapter.build import (

@@ -499,6 +499,7 @@ OUR_ATTRIBUTES = {
     *("href", "src", "alt", "width", "height", "role", "scope", "colspan"),
     *("rowspan", "tabindex", "open", "aria-label", "aria-labelledby"),
     *("aria-hidden", "focusable", "viewbox", "preserveaspectratio", "d"),
+    *("data-exercise", "data-points"),
     *("cx", "cy", "r", "x", "y", "rx", "x1", "x2", "y1", "y2", "text-anchor"),
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from commands import course_says, exported, points, put
-from conftest import write_mini
+from mini_course import write_mini
 from nbgrader.api import Gradebook
 
 from course_grader.chapter.build import build_chapter

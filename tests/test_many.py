@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from commands import SCRIPTS, course_says, environment, exported, put
-from conftest import write_mini
+from mini_course import write_mini
 
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT, write_mini
+from mini_course import ROOT, write_mini
 
 from course_grader import cli
 from course_grader.chapter.build import build_chapter

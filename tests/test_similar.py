@@ -8,7 +8,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from conftest import ROOT
+from mini_course import ROOT
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading, load_grading

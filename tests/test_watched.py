@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import write_mini
+from mini_course import write_mini
 
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered

@@ -124,12 +124,16 @@ def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     on=("out",),
     says="the result has the dtype that was asked for",
     corners=[
-        "whole numbers and half precision among them; float32 if none was "
-        "asked for"
+        "whole numbers of every size, bool, float16 and bfloat16 among them; "
+        "float32 if none was asked for"
     ],
 )
 def dtype_as_asked(draw: Draw) -> list[Case]:
-    dtypes = (torch.float32, torch.float64, torch.float16, torch.int64)
+    dtypes = (
+        *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
+        torch.bool,
+    )
     alone = draw.integers(0, 6, 1)[0]
     return [
         labelled(alone, 6, torch.float64),
@@ -165,6 +169,11 @@ def bad_labels_raise(draw: Draw) -> list[Case]:
         cases.append(labelled(labels, 5))
         if bad in (-1, 5):
             cases.append(labelled(labels.reshape(2, 3), 5))
+            dtypes = (torch.int8, torch.int16, torch.int32)
+            cases += [labelled(labels.to(one), 5) for one in dtypes]
+            # one label alone, and a single class
+            cases.append(labelled(torch.tensor(bad), 5))
+            cases.append(labelled((labels == bad) * (1 if bad > 0 else -1), 1))
     return cases
 
 
@@ -927,7 +936,7 @@ def batches_from_a_generator(draw: Draw) -> list[Case]:
     says="no deprecated argument: nothing warns",
 )
 def no_deprecated_arguments(draw: Draw) -> list[Case]:
-    return [batches_of(draw, 3, 3)]
+    return [batches_of(draw, 3, 3), with_padding(batches_of(draw, 3, 2), 3, 2)]
 
 
 def is_a_float(case: Case, seen: Result, expected: Result) -> str | None:
@@ -949,11 +958,11 @@ def python_float(draw: Draw) -> list[Case]:
 
 @check(
     "mean_loss",
-    probe=probes.mean_of_list,
-    on=("mean",),
+    probe=probes.mean_and_list,
+    on=("mean", "number_of_batches"),
     rtol=1e-5,
     also=[leaves_inputs_alone],
-    says="logits and labels are left as they were",
+    says="logits and labels are left as they were, and so is a list of batches",
 )
 def leaves_batches_alone(draw: Draw) -> list[Case]:
     return [
@@ -972,7 +981,7 @@ def leaves_batches_alone(draw: Draw) -> list[Case]:
 )
 def bad_labels_in_a_batch_raise(draw: Draw) -> list[Case]:
     cases = [batches_of(draw, 3, 3)]
-    for bad in (-1, 6):
+    for bad in (-1, 6, -99, -101):
         case = batches_of(draw, 3, 3)
         case["batches"][draw.integer(0, 2)][1][draw.integer(0, 3)] = bad
         cases.append(case)

@@ -92,6 +92,11 @@ def mean_of_list(mean_loss, case):
     return _mean(mean_loss(case["batches"]))
 
 
+def mean_and_list(mean_loss, case):
+    mean = _mean(mean_loss(case["batches"]))
+    return {**mean, "number_of_batches": len(case["batches"])}
+
+
 def mean_of_generator(mean_loss, case):
     batches = ((logits, labels) for logits, labels in case["batches"])
     return _mean(mean_loss(batches))

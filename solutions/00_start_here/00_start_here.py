@@ -350,7 +350,7 @@ left.plot(losses)
 left.set(xlabel="step", ylabel="loss of the batch (nats)", ylim=(0, None))
 left.set_title(f"It learns: {correct:.0%} read right")
 tiles = nn.functional.pad(unseen[:12].reshape(3, 4, 8, 8), (4, 1, 1, 1))
-right.imshow(tiles.transpose(1, 2).reshape(30, 52).cpu(), cmap="gray_r")
+right.imshow(tiles.transpose(1, 2).reshape(30, 52).cpu(), cmap="binary")
 for place, guess in enumerate(guesses[:12].tolist()):
     row, column = divmod(place, 4)
     right.text(13 * column, 10 * row + 5, guess, color=PALETTE[1], va="center")
