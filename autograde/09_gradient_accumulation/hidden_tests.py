@@ -262,12 +262,23 @@ def old_gradients_do_not_count(draw: Draw) -> list[Case]:
     on=("weights", "gradients"),
     **CLOSE,
     says="frozen and unused parameters: no error, and no step moves them",
-    corners=["also with weight decay: their `.grad` is `None`"],
+    corners=[
+        "also with weight decay: their `.grad` is `None`",
+        "nor does a gradient that one had when it was frozen",
+    ],
 )
 def parameters_without_gradient(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4, traps=True),
         batches(draw, 2, traps=True, weight_decay=0.1),
+        batches(
+            draw,
+            4,
+            num_batches=1,
+            traps=True,
+            old_gradients=True,
+            weight_decay=0.1,
+        ),
     ]
 
 

@@ -183,11 +183,9 @@ def step_in_micro_batches(accumulated_step, case):
     one = bytes_of_one(model, *(part[:size] for part in batches[0]))
     found, losses, graphs = watched(optimizer, model), [], []
     if case["old_gradients"]:
+        # also on what was frozen since
         for parameter in model.parameters():
-            if parameter.requires_grad:
-                parameter.grad = torch.ones_like(parameter)
-        if case["traps"]:
-            model.unused.zero_grad()
+            parameter.grad = torch.ones_like(parameter)
     modes = modes_of(model)
     torch.manual_seed(SEED)
     for X, y in batches:

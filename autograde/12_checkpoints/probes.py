@@ -709,7 +709,7 @@ class Job:
         return loss.item() / 3  # a float that float32 does not hold
 
 
-class Interrupted(BaseException):
+class Interrupted(KeyboardInterrupt):
     """Ends a step in the middle, as Ctrl-C does."""
 
 

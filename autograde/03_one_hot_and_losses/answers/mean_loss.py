@@ -406,3 +406,32 @@ batches_of_nan_left_out = edit(
     '`reduction="sum"`: such a NaN comes from the logits, and the mean must '
     "show it.",
 )
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_in_a_batch_raise,
+    tells="You pass over every label from -100 down. Only -100 itself is not "
+    "counted; any other that is no class is a mistake.",
+)
+def passes_over_all_from_minus_100_down(batches):
+    total, count = 0.0, 0
+    for logits, labels in batches:
+        kept = labels > -100
+        loss = F.cross_entropy(logits[kept], labels[kept], reduction="sum")
+        total, count = total + loss.item(), count + int(kept.sum())
+    return total / count if count else float("nan")
+
+
+@wrong(
+    breaks=hidden_tests.leaves_batches_alone,
+    tells="You take the batches out of the caller's list: it is empty afterwards.",
+)
+def empties_the_list(batches):
+    if not isinstance(batches, list):
+        batches = list(batches)
+    total, count = 0.0, 0
+    while batches:
+        logits, labels = batches.pop()
+        total += F.cross_entropy(logits, labels, reduction="sum").item()
+        count += int((labels != -100).sum())
+    return total / count if count else float("nan")

@@ -534,3 +534,36 @@ def a_view_of_a_kept_identity():
         if labels.dim() == 0:
             return identities[key][int(labels)]
         return identities[key][labels.long()]
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You look for bad labels in int64 alone. Others come in smaller dtypes.",
+)
+def checks_int64_alone(labels, num_classes, dtype=torch.float32):
+    wide = labels.long()
+    bad = (wide < 0) | (wide >= num_classes)
+    if labels.dtype == torch.int64 and bad.any():
+        raise ValueError("a label is no class")
+    classes = torch.arange(num_classes, device=labels.device)
+    return (wide.unsqueeze(-1) == classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="With a single class every label passes. Only 0 is one.",
+)
+def takes_all_for_a_single_class(labels, num_classes, dtype=torch.float32):
+    if num_classes == 1:
+        shape = (*labels.shape, 1)
+        return torch.ones(shape, dtype=dtype, device=labels.device)
+    return F.one_hot(labels.long(), num_classes).to(dtype)
+
+
+@wrong(
+    breaks=hidden_tests.dtype_as_asked,
+    tells="A whole-number dtype other than int64 is not heeded.",
+)
+def casts_to_floats_alone(labels, num_classes, dtype=torch.float32):
+    out = F.one_hot(labels.long(), num_classes)
+    return out.to(dtype) if dtype.is_floating_point else out

@@ -40,6 +40,7 @@ def step_with_final_rescale(model, optimizer, X, y, num_micro):
 
 @accepted()
 def step_by_autograd_grad(model, optimizer, X, y, num_micro):
+    optimizer.zero_grad()
     params = [p for p in model.parameters() if p.requires_grad]
     sums, total = [None] * len(params), 0.0
     for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
@@ -58,7 +59,7 @@ def step_by_autograd_grad(model, optimizer, X, y, num_micro):
 @accepted()
 def step_in_reverse(model, optimizer, X, y, num_micro):
     size = len(X) // num_micro
-    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad()
     total = 0.0
     for start in reversed(range(0, len(X), size)):
         logits = model(X[start : start + size])
@@ -794,4 +795,26 @@ step_in_eight_parts_at_most = edit(
     breaks=hidden_tests.small_micro_batches,
     tells="You never cut the batch into more than eight parts. The caller "
     "chose `num_micro` so that a part fits: take it as it is.",
+)
+
+step_clears_what_is_trained_alone = edit(
+    mended_step_and_loss_undivided,
+    {
+        "optimizer.zero_grad()": """
+        for p in model.parameters():
+            if p.requires_grad:
+                p.grad = None
+        """,
+    },
+    breaks=hidden_tests.parameters_without_gradient,
+    tells="A parameter that was frozen after a step keeps its old gradient, and the "
+    "optimizer goes on with it. Clear the gradients of all parameters.",
+)
+
+step_clears_to_zeros = edit(
+    mended_step_and_loss_undivided,
+    {"optimizer.zero_grad()": "optimizer.zero_grad(set_to_none=False)"},
+    breaks=hidden_tests.parameters_without_gradient,
+    tells="You clear gradients to zeros, not to `None`. A zero is a gradient: weight "
+    "decay moves a frozen parameter that has one.",
 )

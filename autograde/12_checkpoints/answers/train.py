@@ -1106,3 +1106,20 @@ by_a_list_at_the_top = edit(
         "torch.save(saved, path)": "torch.save([saved], path)",
     },
 )
+
+returns_at_ctrl_c = edit(
+    by_one_key_for_each,
+    {
+        "losses.append(job.step(model, optimizer, scheduler, scaler, indices))": """
+        try:
+            losses.append(
+                job.step(model, optimizer, scheduler, scaler, indices)
+            )
+        except KeyboardInterrupt:
+            return model, losses
+        """,
+    },
+    breaks=hidden_tests.exceptions_come_out,
+    tells="At Ctrl-C you return as if the run had come to its end. Let the exception "
+    "pass: who called must see that the run is not done.",
+)
