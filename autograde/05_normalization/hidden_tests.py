@@ -160,6 +160,8 @@ def adds_eps_inside_the_root(draw: Draw) -> list[Case]:
         {**plain(draw, 4, 3, 3, 3, std=3e-3), "eps": 1e-5},
         {**plain(draw, 4, 3, 3, 3, std=0.1), "eps": 1e-3},
         {**plain(draw, 6, 3, std=0.5), "eps": 0.3},
+        # smaller than what one might take for the smallest
+        {**plain(draw, 6, 3, 2, 2, std=1e-3), "eps": 1e-7},
     ]
 
 

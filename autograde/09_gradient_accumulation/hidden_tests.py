@@ -558,9 +558,12 @@ def no_gradient_for_some(draw: Draw) -> list[Case]:
     says="inputs, labels and weights are left as they were",
 )
 def leaves_labels_alone(draw: Draw) -> list[Case]:
+    as_class = draw.integer(0, 5)
+    both = window(draw, 6, 6, weight=class_weights(draw), ignore_index=as_class)
     return [
         relabelled(window(draw, 8, 8), -100, 4, 4),
         window(draw, 6, 6, weight=class_weights(draw)),
+        relabelled(both, as_class, 2, 2),
     ]
 
 

@@ -642,3 +642,10 @@ with_a_graph_under_no_grad = edit(
     tells="You switch gradients on inside, so your result carries a graph although "
     "the caller said `torch.no_grad()`. Compute in the mode that you find.",
 )
+
+never_below_the_usual_eps = edit(
+    by_the_function_of_the_library,
+    {"eps=eps": "eps=max(eps, 1e-5)"},
+    breaks=hidden_tests.adds_eps_inside_the_root,
+    tells="You use an `eps` of your own where the one that was given is smaller.",
+)

@@ -923,3 +923,17 @@ window_counts_what_is_not_negative = edit(
     tells="You count the labels that are not negative. `ignore_index` may be "
     "a class, or a number such as 255. Compare with `ignore_index`.",
 )
+
+sets_the_ignored_weight_to_zero = edit(
+    window_with_final_rescale,
+    {
+        "total, share = 0.0, 0.0": """
+        total, share = 0.0, 0.0
+        if weight is not None and 0 <= ignore_index < len(weight):
+            weight[ignore_index] = 0
+        """
+    },
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You write into the caller's `weight`. Labels of `ignore_index` are left "
+    "out already; or change a copy.",
+)
