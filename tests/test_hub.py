@@ -188,7 +188,7 @@ def test_an_instructors_own_server_lists_the_course(grace: Person) -> None:
 # What a learner may not: by code in a kernel
 
 ATTEMPTS = {
-    "another's home": "os.listdir('/home/{bob}')",
+    "another's home": "os.listdir(os.path.expanduser('~/../{bob}'))",
     "another's home by its place": "os.listdir('{course}/hub/homes/{bob}')",
     "another's work": "open('{course}/hub/homes/{bob}/work/secret.txt').read()",
     "the course's folder": "os.listdir('{course}')",
@@ -215,7 +215,7 @@ ATTEMPTS = {
     ),
     "reading a submission by its name": "os.listdir('{inbound}/{submission}')",
     "taking a submission away by its name": (
-        "os.rename('{inbound}/{submission}', '/home/{ada}/taken')"
+        "os.rename('{inbound}/{submission}', os.path.expanduser('~/taken'))"
     ),
     "renaming a submission": (
         "os.rename('{inbound}/{submission}', '{inbound}/{submission}.old')"

@@ -142,9 +142,19 @@ def observe_and_let_through(RunningStats, case):
     """What comes out in both modes, and whether x still asks for no gradient."""
     x = case["x"]
     stats = observer(RunningStats, case, x)
-    outs = [stats.train(mode)(x) for mode in (True, False)]
+    outs, grad_mode = [], []
+    for training, grad in (
+        (True, True),
+        (True, False),
+        (False, True),
+        (False, False),
+    ):
+        with torch.set_grad_enabled(grad):
+            outs.append(stats.train(training)(x))
+            grad_mode.append(torch.is_grad_enabled())
     return {
         "outs": [out.detach() for out in outs],
+        "grad_mode": grad_mode,
         "asks_for_a_gradient": [x.requires_grad],
         **buffers_of(stats),
     }

@@ -235,7 +235,7 @@ def small_micro_batches(draw: Draw) -> list[Case]:
     probe=probes.step_in_micro_batches,
     weight=2,
     rule=freed_graphs,
-    says="no more than one micro-batch's graph is kept at a time",
+    says="what one micro-batch's graph holds is freed before the next one comes",
     corners=["there is a backward pass for each, and it keeps nothing"],
 )
 def graphs_are_freed(draw: Draw) -> list[Case]:
@@ -531,7 +531,7 @@ def small_windows(draw: Draw) -> list[Case]:
     "accumulate_gradients",
     probe=probes.gradients_of_a_window,
     rule=freed_graphs,
-    says="no more than one micro-batch's graph is kept at a time",
+    says="what one micro-batch's graph holds is freed before the next one comes",
     corners=["there is a backward pass for each, and it keeps nothing"],
 )
 def graphs_of_a_window(draw: Draw) -> list[Case]:
@@ -834,7 +834,7 @@ def small_in_the_loop(draw: Draw) -> list[Case]:
     "train_epoch",
     probe=probes.some_epochs,
     rule=freed_graphs,
-    says="no more than one micro-batch's graph is kept at a time",
+    says="what one micro-batch's graph holds is freed before the next one comes",
     corners=["there is a backward pass for each, and it keeps nothing"],
 )
 def graphs_in_the_loop(draw: Draw) -> list[Case]:

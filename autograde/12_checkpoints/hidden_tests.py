@@ -139,6 +139,7 @@ def into_a_buffer(draw: Draw) -> list[Case]:
         saving(draw, kind="BytesIO", header=draw.integer(3, 40)),
         saving(draw, kind="file", header=0),
         saving(draw, kind="temporary", header=draw.integer(3, 40)),
+        saving(draw, kind="named", header=0),
     ]
 
 
@@ -228,8 +229,8 @@ def failure_is_told(draw: Draw) -> list[Case]:
     probe=probes.cut_off,
     weight=3,
     rule=fails_whole,
-    says="a rename that fails: the old checkpoint stays, no other file does, and "
-    "the caller is told",
+    says="a rename that fails: the old checkpoint stays, the caller is told, and "
+    "after the next save no other file is there",
 )
 def rename_fails(draw: Draw) -> list[Case]:
     limits = [(0.5, False), (4.0, False)]
@@ -545,7 +546,7 @@ def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
     if data.get("survived"):
         return (
             "An exception that is raised in `job.step` does not come out of your "
-            "`train`: who called it takes a broken run for a finished one."
+            "`train` as it is: who called it does not see what happened."
         )
     return as_never_stopped(**LOSSES_AND_WEIGHTS)(case, seen, expected)
 

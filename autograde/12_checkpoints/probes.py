@@ -191,6 +191,7 @@ def through_a_buffer(save_checkpoint, load_checkpoint, case):
         "BytesIO": io.BytesIO,
         "file": lambda: open("opened.pt", "w+b"),
         "temporary": tempfile.TemporaryFile,
+        "named": tempfile.NamedTemporaryFile,
     }[case["kind"]]() as stream:
         stream.write(header)
         save_checkpoint(stream, model, optimizer, step, case["metric"])
@@ -800,6 +801,8 @@ def resumed(train, case):
         )
         if how == "raised":
             start(path, seed, begins_at, None)
+            # it ended by another exception than the one that was raised
+            survived += "interrupted" in case
         survived += (how, ended is None) == ("returned", False) and (
             stop < unbroken["steps"]
         )

@@ -1230,7 +1230,8 @@ nothing had happened.
 - In the end these are bitwise as without a stop: weights and buffers, **all** losses from the first step on, learning rates, the scaler, the order of
   the samples, and everything that is drawn from `torch`, `np.random` and `random`, also after `train` has returned.
 - Steps before the last checkpoint are not run again. A finished run, called once more, runs no step.
-- The process may be killed at any moment of a step, or interrupted by an exception that is raised in `job.step`, which comes out of `train`.
+- The process may be killed at any moment of a step, or interrupted by an exception that is raised in `job.step`, which comes out of `train`. A run
+  that ends before its first checkpoint begins anew.
 - Everything comes from this one file, which `torch.load` with its defaults reads. It need not be written atomically here.
 
 <details><summary>Hint 1: what belongs in it</summary>

@@ -982,3 +982,16 @@ stopping_after_ten_batches = edit(
     tells="Your buffers stop after some batches. Every batch in training mode moves "
     "them, the hundredth too.",
 )
+
+switches_gradients_on = edit(
+    by_functional_batch_norm,
+    {
+        "def forward(self, x):": """
+        def forward(self, x):
+            torch.set_grad_enabled(True)
+        """
+    },
+    breaks=hidden_tests.lets_x_through,
+    tells="You switch gradients on for the caller, who may have switched them off. "
+    "`with torch.no_grad():` leaves things as they were.",
+)

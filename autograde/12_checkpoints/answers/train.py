@@ -1123,3 +1123,20 @@ returns_at_ctrl_c = edit(
     tells="At Ctrl-C you return as if the run had come to its end. Let the exception "
     "pass: who called must see that the run is not done.",
 )
+
+raises_another_exception = edit(
+    by_one_key_for_each,
+    {
+        "losses.append(job.step(model, optimizer, scheduler, scaler, indices))": """
+        try:
+            losses.append(
+                job.step(model, optimizer, scheduler, scaler, indices)
+            )
+        except Exception:
+            raise RuntimeError("a step failed") from None
+        """,
+    },
+    breaks=hidden_tests.exceptions_come_out,
+    tells="Another exception comes out than the one that `job.step` raised. Let "
+    "that one pass.",
+)
