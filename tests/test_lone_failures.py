@@ -19,8 +19,8 @@ from course_grader.classroom import lms, nbgrader_api
 from course_grader.classroom.demo import answered
 from course_grader.classroom.gradebook import marks, reports
 from course_grader.classroom.similar import features
+from course_grader.commands import exchange
 from course_grader.commands import grade as grading_command
-from course_grader.commands import instructor
 from course_grader.course import Course, CourseError
 
 CHAPTER = "03_mini"
@@ -111,7 +111,7 @@ def test_a_class(
     monkeypatch.setattr(lms, "open_system", lambda _: system)
     monkeypatch.setattr(lms, "assignments", lambda _: {CHAPTER: 7})
     parser = argparse.Namespace(chapter="03", send=True)
-    assert instructor.lms(mini, parser) == 1
+    assert exchange.lms(mini, parser) == 1
     assert "bob: not sent. Canvas refuses" in capsys.readouterr().out
     assert system.taken == {"1": 2, "3": 2}
 

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import argcomplete
 
-from course_grader.commands import author, grade, instructor, lab
+from course_grader.commands import (
+    author,
+    demo,
+    exchange,
+    grade,
+    lab,
+    marks,
+    term,
+)
 from course_grader.commands.terminal import errors
 from course_grader.course import Course, CourseError, find_course
 from course_grader.startup import skip_slow_imports
@@ -21,7 +29,7 @@ GROUPS = {
     "a learner": (
         ("lab", "grade"),
         "course grade 03 --from work/03_one_hot_and_losses/"
-        "03_one_hot_and_losses.ipynb --to report",
+        "03_one_hot_and_losses.ipynb",
     ),
     "an instructor, in a term": (
         (
@@ -45,6 +53,12 @@ GROUPS = {
     ),
 }
 
+ABOUT_PEOPLE = {
+    *("grade", "collect", "feedback", "lms", "report", "similar", "export"),
+    *("total", "extend", "backup", "restore", "new-term", "forget"),
+}
+"""What these write nobody else may read."""
+
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
@@ -67,13 +81,13 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(
             name, help=run.__doc__, description=run.__doc__
         )
-        sub.set_defaults(run=run)
+        sub.set_defaults(run=run, command=name)
         said[name] = " ".join((run.__doc__ or "").split())
         return sub
 
     said: dict[str, str] = {}
 
-    for room in (lab, grade, instructor, author):
+    for room in (lab, grade, demo, exchange, marks, term, author):
         room.register(command)
     parser.epilog = _grouped(said)
     argcomplete.autocomplete(parser)
@@ -98,8 +112,8 @@ def main() -> None:
     if "run" not in args:
         parser.print_help(sys.stderr)
         sys.exit(2)
-    if args.run in (grade.grade, *instructor.ABOUT_PEOPLE):
-        os.umask(0o077)  # what these write is about people
+    if args.command in ABOUT_PEOPLE:
+        os.umask(0o077)
     try:
         sys.exit(args.run(find_course(args.course), args))
     except CourseError as error:

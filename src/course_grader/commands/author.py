@@ -6,7 +6,6 @@ import argparse
 import gc
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from rich.table import Table
 from course_grader.commands.terminal import (
     CHAPTER,
     CHAPTERS,
+    AddCommand,
     chapters,
     console,
 )
@@ -363,12 +363,7 @@ def publish(course: Course, args: argparse.Namespace) -> int:
     return 0
 
 
-def register(
-    command: Callable[
-        [str, Callable[[Course, argparse.Namespace], int]],
-        argparse.ArgumentParser,
-    ],
-) -> None:
+def register(command: AddCommand) -> None:
     """Adds these commands to the parser."""
     one = command("build", build)
     one.add_argument("chapters", nargs="*", help=CHAPTERS)

@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from course_grader.commands.terminal import (
     CHAPTER,
+    AddCommand,
     console,
     progress_bar,
     saying,
@@ -298,12 +299,7 @@ def _tell(where: Console, outcome: Outcome) -> int:
     return int(report is None)
 
 
-def register(
-    command: Callable[
-        [str, Callable[[Course, argparse.Namespace], int]],
-        argparse.ArgumentParser,
-    ],
-) -> None:
+def register(command: AddCommand) -> None:
     """Adds these commands to the parser."""
     one = command("grade", grade)
     one.add_argument("chapter", help=CHAPTER)

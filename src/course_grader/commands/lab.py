@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from course_grader.commands.terminal import (
+    AddCommand,
     add_server_options,
     become,
     console,
@@ -93,12 +93,7 @@ def teach(course: Course, args: argparse.Namespace) -> int:
     )
 
 
-def register(
-    command: Callable[
-        [str, Callable[[Course, argparse.Namespace], int]],
-        argparse.ArgumentParser,
-    ],
-) -> None:
+def register(command: AddCommand) -> None:
     """Adds these commands to the parser."""
     add_server_options(command("lab", lab))
     add_server_options(command("teach", teach))

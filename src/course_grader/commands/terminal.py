@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import json
 import os
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -23,6 +28,10 @@ from rich.progress import (
 from course_grader.course import Course, CourseError
 from course_grader.needs import free_port, need_port
 
+AddCommand = Callable[
+    [str, Callable[[Course, argparse.Namespace], int]], argparse.ArgumentParser
+]
+"""Adds a command by its name and what it runs."""
 LOOK = 3
 """Exit code: done, and somebody should look at something."""
 CHAPTER = "a chapter's name or number"
@@ -64,6 +73,27 @@ def saying(what: str) -> Iterator[None]:
 def chapters(course: Course, names: list[str]) -> list[str]:
     """The chapters that are named; all if none is."""
     return [course.chapter(one) for one in names] or course.chapters()
+
+
+def said(moment: datetime | None, zone: tzinfo | None) -> str:
+    """A moment as people read it, in the course's time zone; empty if there is
+    none."""
+    if moment is None:
+        return ""
+    return f"{moment.astimezone(zone):%Y-%m-%d %H:%M %Z}"
+
+
+def print_json(tree: Any) -> None:
+    """Prints what a program asked for: dataclasses as objects, moments in ISO
+    8601."""
+    text = json.dumps(tree, ensure_ascii=False, indent=1, default=_plain)
+    sys.stdout.write(text + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return dataclasses.asdict(value)
 
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
