@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import doctest
 import json
+import multiprocessing
+import os
 import re
 import subprocess
 import sys
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import nbformat
@@ -401,15 +404,22 @@ def test_a_text_says_all_that_is_checked_in_the_order_of_the_checks(
         assert shown == [one.says for one in grading.checks_of(exercise)]
 
 
-@pytest.mark.parametrize("chapter", COURSE.chapters())
-def test_examples_of_the_texts_give_what_they_show(
-    course: Course,
-    chapter: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    read = read_chapter(course.source_of(chapter))
+@pytest.fixture(scope="module")
+def forkserver() -> ForkServerContext:
+    """Every process that it starts is a fresh one: what tests before left
+    switched on in this one is not there. What takes seconds is imported once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["torch._dynamo", "matplotlib.pyplot", "pytest", "course_grader.bank"]
+    )
+    return context
+
+
+def told_by_examples(source: Path, folder: Path) -> list[str]:
+    """What doctest says of the examples in this chapter's exercises, run in
+    `folder`; nothing if they give what they show."""
+    os.chdir(folder)
+    read = read_chapter(source)
     names: dict[str, object] = {"__name__": "__main__"}
     for cell in read.cells:
         if cell.role in (Role.SETUP, Role.EXERCISE):
@@ -423,8 +433,23 @@ def test_examples_of_the_texts_give_what_they_show(
             parsed = doctest.DocTestParser().get_doctest(
                 example_of(cell.source), dict(names), cell.name, None, 0
             )
-            assert parsed.examples, cell.name
+            if not parsed.examples:
+                told.append(f"{cell.name} shows no example")
             runner.run(parsed, out=told.append)
+    return told
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters())
+def test_examples_of_the_texts_give_what_they_show(
+    course: Course,
+    chapter: str,
+    tmp_path: Path,
+    forkserver: ForkServerContext,
+) -> None:
+    with forkserver.Pool(1) as pool:
+        told = pool.apply(
+            told_by_examples, (course.source_of(chapter), tmp_path)
+        )
     assert not told, "".join(told)
 
 
