@@ -36,14 +36,20 @@ def slope_figure(slope=1, dashed=False):
 
 explore(slope_figure, slope=range(0, 4), dashed=False)
 
+# %% cell="sum"
+assert 1 + 1 == 2
+
 # %% [markdown]
 r"""
-A formula, $x^2$, and one on a line of its own:
+One and one is two. A formula, $x^2$, and one on a line of its own:
 
 $$\\sum_n x_n$$
 """
 
 # %% [markdown] task="double"'''
+
+
+STATEMENTS = 'BY_CELL = {"sum": ["One and one is two."]}\n'
 
 
 def make_site(course: Course) -> Path:
@@ -62,7 +68,8 @@ def make_site(course: Course) -> Path:
 
 @pytest.fixture
 def small(mini: Course) -> Path:
-    """The site of a small course with a widget, a formula and a claim."""
+    """The site of a small course with a widget, a formula, a claim and a
+    statement."""
     source = mini.source_of("03_mini")
     text = source.read_text()
     begin = '# %% [markdown] task="double"'
@@ -74,6 +81,9 @@ def small(mini: Course) -> Path:
         '"verdict": "correct", "note": "It is.", "cells": ["waves"], '
         '"runs_on_cpu": false}]'
     )
+    (mini.root / "tests" / "statements").mkdir(parents=True)
+    stated = mini.root / "tests" / "statements" / "test_03_mini.py"
+    stated.write_text(STATEMENTS)
     course_says(mini.root, "build")
     return make_site(mini)
 
@@ -177,21 +187,38 @@ def check_with_axe(page: Any, address: str) -> None:
         assert not serious, (address, scheme, serious)
 
 
+def check_on_a_telephone(browser: Any, address: str) -> None:
+    """Nothing is wider than the screen."""
+    phone = browser.new_page(viewport={"width": 390, "height": 800})
+    phone.goto(address)
+    width = phone.evaluate("document.documentElement.scrollWidth")
+    assert width <= 390, (address, width)
+    phone.close()
+
+
 def test_a_small_course_as_a_site(
     small: Path, mini: Course, browser: Any
 ) -> None:
     pages = crawl(small)
     names = {path.name for path in pages}
-    assert {"index.html", "03_mini.html", "claims.html"} <= names
+    listed = ("index.html", "03_mini.html", "claims.html", "statements.html")
+    assert set(listed) <= names
     refuse_secrets(mini, small)
     chapter = pages[small / "03_mini.html"].text
     assert "not attempted" in chapter
     assert "All that is checked" in chapter
     assert "<math" in chapter
     assert "03_mini.html#cell-waves" in pages[small / "claims.html"].links
+    stated = pages[small / "statements.html"]
+    assert "03_mini.html#cell-sum" in stated.links
+    (says,) = (one for one in stated.links if "#says-" in one)
+    before, found, after = chapter.partition(f'id="{says.partition("#")[2]}"')
+    assert found
+    assert "One and one is two." in after
+    assert "One and one is two." not in before
 
     page = browser.new_page()
-    for name in ("index.html", "03_mini.html", "claims.html"):
+    for name in listed:
         check_with_axe(page, (small / name).as_uri())
 
     # the sliders choose among pictures, by keyboard, where no kernel is
@@ -208,11 +235,7 @@ def test_a_small_course_as_a_site(
     assert picture.get_attribute("src") != before
     page.close()
 
-    # a telephone: nothing is wider than the screen
-    phone = browser.new_page(viewport={"width": 390, "height": 800})
-    phone.goto((small / "03_mini.html").as_uri())
-    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-    phone.close()
+    check_on_a_telephone(browser, (small / "03_mini.html").as_uri())
 
     # without JavaScript the text, the figures and the folds are there
     plain = browser.new_context(java_script_enabled=False).new_page()
@@ -241,3 +264,4 @@ def test_the_course_as_a_site(course: Course, browser: Any) -> None:
         page = browser.new_page()
         check_with_axe(page, path.as_uri())
         page.close()
+        check_on_a_telephone(browser, path.as_uri())

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -42,6 +43,12 @@ from course_grader.chapter.notebook import (
 )
 from course_grader.chapter.readme import table_of_chapters
 from course_grader.chapter.source import Chapter, Role, read_chapter
+from course_grader.chapter.statements import (
+    Place,
+    Statement,
+    in_reading_order,
+    read_statements,
+)
 from course_grader.course import Course, find_course
 from course_utils.widgets import FRAMES
 
@@ -51,8 +58,8 @@ _INDEX = """\
 # PyTorch training tricks
 
 Each chapter takes one trick, shows what goes wrong without it, why it works, and
-what it costs. Popular claims are run against PyTorch itself ([the list](claims.md)).
-Then you write the trick yourself, in a notebook that checks you as you go.
+what it costs. Popular claims are run against PyTorch itself ([the list](claims.md)),
+and so is what the chapters say themselves ([the list](statements.md)). Then you write the trick yourself, in a notebook that checks you as you go.
 
 These pages were made by running the notebooks with PyTorch {torch} on {device}.
 To work on a chapter, open its notebook: [how](learners.md).
@@ -73,6 +80,7 @@ To work on a chapter, open its notebook: [how](learners.md).
 :hidden:
 :caption: More
 claims
+statements
 learners
 ```
 """
@@ -174,7 +182,8 @@ def _run(source: str, target: str) -> str | None:
 def write_pages(
     course: Course, ran: dict[str, NotebookNode], pages: Path
 ) -> None:
-    """The pages' sources: notebooks, start page, claims, pictures."""
+    """The pages' sources: notebooks, start page, claims, statements,
+    pictures."""
     shutil.rmtree(pages, ignore_errors=True)
     static = pages / "_static"
     static.mkdir(parents=True)
@@ -182,9 +191,14 @@ def write_pages(
         shutil.copyfile(HERE / name, static / name)
     pictures = Pictures(static)
     chapters = {name: read_chapter(course.source_of(name)) for name in ran}
+    stated = {
+        name: in_reading_order(read_statements(course, name), chapters[name])
+        for name in ran
+    }
     teasers = []
     for name, notebook in ran.items():
-        page = chapter_page(chapters[name], notebook, pictures)
+        saying = {place.cell_id for place, _ in stated[name]}
+        page = chapter_page(chapters[name], notebook, pictures, saying)
         nbformat.write(page, pages / f"{name}.ipynb")
         if pictures.latest:
             source, alt = pictures.latest
@@ -209,6 +223,9 @@ def write_pages(
     )
     (pages / "claims.md").write_text(
         claims_page(read_claims(course), titles), encoding="utf-8"
+    )
+    (pages / "statements.md").write_text(
+        statements_page(stated, titles), encoding="utf-8"
     )
     learners = HERE.parent.parent / "docs" / "learners.md"
     shutil.copyfile(learners, pages / "learners.md")
@@ -264,10 +281,20 @@ class Pictures:
 
 
 def chapter_page(
-    chapter: Chapter, notebook: NotebookNode, pictures: Pictures
+    chapter: Chapter,
+    notebook: NotebookNode,
+    pictures: Pictures,
+    saying: Collection[str],
 ) -> NotebookNode:
     """A chapter as a page: pictures as files, names of cells as anchors, and
-    without what only a notebook needs."""
+    without what only a notebook needs.
+
+    Args:
+        chapter: the chapter.
+        notebook: it, run.
+        pictures: takes its pictures.
+        saying: ids of cells that the list of statements leads to.
+    """
     names = {
         cell.id: cell.name
         for cell in chapter.cells
@@ -288,9 +315,12 @@ def chapter_page(
                 cell.source = cell.source.partition("\n")[2]
             cell.outputs = [_output(one, pictures) for one in cell.outputs]
         cell.metadata.pop("nbgrader", None)
-        if cell.id in names:
-            anchor = f'<span id="cell-{names[cell.id]}"></span>'
-            page.cells.append(nbformat.v4.new_markdown_cell(anchor))
+        anchors = [f"cell-{names[cell.id]}"] if cell.id in names else []
+        if cell.id in saying:
+            anchors.append(f"says-{cell.id}")
+        if anchors:
+            spans = "".join(f'<span id="{one}"></span>' for one in anchors)
+            page.cells.append(nbformat.v4.new_markdown_cell(spans))
         page.cells.append(cell)
     return page
 
@@ -340,6 +370,39 @@ def claims_page(claims: list[Claim], titles: dict[str, str]) -> str:
             shown = cells if one.runs_on_cpu else f"{cells} (not run)"
             verdict = f"**{one.verdict.capitalize()}.** {one.note}"
             lines.append(f"| {one.claim} | {verdict} Shown by {shown}. |")
+    return "\n".join(lines) + "\n"
+
+
+def statements_page(
+    stated: dict[str, list[tuple[Place, Statement]]], titles: dict[str, str]
+) -> str:
+    """What the chapters state, with links to where it stands and to the cells
+    that show it."""
+    lines = [
+        "# What the chapters state, and what shows it",
+        "",
+        "Sentences of the chapters, word for word. A *cell* leads to the one that "
+        "asserts it when the chapter is run; a *test* is one of the course's own, "
+        "in `tests/statements/`; a *source* stands where no CPU can show it.",
+    ]
+    for name, here in stated.items():
+        if not here:
+            continue
+        lines += ["", f"## {titles[name]}", ""]
+        lines += ["| statement | stands in | shown by |", "|---|---|---|"]
+        for place, one in here:
+            # a row of a chapter's table is told without its bars
+            says = one.says.strip("| ").replace(" | ", " · ")
+            says = says.replace("|", "\\|")
+            stands = f'<a href="{name}.html#says-{place.cell_id}">'
+            stands += f"{html.escape(place.heading.replace('`', ''))}</a>"
+            shown = {
+                "cell": f'cell <a href="{name}.html#cell-{one.where}">'
+                f"{one.where}</a>",
+                "test": f"test `{one.where}`",
+                "source": f"[source]({one.where})",
+            }[one.shown_by]
+            lines.append(f"| {says} | {stands} | {shown} |")
     return "\n".join(lines) + "\n"
 
 

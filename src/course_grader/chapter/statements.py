@@ -96,10 +96,23 @@ def read_statements(course: Course, chapter: str) -> list[Statement]:
     return found
 
 
-def sections_of_statements(
+@dataclass(frozen=True)
+class Place:
+    """Where a chapter says something.
+
+    Attributes:
+        heading: the one above it.
+        cell_id: of the cell that says it.
+    """
+
+    heading: str
+    cell_id: str
+
+
+def places_of_statements(
     statements: list[Statement], chapter: Chapter
-) -> list[str]:
-    """The heading above each statement in its chapter.
+) -> list[Place]:
+    """Where each statement stands in its chapter.
 
     Raises:
         CourseError: the chapter does not say it, or the cell that is to show
@@ -107,36 +120,50 @@ def sections_of_statements(
     """
     by_name = {cell.name: cell for cell in chapter.cells if cell.name}
     pieces = _pieces(chapter)
-    sections = []
+    places = []
     for one in statements:
-        place = f"tests/statements/test_{one.chapter}.py"
+        file = f"tests/statements/test_{one.chapter}.py"
         if one.shown_by == "cell":
             if one.where not in by_name:
                 raise CourseError(
-                    f"{place} names the cell {one.where}, which "
+                    f"{file} names the cell {one.where}, which "
                     f"{one.chapter} does not have."
                 )
             if not asserts(by_name[one.where]):
                 raise CourseError(
-                    f"{place}: the cell {one.where} asserts nothing, so it "
+                    f"{file}: the cell {one.where} asserts nothing, so it "
                     f"does not show “{one.says}”."
                 )
-        heading = next((head for head, t in pieces if one.says in t), None)
-        if heading is None:
+        place = next((at for at, text in pieces if one.says in text), None)
+        if place is None:
             raise CourseError(
                 f"{one.chapter} does not say “{one.says}” any more. Quote the new "
-                f"sentence in {place} and look whether what stands there "
+                f"sentence in {file} and look whether what stands there "
                 "still shows it."
             )
-        sections.append(heading)
-    return sections
+        places.append(place)
+    return places
+
+
+def in_reading_order(
+    statements: list[Statement], chapter: Chapter
+) -> list[tuple[Place, Statement]]:
+    """The statements with their places, as a reader meets them.
+
+    Raises:
+        CourseError: as `places_of_statements`.
+    """
+    order = [place for place, _ in _pieces(chapter)]
+    places = places_of_statements(statements, chapter)
+    pairs = zip(places, statements, strict=True)
+    return sorted(pairs, key=lambda pair: order.index(pair[0]))
 
 
 def statements_page(course: Course) -> str:
     """The tables for readers, as markdown; empty if nothing is listed.
 
     Raises:
-        CourseError: as `sections_of_statements`.
+        CourseError: as `places_of_statements`.
     """
     tables: list[str] = []
     rows = []
@@ -146,7 +173,6 @@ def statements_page(course: Course) -> str:
         if not statements:
             continue
         chapter = read_chapter(course.source_of(name))
-        sections = sections_of_statements(statements, chapter)
         notebook = f"../notebooks/{name}/{name}.ipynb"
         counts = Counter(one.shown_by for one in statements)
         total += counts
@@ -154,12 +180,8 @@ def statements_page(course: Course) -> str:
         rows.append(f"| {chapter.title} | {len(statements)} | {numbers} |")
         tables += ["", f"## {chapter.title}", ""]
         tables += ["| section | statement | shown by |", "|---|---|---|"]
-        order = list(dict.fromkeys(head for head, _ in _pieces(chapter)))
-        for heading, one in sorted(
-            zip(sections, statements, strict=True),
-            key=lambda pair: order.index(pair[0]),
-        ):
-            anchor = quote(heading.replace(" ", "-"))
+        for place, one in in_reading_order(statements, chapter):
+            anchor = quote(place.heading.replace(" ", "-"))
             says = one.says.replace("|", "\\|")
             shown = (
                 f"source: <{one.where}>"
@@ -167,7 +189,7 @@ def statements_page(course: Course) -> str:
                 else f"{one.shown_by} `{one.where}`"
             )
             tables.append(
-                f"| [{heading}]({notebook}#{anchor}) | {says} | {shown} |"
+                f"| [{place.heading}]({notebook}#{anchor}) | {says} | {shown} |"
             )
     if not rows:
         return ""
@@ -177,8 +199,8 @@ def statements_page(course: Course) -> str:
     return "\n".join([_HEAD, head, "|---|--:|--:|--:|--:|", *rows, *tables, ""])
 
 
-def _pieces(chapter: Chapter) -> list[tuple[str, str]]:
-    """(heading, text below it) of a chapter, in order; each cell begins one."""
+def _pieces(chapter: Chapter) -> list[tuple[Place, str]]:
+    """The texts of a chapter, in order; each cell and each heading begins one."""
     titles = {
         one.id: f"Exercise {number} · {one.title}"
         for number, one in enumerate(chapter.exercises, 1)
@@ -192,11 +214,13 @@ def _pieces(chapter: Chapter) -> list[tuple[str, str]]:
         for line in cell.source.splitlines():
             found = re.match(r"#{1,4} (.*)", line) if cell.markdown else None
             if found:
-                pieces.append((heading, _plain("\n".join(lines))))
+                text = _plain("\n".join(lines))
+                pieces.append((Place(heading, cell.id), text))
                 heading, lines = found[1], []
             else:
                 lines.append(line)
-        pieces.append((heading, _plain("\n".join(lines))))
+        text = _plain("\n".join(lines))
+        pieces.append((Place(heading, cell.id), text))
     return pieces
 
 
