@@ -524,6 +524,12 @@ def test_readmes_table_is_built(mini: Course) -> None:
     assert built.startswith(f"# Mini\n\n{marks[0]}|")
     assert built.endswith(f"|\n{marks[1]}\nmore\n")
 
+    settings = mini.root / "pyproject.toml"
+    site = '\n[tool.course]\nsite = "https://example.org/tricks/"\n'
+    settings.write_text(settings.read_text() + site)
+    built = built_files(mini, [])[readme]
+    assert "| [03 · Mini](https://example.org/tricks/03_mini.html) |" in built
+
 
 def test_every_exercise_says_minutes_and_what_it_builds_on(
     course: Course,

@@ -23,7 +23,6 @@ from course_grader.chapter.notebook import (
     with_solution_folds,
 )
 from course_grader.chapter.source import Exercise, read_chapter
-from course_grader.chapter.task import solution_fold
 from course_grader.course import Course
 from course_grader.grading.repair import repair
 
@@ -234,4 +233,6 @@ def test_a_notebook_of_work_that_nobody_touched_has_no_answers(
         ):
             assert mine.source == theirs.source
         texts = "\n".join(cell.source for cell in folded.cells)
-        assert solution_fold(source.exercises[0]) in texts
+        solution = source.exercises[0].solution
+        assert "BEGIN SOLUTION" not in solution
+        assert f"```python\n{solution}\n```\n</details>" in texts

@@ -230,7 +230,7 @@ def test_a_small_course_as_a_site(
     slope.press("ArrowRight")
     assert slope.get_attribute("aria-valuetext") == "2"
     assert "Slope 2, dashed: False" in picture.get_attribute("alt")
-    page.get_by_label("dashed").press("ArrowRight")
+    page.get_by_label("dashed").press("Space")
     assert "Slope 2, dashed: True" in picture.get_attribute("alt")
     assert picture.get_attribute("src") != before
     page.close()

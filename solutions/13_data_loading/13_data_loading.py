@@ -283,7 +283,7 @@ def simulated(workers, load_ms, step_ms, prefetch, num_batches=10):
     for batch in range(num_batches):
         worker = batch % max(workers, 1)
         before = batch - workers * prefetch
-        asked = taken[before] if before >= 0 else 0.0
+        asked = taken[before] if workers and before >= 0 else 0.0
         start = max(free[worker], asked) if workers else now
         free[worker] = start + load_ms
         bars.append((worker + 1 if workers else 0, start, load_ms, batch))
@@ -991,7 +991,7 @@ whose batches fit into the shared memory that is free.
 ```
 
 - It needs room for the batches ahead **and for one more**, the one that the training loop holds:
-  $(\text{workers} \cdot \text{prefetch} + 1) \cdot \text{batch\_bytes} \le \text{free\_bytes}$.
+  `(workers * prefetch + 1) * batch_bytes <= free_bytes`.
 - First the workers: as many as fit with one batch ahead each, `num_workers` at most, or none. Then the prefetch factor: as large as fits with
   that many workers, `prefetch_factor` at most.
 - Workers, where there are some, stay alive from epoch to epoch; name no start method. Memory is pinned if `device`, a `torch.device`, is a

@@ -132,13 +132,18 @@ def _frames(
     """The figure at every combination of a few positions of its controls.
 
     Returns:
-        `controls`: name, positions as text, and which of them is the start;
-        `frames`: PNG in base64 and titles, the last control varying fastest.
+        `controls`: name, kind ("switch", "slider" or "menu"), positions as text,
+        and which of them is the start; `frames`: PNG in base64 and titles, the
+        last control varying fastest.
     """
-    most = int(MOST_FRAMES ** (1 / len(controls)) + 1e-9)
-    positions = {
-        name: _positions(allowed, starts[name], most)
+    every = {
+        name: _all_positions(allowed, starts[name])
         for name, allowed in controls.items()
+    }
+    shares = _shares([len(one) for one in every.values()])
+    positions = {
+        name: _some(values, starts[name], share)
+        for (name, values), share in zip(every.items(), shares, strict=True)
     }
     frames = []
     for values in itertools.product(*positions.values()):
@@ -152,6 +157,7 @@ def _frames(
         "controls": [
             {
                 "name": name.replace("_", " "),
+                "kind": _kind(controls[name]),
                 "positions": [
                     f"{one:.4g}" if isinstance(one, float) else str(one)
                     for one in some
@@ -164,12 +170,35 @@ def _frames(
     }
 
 
-def _positions(allowed: Any, start: Any, most: int) -> list[Any]:
-    """At most so many of the values that a control can take, in its order, the
-    start among them."""
+def _kind(allowed: Any) -> str:
     if isinstance(allowed, bool):
-        every = [False, True]
-    elif isinstance(allowed, tuple):
+        return "switch"
+    numbers = isinstance(allowed, range | tuple) or all(
+        isinstance(one, int | float) for one in allowed
+    )
+    return "slider" if numbers else "menu"
+
+
+def _shares(sizes: list[int]) -> list[int]:
+    """How many positions each control keeps, at most MOST_FRAMES in all: the one
+    with the fewest gets the next, as long as it has more."""
+    shares = [min(2, size) for size in sizes]
+    growing = set(range(len(sizes)))
+    while growing:
+        place = min(growing, key=lambda one: (shares[one], one))
+        more = math.prod(shares) // shares[place] * (shares[place] + 1)
+        if shares[place] < sizes[place] and more <= MOST_FRAMES:
+            shares[place] += 1
+        else:
+            growing.remove(place)
+    return shares
+
+
+def _all_positions(allowed: Any, start: Any) -> list[Any]:
+    """The values that a control can take, in its order, the start among them."""
+    if isinstance(allowed, bool):
+        return [False, True]
+    if isinstance(allowed, tuple):
         low, high = allowed[:2]
         whole = all(isinstance(one, int) for one in (*allowed, start))
         step = allowed[2] if len(allowed) == 3 else None
@@ -178,9 +207,12 @@ def _positions(allowed: Any, start: Any, most: int) -> list[Any]:
         every = [low + step * place for place in range(number)]
         # the start may lie between two steps, or differ by rounding
         apart = [one for one in every if not math.isclose(one, start)]
-        every = sorted([*apart, start])
-    else:
-        every = list(allowed)
+        return sorted([*apart, start])
+    return list(allowed)
+
+
+def _some(every: list[Any], start: Any, most: int) -> list[Any]:
+    """At most so many of the values, in their order, the start among them."""
     if len(every) <= most:
         return every
     last, begin = len(every) - 1, every.index(start)

@@ -206,7 +206,7 @@ def write_pages(
             pictures.latest = None
     titles = titles_of(course)
     shown = "\n".join(
-        f'<a href="{name}.html"><img class="figure" width="330" src="{source}" '
+        f'<a href="{name}.html"><img class="figure dark-light" src="{source}" '
         f'alt="{html.escape(titles[name])}: {html.escape(alt)}"></a>'
         for name, source, alt in teasers[3:7] or teasers
     )
@@ -215,7 +215,7 @@ def write_pages(
         _INDEX.format(
             torch=version("torch").partition("+")[0],
             device="a CPU",
-            pictures=f"<div>\n{shown}\n</div>" if shown else "",
+            pictures=f'<div class="figures">\n{shown}\n</div>' if shown else "",
             chapters=re.sub(r"\((\w+)/\1\.ipynb\)", r"(\1.ipynb)", table),
             names="\n".join(ran),
         ),
@@ -254,17 +254,12 @@ class Pictures:
         source = self.source(png)
         self.latest = source, alt
         words = html.escape(alt)
-        return f'<img class="figure" src="{source}" alt="{words}">'
+        return f'<img class="figure dark-light" src="{source}" alt="{words}">'
 
     def frames(self, frames: dict[str, object], img: str) -> str:
         """A figure whose controls choose among precomputed pictures."""
         rows = [
-            f'<label>{html.escape(one["name"])} <input type="range" min="0" '
-            f'max="{len(one["positions"]) - 1}" value="{one["start"]}" '
-            f"data-positions='{html.escape(json.dumps(one['positions']))}' "
-            f'aria-valuetext="{html.escape(one["positions"][one["start"]])}">'
-            f"<output>{html.escape(one['positions'][one['start']])}</output>"
-            "</label>"
+            _control(**one)
             for one in frames["controls"]  # type: ignore[attr-defined]
         ]
         shown = [
@@ -278,6 +273,30 @@ class Pictures:
             + f'</div>{img}<script type="application/json">{text}</script>'
             "</figure>"
         )
+
+
+def _control(name: str, kind: str, positions: list[str], start: int) -> str:
+    """A control of a figure: its value is the place of a position."""
+    if kind == "switch":
+        state = " checked" if start else ""
+        given = f'<input type="checkbox" data-positions="2"{state}>'
+    elif kind == "menu":
+        options = "".join(
+            f"<option{' selected' if place == start else ''}>"
+            f"{html.escape(words)}</option>"
+            for place, words in enumerate(positions)
+        )
+        given = f'<select data-positions="{len(positions)}">{options}</select>'
+    else:
+        shown = html.escape(positions[start])
+        words = html.escape(json.dumps(positions))
+        given = (
+            f'<input type="range" min="0" max="{len(positions) - 1}" '
+            f'value="{start}" data-positions="{len(positions)}" '
+            f'data-words="{words}" aria-valuetext="{shown}">'
+            f"<output>{shown}</output>"
+        )
+    return f"<label><span>{html.escape(name)}</span> {given}</label>"
 
 
 def chapter_page(
@@ -388,22 +407,30 @@ def statements_page(
     for name, here in stated.items():
         if not here:
             continue
-        lines += ["", f"## {titles[name]}", ""]
-        lines += ["| statement | stands in | shown by |", "|---|---|---|"]
+        lines += ["", f"## {titles[name]}"]
+        heading = ""
         for place, one in here:
+            if place.heading != heading:
+                heading = place.heading
+                lines += ["", f"**{heading}**", ""]
             # a row of a chapter's table is told without its bars
             says = one.says.strip("| ").replace(" | ", " · ")
-            says = says.replace("|", "\\|")
-            stands = f'<a href="{name}.html#says-{place.cell_id}">'
-            stands += f"{html.escape(place.heading.replace('`', ''))}</a>"
+            stands = (
+                f'<a href="{name}.html#says-{place.cell_id}">stands here</a>'
+            )
             shown = {
                 "cell": f'cell <a href="{name}.html#cell-{one.where}">'
                 f"{one.where}</a>",
                 "test": f"test `{one.where}`",
                 "source": f"[source]({one.where})",
             }[one.shown_by]
-            lines.append(f"| {says} | {stands} | {shown} |")
+            lines.append(f"- {_inline(says)}\n  ({stands}; {shown})")
     return "\n".join(lines) + "\n"
+
+
+def _inline(text: str) -> str:
+    """Words that begin nothing but a paragraph: "−9 is", "1. Then", "# more"."""
+    return re.sub(r"^(\d+(?=[.)]\s)|(?=[#>+*-]\s))", r"\1\\", text)
 
 
 if __name__ == "__main__":

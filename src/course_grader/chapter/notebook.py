@@ -20,6 +20,7 @@ from nbgrader.preprocessors import (
 )
 
 from course_grader.chapter.edition import Edition
+from course_grader.chapter.folds import with_solution
 from course_grader.chapter.grading import Grading
 from course_grader.chapter.links import Titles, linked, neighbours
 from course_grader.chapter.source import (
@@ -33,7 +34,6 @@ from course_grader.chapter.source import (
 from course_grader.chapter.task import (
     heading,
     points_text,
-    solution_fold,
     with_contract,
 )
 
@@ -205,7 +205,8 @@ def with_solution_folds(
     }
     for cell in notebook.cells:
         if cell.id in by_cell:
-            cell.source += "\n" + solution_fold(by_cell[cell.id])
+            solution = by_cell[cell.id].solution
+            cell.source = with_solution(cell.source, solution)
     return notebook
 
 

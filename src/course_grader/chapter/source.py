@@ -87,6 +87,13 @@ class Exercise:
     names: tuple[str, ...]
     level: Level
 
+    @property
+    def solution(self) -> str:
+        """The solution cell without the lines that mark the solution in it."""
+        marks = (BEGIN_SOLUTION, END_SOLUTION)
+        lines = self.source.splitlines()
+        return "\n".join(one for one in lines if one.strip() not in marks)
+
 
 @dataclass(frozen=True)
 class Chapter:

@@ -11,12 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from course_grader.chapter.source import (
-    BEGIN_SOLUTION,
-    END_SOLUTION,
-    Chapter,
-    Exercise,
-)
+from course_grader.chapter.folds import fold
+from course_grader.chapter.source import Chapter, Exercise
 from course_grader.checks import Check
 from course_grader.course import CourseError
 
@@ -118,24 +114,6 @@ def with_contract(text: str, checks: Sequence[Check]) -> str:
         lines += [f"  - {_plain(corner)}" for corner in check.corners]
     contract = fold("All that is checked", "\n".join(lines))
     return "\n".join(filter(None, [f"{head}\n", contract, folds]))
-
-
-def fold(summary: str, text: str) -> str:
-    """Markdown that folds open."""
-    # the blank line lets Jupyter render what is inside as markdown
-    return (
-        f"<details><summary>{summary}</summary>\n\n{text.strip()}\n</details>"
-    )
-
-
-def solution_fold(exercise: Exercise) -> str:
-    """The solution, for somebody who learns alone."""
-    lines = [
-        line
-        for line in exercise.source.splitlines()
-        if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION)
-    ]
-    return fold("Solution", "```python\n" + "\n".join(lines) + "\n```")
 
 
 def _parted(text: str) -> tuple[str, str]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def lab(course: Course, args: argparse.Namespace) -> int:
     """Opens JupyterLab on work/, filled with the chapters."""
-    from course_grader.classroom.lab import lab_command, lab_environment
     from course_grader.lab.home import HOME
+    from course_grader.lab.server import lab_command, lab_environment
     from course_grader.lab.work import fill_work
     from course_grader.needs import need_program
 
@@ -71,11 +71,11 @@ def _of(filled: Filled, chapters: int) -> str:
 def teach(course: Course, args: argparse.Namespace) -> int:
     """Opens the instructor's JupyterLab, with formgrader, on the whole course."""
     from course_grader.classroom import nbgrader_api
-    from course_grader.classroom.lab import (
+    from course_grader.classroom.teach import write_settings
+    from course_grader.lab.server import (
         jupyter_command,
         jupyter_environment,
     )
-    from course_grader.classroom.teach import write_settings
 
     port = port_of(args)
     if write_settings(course):

@@ -15,6 +15,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from course_grader.chapter.folds import without_solution
+
 MAX_FILE_BYTES = 64 * 2**20
 """JupyterLab hardly opens a notebook of this size, and parsing one needs about
 ten times as much memory in the grader."""
@@ -438,8 +440,6 @@ def _source(raw: dict[str, object]) -> str | None:
     return None
 
 
-SOLUTION_FOLD = "\n<details><summary>Solution</summary>\n\n```python\n"
-"""How the solution begins that `course lab` folds into an exercise's text."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -454,7 +454,7 @@ def _cell(number: int, raw: dict[str, object], source: str) -> SubmittedCell:
     cell_type = _cell_type(raw)
     if cell_type == "markdown":
         # ours, not an answer that was written into a text
-        source = source.partition(SOLUTION_FOLD)[0]
+        source = without_solution(source)
     return SubmittedCell(
         number=number,
         cell_type=cell_type,

@@ -1,4 +1,4 @@
-"""`course lab`: JupyterLab on this machine with the chapters to work on."""
+"""JupyterLab on this machine, as a learner and as an instructor start it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from course_grader import lab
 from course_grader.course import Course
 from course_grader.lab.home import HOME
 
@@ -64,7 +63,7 @@ def lab_environment(course: Course, token: str) -> dict[str, str]:
         course: the course.
         token: opens the server.
     """
-    room = Path(lab.__file__).parent
+    room = Path(__file__).parent
     return {
         **jupyter_environment(course),
         "JUPYTER_CONFIG_PATH": _before(
