@@ -112,6 +112,7 @@ def report(course: Course, args: argparse.Namespace) -> int:
 
 def similar(course: Course, args: argparse.Namespace) -> int:
     """Shows answers that agree in what hardly anybody else writes."""
+    from course_grader.chapter.build import build_chapter
     from course_grader.chapter.grading import load_grading
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom import similar as comparing
@@ -128,6 +129,7 @@ def similar(course: Course, args: argparse.Namespace) -> int:
             f"{name}`."
         )
     grading = load_grading(course, name)
+    _, _, released = build_chapter(course, name)
     marks = {one.student: one for one in gradebook.marks(classroom, [name])}
     rows = []
     for exercise in grading.chapter.exercises:
@@ -138,9 +140,12 @@ def similar(course: Course, args: argparse.Namespace) -> int:
             if one.right
         ]
         answers = comparing.answers_of(notebooks, exercise.id)
+        handed_out = comparing.answers_of({"": released}, exercise.id)[""]
         rows += [
             (pair.rank, exercise.title, pair)
-            for pair in comparing.similar(exercise.id, answers, common)
+            for pair in comparing.similar(
+                exercise.id, answers, common, handed_out
+            )
         ]
     rows.sort(key=lambda row: -row[0])
     shown = [
