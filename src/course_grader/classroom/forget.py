@@ -8,9 +8,11 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 
+from course_grader.classroom.attempts import FOLDER
 from course_grader.classroom.audit import forget_trail
 from course_grader.classroom.backup import STEPS, inbound
 from course_grader.classroom.collect_versions import bad_student_id
+from course_grader.classroom.lms_exchange import forget_sent
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.term import forget_extensions
 from course_grader.course import CourseError
@@ -34,7 +36,7 @@ def places(classroom: Classroom, student: str) -> list[Path]:
         for step in STEPS
         if step not in ("source", "release")
     ]
-    found += [root / "versions" / student]
+    found += [root / "versions" / student, root / FOLDER / student]
     waiting = inbound(classroom)
     if waiting.is_dir():
         found += [
@@ -60,6 +62,7 @@ def forget(classroom: Classroom, student: str) -> int:
     for folder in found:
         shutil.rmtree(folder)
     forget_extensions(coursedir, student)
+    forget_sent(classroom, student)
     forget_trail(Path(coursedir.root), student)
     with (
         Gradebook(coursedir.db_url, coursedir.course_id) as gradebook,

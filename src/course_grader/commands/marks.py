@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from course_grader.commands.terminal import (
     CHAPTER,
     LOOK,
     AddCommand,
+    add_json,
     chapters,
     console,
     errors,
@@ -164,6 +166,14 @@ def similar(course: Course, args: argparse.Namespace) -> int:
         args.to
         or Path(classroom.coursedir.root) / "feedback" / f"{name}_similar.html"
     )
+    if args.json:
+        print_json(
+            [
+                {"title": title, "rank": rank, **dataclasses.asdict(pair)}
+                for rank, title, pair in rows[: args.rows]
+            ]
+        )
+        return 0
     private_folder(path.parent)
     write_private(path, similar_page(name, shown, len(notebooks)))
     console.print(f"{len(shown)} pairs of answers to look at are in {path}.")
@@ -183,6 +193,9 @@ def export(course: Course, args: argparse.Namespace) -> int:
     if not any(mark.points is not None or mark.look for mark in found):
         raise CourseError("Nothing is graded yet: `course grade CHAPTER` does.")
     students = {one.id: one for one in roster(classroom.coursedir)}
+    if args.json:
+        print_json(found)
+        return LOOK if any(mark.look for mark in found) else 0
     text = FORMATS[args.format](found, students, classroom.zone)
     if args.to is None:
         sys.stdout.write(text)
@@ -241,7 +254,7 @@ def total(course: Course, args: argparse.Namespace) -> int:
 def register(command: AddCommand) -> None:
     """Adds these commands to the parser."""
     one = command("status", status)
-    one.add_argument("--json", action="store_true", help="for programs")
+    add_json(one)
     one = command("report", report)
     one.add_argument("chapter", nargs="?", help=f"{CHAPTER}; none: the term")
     one.add_argument(
@@ -255,6 +268,7 @@ def register(command: AddCommand) -> None:
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the page to write"
     )
+    add_json(one)
     one = command("export", export)
     one.add_argument("chapters", nargs="*", help=_GRADED)
     one.add_argument(
@@ -263,12 +277,13 @@ def register(command: AddCommand) -> None:
         default="csv",
         help="csv if not given",
     )
+    add_json(one)
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the file to write"
     )
     one = command("total", total)
     one.add_argument("chapters", nargs="*", help=_GRADED)
-    one.add_argument("--json", action="store_true", help="for programs")
+    add_json(one)
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="a CSV file to write"
     )
