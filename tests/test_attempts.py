@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from commands import course_says, exported, run_course, run_nbgrader
+from commands import course_says, exported, run_course
 from nbgrader.api import Gradebook
 
 from course_grader.chapter.build import build_chapter
@@ -36,7 +36,7 @@ def best(mini: Course, tmp_path: Path) -> Course:
         "ada,Ada,Lovelace,ada@example.org,1815\n"
         "bob,Bob,Hope,bob@example.org,1900\n"
     )
-    run_nbgrader(mini.root, "db", "student", "import", str(roster))
+    course_says(mini.root, "roster", roster)
     course_says(mini.root, "due", "03", DUE)
     return Course(mini.root)
 

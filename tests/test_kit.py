@@ -405,7 +405,7 @@ def test_what_a_class_is_given_points_to_the_edition_that_it_names(
     said = course_says(
         root, "publish", tmp_path / "kit", *address, "--edition", "autumn"
     )
-    released = small.people / "release" / "03_mini" / "03_small.ipynb"
+    released = small.people / "release" / "03_mini" / "03_mini.ipynb"
     course_says(root, "release", "03")
     assert "github.com/you" not in released.read_text()
     settings = said[said.index("[edition]") :]
@@ -414,14 +414,14 @@ def test_what_a_class_is_given_points_to_the_edition_that_it_names(
     course_says(root, "release", "03")
     exchanged = (
         small.people
-        / "exchange/pytorch_training_tricks/outbound/03_mini/03_small.ipynb"
+        / "exchange/pytorch_training_tricks/outbound/03_mini/03_mini.ipynb"
     )
-    kit = tmp_path / "kit" / "notebooks" / "03_mini" / "03_small.ipynb"
+    kit = tmp_path / "kit" / "notebooks" / "03_mini" / "03_mini.ipynb"
     for one in (released, exchanged):
         ours, theirs = (
             nbformat.read(path, as_version=4).cells[:2] for path in (one, kit)
         )
         assert [c.source for c in ours] == [c.source for c in theirs]
-        assert "blob/autumn/notebooks/03_mini/03_small.ipynb" in ours[0].source
+        assert "blob/autumn/notebooks/03_mini/03_mini.ipynb" in ours[0].source
     small.settings_file.write_text('[edition]\nname = "autumn"\n')
     assert "lacks address" in course_says(root, "release", "03", code=2)

@@ -203,8 +203,8 @@ def extend(
     strangers = sorted({student for student, _ in given} - known)
     if strangers:
         raise CourseError(
-            f"On no roster: {', '.join(strangers)}. `nbgrader db student "
-            "import roster.csv` makes one: docs/term.md."
+            f"On no roster: {', '.join(strangers)}. `course roster FILE.csv` "
+            "takes them onto it."
         )
     _write_extensions(coursedir, {**read_extensions(coursedir), **given})
     for chapter in sorted({chapter for _, chapter in given}):

@@ -65,7 +65,8 @@ def _say(outcomes: Sequence[Outcome], as_json: bool) -> int:
     if as_json:
         print_json(outcomes)
     for one in () if as_json else outcomes:
-        who = f"{one.student}: " if one.student else ""
+        named = not one.student or one.message.startswith(one.student)
+        who = "" if named else f"{one.student}: "
         console.print(f"{who}{one.message}", markup=False)
     if any(one.failed for one in outcomes):
         return 1
@@ -76,9 +77,10 @@ def _collect_zip(
     course: Course, classroom: Classroom, args: argparse.Namespace
 ) -> int:
     from course_grader.classroom import term
-    from course_grader.classroom.collect_names import roster
+    from course_grader.classroom.collect_names import Student, roster
     from course_grader.classroom.collect_times import parse_handed_in
     from course_grader.classroom.collect_zip import collect_zip
+    from course_grader.classroom.roster_file import enter
 
     if args.chapter is not None:
         raise CourseError(
@@ -102,6 +104,10 @@ def _collect_zip(
         assigned=assigned,
         add_students=args.add_students,
     )
+    if args.add_students:
+        known = {one.id for one in students}
+        collected = {one.student for one in outcomes if one.path is not None}
+        enter(classroom, [Student(id=who) for who in sorted(collected - known)])
     touched = {one.chapter for one in outcomes if one.path is not None}
     term.take_over_times(classroom, sorted(touched))
     code = _say(outcomes, args.json)

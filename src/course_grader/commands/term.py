@@ -6,6 +6,8 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rich.table import Table
+
 from course_grader.commands.terminal import (
     CHAPTER,
     CHAPTERS,
@@ -17,6 +19,31 @@ from course_grader.commands.terminal import (
     said,
 )
 from course_grader.course import Course, CourseError
+
+
+def roster(course: Course, args: argparse.Namespace) -> int:
+    """Says who is on the roster, or takes learners from a CSV file onto it."""
+    from course_grader.classroom import collect_names, nbgrader_api
+    from course_grader.classroom.roster_file import enter, read_roster
+
+    classroom = nbgrader_api.open_classroom(course)
+    if args.file is not None:
+        enter(classroom, read_roster(args.file))
+    found = collect_names.roster(classroom.coursedir)
+    if args.json:
+        print_json(found)
+        return 0
+    if args.file is not None:
+        console.print(f"{len(found)} learners are on the roster.")
+        return 0
+    table = Table("id", "first name", "last name", "e-mail", "LMS id")
+    for one in found:
+        table.add_row(
+            *(one.id, one.first_name, one.last_name),
+            *(one.email, one.lms_user_id),
+        )
+    console.print(table)
+    return 0
 
 
 def due(course: Course, args: argparse.Namespace) -> int:
@@ -176,6 +203,14 @@ def forget(course: Course, args: argparse.Namespace) -> int:
 
 def register(command: AddCommand) -> None:
     """Adds these commands to the parser."""
+    one = command("roster", roster)
+    one.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        help="with the columns id, first_name, last_name, email, lms_user_id",
+    )
+    add_json(one)
     one = command("due", due)
     one.add_argument("chapter", nargs="?", help=f"{CHAPTER}; none: all")
     add_json(one)
