@@ -283,6 +283,8 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     course_says(root, "forget", "cleo", "--yes")
     left = [path.name for path in term.people.rglob("*cleo*")]
     assert left == []
+    for page in term.people.rglob("*.html"):
+        assert "cleo" not in page.read_text(), page
     assert set(points(root, "03")) == {"ada", "bob"}
     assert "is nobody" in course_says(root, "forget", "..", code=2)
 

@@ -19,7 +19,8 @@ from course_grader.course import CourseError
 
 
 def places(classroom: Classroom, student: str) -> list[Path]:
-    """The folders that hold a learner's work, marks or feedback.
+    """The folders that hold a learner's work, marks or feedback, and the pages of
+    the whole class, which can be written anew.
 
     Archived terms and backups are not among them: they are files of their own.
 
@@ -37,6 +38,8 @@ def places(classroom: Classroom, student: str) -> list[Path]:
         if step not in ("source", "release")
     ]
     found += [root / "versions" / student, root / FOLDER / student]
+    pages = root / coursedir.feedback_directory.partition("{")[0]
+    found += sorted(pages.glob("*.html"))
     waiting = inbound(classroom)
     if waiting.is_dir():
         found += [
@@ -59,8 +62,11 @@ def forget(classroom: Classroom, student: str) -> int:
     """
     coursedir = classroom.coursedir
     found = places(classroom, student)
-    for folder in found:
-        shutil.rmtree(folder)
+    for path in found:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     forget_extensions(coursedir, student)
     forget_sent(classroom, student)
     forget_trail(Path(coursedir.root), student)

@@ -220,6 +220,11 @@ def _grade_folder(
     jobs, refused = jobs_in(args.source)
     for student, why in refused.items():
         console.print(f"{student}: {why}", markup=False)
+    if not jobs:
+        raise CourseError(
+            f"Nothing was graded: {args.source} must hold a folder for each "
+            "student with the notebook in it, or be a notebook."
+        )
     checks = hashlib.sha256(packed_course(course, name)).hexdigest()
     if args.seed is not None:
         checks = f"{checks}-{seed}"

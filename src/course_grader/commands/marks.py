@@ -222,6 +222,8 @@ def total(course: Course, args: argparse.Namespace) -> int:
     classroom = nbgrader_api.open_classroom(course)
     chapters = _known_chapters(classroom, args.chapters)
     found = gradebook.marks(classroom, chapters)
+    if not any(mark.points is not None or mark.look for mark in found):
+        raise CourseError("Nothing is graded yet: `course grade CHAPTER` does.")
     last = datetime.max.replace(tzinfo=UTC)
     order = sorted(
         chapters, key=lambda name: (term.due(classroom, name) or last, name)

@@ -29,7 +29,9 @@ def roster(course: Course, args: argparse.Namespace) -> int:
     classroom = nbgrader_api.open_classroom(course)
     if args.file is not None:
         enter(classroom, read_roster(args.file))
-    found = collect_names.roster(classroom.coursedir)
+    found = sorted(
+        collect_names.roster(classroom.coursedir), key=lambda one: one.id
+    )
     if args.json:
         print_json(found)
         return 0
