@@ -38,7 +38,7 @@ def places(classroom: Classroom, student: str) -> list[Path]:
         if step not in ("source", "release")
     ]
     found += [root / "versions" / student, root / FOLDER / student]
-    pages = root / coursedir.feedback_directory.partition("{")[0]
+    pages = root / coursedir.feedback_directory
     found += sorted(pages.glob("*.html"))
     waiting = inbound(classroom)
     if waiting.is_dir():
