@@ -65,8 +65,7 @@ def _say(outcomes: Sequence[Outcome], as_json: bool) -> int:
     if as_json:
         print_json(outcomes)
     for one in () if as_json else outcomes:
-        named = not one.student or one.message.startswith(one.student)
-        who = "" if named else f"{one.student}: "
+        who = f"{one.student}: " if one.student else ""
         console.print(f"{who}{one.message}", markup=False)
     if any(one.failed for one in outcomes):
         return 1
