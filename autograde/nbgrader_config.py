@@ -36,7 +36,16 @@ c.ExchangeFactory.collect = "course_grader.classroom.collect.SafeCollect"
 c.ExchangeFactory.release_feedback = (
     "course_grader.classroom.release_feedback.ReleaseFeedback"
 )
-if "hub" in settings:
+hub = settings.get("hub", {})
+if hub.get("exchange") == "ngshare":
+    over_http = "course_grader.classroom.over_http"
+    c.ExchangeFactory.collect = f"{over_http}.Collect"
+    c.ExchangeFactory.release_assignment = f"{over_http}.ReleaseAssignment"
+    c.ExchangeFactory.release_feedback = f"{over_http}.ReleaseFeedback"
+    c.OverHTTP.share_file = str(
+        root / hub.get("folder", "hub") / "grader" / "share.json"
+    )
+elif hub:
     # the class server gives every learner an account of that name
     c.SafeCollect.account = "{student}"
 
@@ -65,10 +74,6 @@ this_machines = "/etc/localtime" if Path("/etc/localtime").exists() else "UTC"
 c.NbGraderAPI.timezone = (
     settings.get("timezone") or os.environ.get("TZ") or this_machines
 )
-
-if settings.get("attempts") == "best":
-    c.SafeCollect.every_attempt = True
-    c.FeedbackExporter.best_of = str(root)
 
 late = settings.get("late", {})
 if "percent_per_day" in late:

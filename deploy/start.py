@@ -1,4 +1,8 @@
-"""`make hub`: makes what the class server needs, says where it is, starts it."""
+"""`make hub`: makes what the class server needs, says where it is, starts it.
+
+`start.py --desk FOLDER` writes a learner's settings and the course's page alone, for an
+image (deploy/kubernetes).
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from settings import (
     learners,
     read_settings,
     separate_accounts,
+    share_account,
 )
 
 from course_grader.chapter.readme import table_of_chapters
@@ -89,6 +94,34 @@ def install_proxy() -> None:
         )
 
 
+def install_share() -> None:
+    """ngshare, by pip, once, and again when other versions are asked for. It has a
+    Python of its own: deploy/share/requirements.txt says why.
+
+    Raises:
+        CourseError: it cannot be had.
+    """
+    share = HERE / "share"
+    wanted = (share / "requirements.txt").read_text()
+    there = share / ".venv" / "installed.txt"
+    if there.exists() and there.read_text() == wanted:
+        return
+    pip = [str(share / ".venv/bin/python"), "-m", "pip", "install", "--quiet"]
+    for command in (
+        [sys.executable, "-m", "venv", "--clear", str(share / ".venv")],
+        [*pip, "--requirement", str(share / "requirements.txt")],
+    ):
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise CourseError(
+                "ngshare cannot be installed by pip: "
+                + (done.stderr or done.stdout).strip()[-400:]
+            )
+    there.write_text(wanted)
+
+
 def make_folders(course: Course, settings: Settings) -> None:
     """Everything of the server that lies in files, with who may read it."""
     folder = course.root / settings.folder
@@ -98,10 +131,20 @@ def make_folders(course: Course, settings: Settings) -> None:
         ("homes", 0o711),
         ("rooms", 0o711),
         ("grader", 0o700),
+        ("share", 0o700),
     ):
         (folder / name).mkdir(exist_ok=True)
         (folder / name).chmod(mode)
-    desk = folder / "desk"
+    write_desk(course, folder / "desk")
+    course.people.mkdir(mode=0o755, exist_ok=True)
+    exchange = course.people / "exchange"
+    if not exchange.exists():
+        exchange.mkdir()
+        exchange.chmod(0o1777)
+
+
+def write_desk(course: Course, desk: Path) -> None:
+    """What a learner's server finds on its desk: settings, and the course's page."""
     # in place: rooms that outlived the last hub look at this very folder
     shutil.copytree(HERE / "desk", desk, dirs_exist_ok=True)
     page = PAGE.format(
@@ -111,11 +154,6 @@ def make_folders(course: Course, settings: Settings) -> None:
     (desk / "README.md").write_text(page.replace("](notebooks/", "]("))
     for path in [desk, *desk.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-    course.people.mkdir(mode=0o755, exist_ok=True)
-    exchange = course.people / "exchange"
-    if not exchange.exists():
-        exchange.mkdir()
-        exchange.chmod(0o1777)
 
 
 def course_title(course: Course) -> str:
@@ -125,15 +163,28 @@ def course_title(course: Course) -> str:
     return described.partition(" as ")[0]
 
 
+def make_account(name: str, home: Path) -> pwd.struct_passwd:
+    """An account for a service."""
+    if not exists(name):
+        command = ["useradd", "--system", "--user-group", "--no-create-home"]
+        subprocess.run([*command, "--home-dir", str(home), name], check=True)
+    return pwd.getpwnam(name)
+
+
+def make_share_account(course: Course, settings: Settings) -> None:
+    """The account that keeps what learners hand in over HTTP: whoever breaks into
+    ngshare is not yet the one who grades."""
+    home = course.root / settings.folder / "share"
+    account = make_account(share_account(settings), home)
+    os.chown(home, account.pw_uid, account.pw_gid)
+
+
 def make_grading_account(course: Course, settings: Settings) -> None:
     """The account that owns `class/`; what learners put into the exchange stays
     theirs."""
-    name = settings.grading_account
-    if not exists(name):
-        command = ["useradd", "--system", "--user-group", "--no-create-home"]
-        command += ["--home-dir", str(grading_home(course, settings))]
-        subprocess.run([*command, name], check=True)
-    account = pwd.getpwnam(name)
+    account = make_account(
+        settings.grading_account, grading_home(course, settings)
+    )
     folders = [grading_home(course, settings)]
     if course.people.stat().st_uid != account.pw_uid:
         folders.append(course.people)
@@ -205,6 +256,9 @@ def main() -> None:
     """Prepares, says, and becomes JupyterHub."""
     course = find_course()
     os.umask(0o022)
+    if sys.argv[1:2] == ["--desk"]:
+        # for an image: deploy/kubernetes
+        return write_desk(course, Path(sys.argv[2]))
     if write_settings(course):
         print(
             f"{course.settings_file} has a new part, [hub], with example people:"
@@ -217,9 +271,12 @@ def main() -> None:
     if lacking and apart:
         raise CourseError(lacking)
     install_proxy()
+    if settings.exchange == "ngshare":
+        install_share()
     make_folders(course, settings)
     if apart:
         make_grading_account(course, settings)
+        make_share_account(course, settings)
     for line in [*words(course, settings), *warnings(settings, course)]:
         print(line, flush=True)
     command = [sys.executable, "-m", "jupyterhub"]

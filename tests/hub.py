@@ -371,7 +371,7 @@ def start_folder(
     """Makes the course of a class server, and a namespace; see `start_hub`."""
     folder.chmod(0o755)
     course = write_mini(folder / "mini")
-    port = free_ports(4)
+    port = free_ports(5)
     with course.settings_file.open("a") as file:
         people = PEOPLE if passwords else ""
         file.write(SETTINGS.format(port=port) + people + more)
@@ -454,18 +454,21 @@ def stop_server(hub: Hub, name: str) -> None:
     )
 
 
-def needed() -> None:
-    """Skips where a class server with accounts cannot be had, and says why."""
+def needed(more: str = "") -> None:
+    """Skips where a class server with accounts cannot be had, and says why.
+
+    Args:
+        more: lines of `[hub]`.
+    """
     if os.geteuid() != 0:
         pytest.skip("only root can give learners accounts of their own")
     if shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
+    install = "import start; start.install_proxy()"
+    if "ngshare" in more:
+        install += "; start.install_share()"
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import start; start.install_proxy()",
-        ],
+        [sys.executable, "-c", install],
         cwd=ROOT / "deploy",
         env=environment(),
         capture_output=True,
@@ -477,23 +480,28 @@ def needed() -> None:
 
 @contextmanager
 def shared_hub(
-    base: Path, names: list[str], prepare: Callable[[Hub], None]
+    base: Path,
+    names: list[str],
+    prepare: Callable[[Hub], None],
+    more: str = "",
 ) -> Iterator[Hub]:
     """One hub for all workers of a run: the first starts it, the last stops it.
 
     Args:
-        base: a folder that all workers have.
+        base: a folder that all workers have, for this hub alone.
         names: the learners'.
         prepare: what happens before the first test.
+        more: lines of `[hub]`.
     """
+    base.mkdir(exist_ok=True)
     state, lock_file = base / "hub.json", base / "hub.lock"
     with lock_file.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        needed()
+        needed(more)
         known = json.loads(state.read_text()) if state.exists() else None
         if known is None:
             folder = Path(tempfile.mkdtemp(prefix="class-server-"))
-            hub = start_hub(folder, names)
+            hub = start_hub(folder, names, more)
             try:
                 prepare(hub)
             except BaseException:

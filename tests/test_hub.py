@@ -3,6 +3,7 @@ the accounts and the rooms are real; docs/server.md is the page about them."""
 
 from __future__ import annotations
 
+import json
 import os
 import textwrap
 from collections.abc import Iterator
@@ -96,7 +97,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """A class server on the evening of such a day."""
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with shared_hub(base, [ADA, BOB, CARL], play_the_day) as one:
+    with shared_hub(base / "hub", [ADA, BOB, CARL], play_the_day) as one:
         yield one
 
 
@@ -167,6 +168,33 @@ def test_two_instructors_have_formgrader_at_once(hub: Hub) -> None:
         (chapter,) = listed.json()
         assert chapter["name"] == CHAPTER
         assert chapter["num_submissions"] == 2
+
+
+def test_a_mark_by_hand_says_whose_hand(hub: Hub) -> None:
+    pages = f"{hub.address}/services/{COURSE_ID}"
+    for name in ("tt-grace", "tt-alan"):
+        one = hub.person(name)
+        one.session.get(f"{pages}/formgrader/gradebook", timeout=PATIENCE_S)
+        listed = one.session.get(
+            f"{pages}/formgrader/api/submitted_notebooks/{CHAPTER}/{CHAPTER}",
+            timeout=PATIENCE_S,
+        ).json()
+        (notebook,) = [row["id"] for row in listed if row["student"] == BOB]
+        comments = one.session.get(
+            f"{pages}/formgrader/api/comments?submission_id={notebook}",
+            timeout=PATIENCE_S,
+        ).json()
+        written = one.session.put(
+            f"{pages}/formgrader/api/comment/{comments[0]['id']}",
+            json={"manual_comment": f"seen by {name}"},
+            headers={"X-XSRFToken": one.cookie(f"/services/{COURSE_ID}/")},
+            timeout=PATIENCE_S,
+        )
+        assert written.ok, written.text
+        trail = (hub.course / "class" / "marks.jsonl").read_text()
+        last = json.loads(trail.splitlines()[-1])
+        assert (last["account"], last["student"]) == (name, BOB)
+        assert last["after"] == f"seen by {name}"
 
 
 def test_an_instructor_types_course_in_the_service(grace: Person) -> None:

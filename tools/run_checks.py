@@ -34,6 +34,7 @@ CHECKS = (
 # those beside the first entry that fits. A chapter's files have tests by its name.
 BELONGS = (
     ("src/course_utils/", ["course_utils_*"]),
+    ("src/course_exchange/", ["hub_share"]),
     ("src/course_grader/bank.py", ["build", "misconceptions"]),
     ("src/course_grader/checks.py", ["judging"]),
     ("src/course_grader/cli.py", ["course_command"]),
@@ -53,8 +54,11 @@ BELONGS = (
     ("src/course_grader/grading/", ["folder"]),
     ("src/course_grader/classroom/collect_zip.py", ["collect_zip"]),
     ("src/course_grader/classroom/collect", ["collect_names", "collect_tree"]),
+    ("src/course_grader/classroom/over_http.py", ["hub_share"]),
     ("src/course_grader/classroom/", ["gradebook", "folder"]),
     ("src/course_grader/feedback/", ["feedback_pages", "feedback_sanitise"]),
+    ("deploy/share/", ["hub_share"]),
+    ("deploy/kubernetes/", ["kubernetes"]),
     ("deploy/", ["hub"]),
     ("docs/claims.json", ["claims"]),
     ("pyproject.toml", ["environment"]),

@@ -3,11 +3,16 @@
 # there yet. What is there is the learner's and stays as it is.
 desk=$(dirname "$0")
 released=$1/$2/outbound
+course=$2
 export COURSE_EXCHANGE="$1"
 shift 2
 umask 077
 mkdir -p "$HOME/work" "$JUPYTER_RUNTIME_DIR"
 cd "$HOME/work" || exit 1
+if [ -n "$COURSE_SHARE" ]; then
+    mkdir -p "$COURSE_EXCHANGE"
+    python -m course_exchange "$COURSE_EXCHANGE" "$course"
+fi
 [ -e README.md ] || cp "$desk/README.md" README.md
 for chapter in "$released"/*/; do
     name=$(basename "$chapter")

@@ -33,15 +33,7 @@ GROUPS = {
     ),
     "an instructor, in a term": (
         (
-            *(
-                "teach",
-                "demo",
-                "roster",
-                "release",
-                "collect",
-                "grade",
-                "feedback",
-            ),
+            *("teach", "demo", "release", "collect", "grade", "feedback"),
             *("report", "similar", "status", "due", "extend", "export"),
             *(
                 "solutions",
@@ -63,7 +55,7 @@ GROUPS = {
 
 ABOUT_PEOPLE = {
     *("grade", "collect", "feedback", "lms", "report", "similar", "export"),
-    *("roster", "total", "extend", "backup", "restore", "new-term", "forget"),
+    *("total", "extend", "backup", "restore", "new-term", "forget"),
 }
 """What these write nobody else may read."""
 

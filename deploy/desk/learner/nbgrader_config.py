@@ -1,9 +1,6 @@
 # nbgrader's settings in a learner's server.
 import os
-import sys
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parent))
 
 c = get_config()  # noqa: F821  (traitlets provides it)
 
@@ -13,4 +10,10 @@ c.CourseDirectory.course_id = "pytorch_training_tricks"
 c.CourseDirectory.student_id = os.environ["JUPYTERHUB_USER"]
 c.Exchange.root = os.environ["COURSE_EXCHANGE"]
 c.Exchange.assignment_dir = str(Path.home() / "work")
-c.ExchangeFactory.submit = "handing_in.Submit"
+if "COURSE_SHARE" in os.environ:
+    # no folder is shared: ~/.course/exchange is this server's own copy
+    for step in ("fetch_assignment", "fetch_feedback", "list", "submit"):
+        name = "".join(word.capitalize() for word in step.split("_"))
+        setattr(c.ExchangeFactory, step, f"course_exchange.learner.{name}")
+else:
+    c.ExchangeFactory.submit = "course_exchange.folder.Submit"

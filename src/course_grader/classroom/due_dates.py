@@ -18,6 +18,7 @@ from nbgrader.exchange.default import Exchange
 from traitlets.config import Config
 
 from course_grader.classroom.nbgrader_api import Classroom
+from course_grader.classroom.over_http import announce_due
 
 FILE = "due.json"
 
@@ -40,6 +41,7 @@ def announce(classroom: Classroom) -> None:
     part.write_text(json.dumps(dates, indent=1) + "\n", encoding="utf-8")
     part.chmod(0o644)
     os.replace(part, path)
+    announce_due(classroom, path)
 
 
 def announced() -> dict[str, datetime]:

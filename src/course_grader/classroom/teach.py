@@ -10,7 +10,6 @@ SETTINGS = """\
 
 # timezone = "Europe/Berlin"
 # exams = ["03"]
-# attempts = "best"
 
 # [late]
 # percent_per_day = 10

@@ -74,10 +74,14 @@ class Runtime:
         self.packages = self.folder / "packages"
         here = Path(course_grader.__file__).parent
         grader = self.packages / "course_grader"
-        shutil.copytree(here / "kernel", grader / "kernel")
+        # another account's, which this one may not read
+        compiled = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(here / "kernel", grader / "kernel", ignore=compiled)
         shutil.copy2(here / "__init__.py", grader)
         shutil.copytree(
-            here.parent / "course_utils", self.packages / "course_utils"
+            here.parent / "course_utils",
+            self.packages / "course_utils",
+            ignore=compiled,
         )
         self.etc = self.folder / "etc"
         self.etc.mkdir()
