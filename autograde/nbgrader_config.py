@@ -75,6 +75,10 @@ c.NbGraderAPI.timezone = (
     settings.get("timezone") or os.environ.get("TZ") or this_machines
 )
 
+if settings.get("attempts") == "best":
+    c.SafeCollect.every_attempt = True
+    c.FeedbackExporter.best_of = str(root)
+
 late = settings.get("late", {})
 if "percent_per_day" in late:
     c.LatePenalties.plugin_class = "course_grader.classroom.term.PenaltyPerDay"

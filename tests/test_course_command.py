@@ -23,7 +23,16 @@ from course_grader.needs import free_port
 
 COMMANDS = (
     *("lab", "grade"),
-    *("teach", "demo", "release", "collect", "feedback", "report", "similar"),
+    *(
+        "teach",
+        "demo",
+        "roster",
+        "release",
+        "collect",
+        "feedback",
+        "report",
+        "similar",
+    ),
     *("status", "due", "extend", "export", "solutions", "total", "lms"),
     *("backup", "restore", "new-term", "forget"),
     *("new", "try", "mutate", "build", "publish"),

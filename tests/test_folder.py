@@ -419,3 +419,16 @@ def test_a_run_that_was_stopped_goes_on(mini: Course, tmp_path: Path) -> None:
     # a run that has ended is no unfinished one: the next begins anew
     said = course_says(mini.root, *typed)
     assert said.count(" of 5 points") == 12
+
+
+def test_a_folder_of_a_chapter_is_no_class(
+    mini: Course, tmp_path: Path
+) -> None:
+    """Nothing is announced that is not there."""
+    folder = tmp_path / "03_mini"
+    folder.mkdir()
+    (folder / "03_mini.ipynb").write_text("{}")
+    said = course_says(mini.root, "grade", "03", "--from", folder, code=2)
+    assert "03_mini.ipynb: This notebook lies in no student's folder" in said
+    assert "Nothing was graded: " in said
+    assert not list(mini.people.rglob("*.json"))

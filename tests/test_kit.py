@@ -390,3 +390,38 @@ def test_nothing_points_to_an_address_that_nobody_set(course: Course) -> None:
         text = course.notebook_of(chapter).read_text()
         assert "colab.research.google.com" not in text
         assert "pytorch-training-tricks" not in text
+
+
+def test_what_a_class_is_given_points_to_the_edition_that_it_names(
+    small: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kit at an address and the released chapter agree; without the setting
+    nothing that is released points anywhere."""
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ada@example.org")
+    root = small.root
+    address = ("--address", "https://github.com/you/course")
+    said = course_says(
+        root, "publish", tmp_path / "kit", *address, "--edition", "autumn"
+    )
+    released = small.people / "release" / "03_mini" / "03_mini.ipynb"
+    course_says(root, "release", "03")
+    assert "github.com/you" not in released.read_text()
+    settings = said[said.index("[edition]") :]
+    with small.settings_file.open("a") as file:
+        file.write(settings)
+    course_says(root, "release", "03")
+    exchanged = (
+        small.people
+        / "exchange/pytorch_training_tricks/outbound/03_mini/03_mini.ipynb"
+    )
+    kit = tmp_path / "kit" / "notebooks" / "03_mini" / "03_mini.ipynb"
+    for one in (released, exchanged):
+        ours, theirs = (
+            nbformat.read(path, as_version=4).cells[:2] for path in (one, kit)
+        )
+        assert [c.source for c in ours] == [c.source for c in theirs]
+        assert "blob/autumn/notebooks/03_mini/03_mini.ipynb" in ours[0].source
+    small.settings_file.write_text('[edition]\nname = "autumn"\n')
+    assert "lacks address" in course_says(root, "release", "03", code=2)

@@ -13,10 +13,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from commands import course_says, environment, run_course
+from commands import course_says, environment, put, run_course
 from nbgrader.api import Gradebook
 
-from course_grader.classroom.lms import TOKEN, open_system
+from course_grader.chapter.build import build_chapter
+from course_grader.classroom.demo import answered
+from course_grader.classroom.lms import TOKEN, TRIES, open_system
 from course_grader.course import Course, CourseError
 
 SECRET = "token-of-the-test"
@@ -30,6 +32,9 @@ class StandIn(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.files: list[bytes] = []
+        self.trouble: list[int] = []
+        """Codes that the next requests get, in place of an answer."""
+        self.refused: list[tuple[str, str]] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -52,6 +57,17 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if self.server.trouble and (code := self.server.trouble.pop(0)):
+            self.body()
+            self.server.refused.append((self.command, self.path))
+            tree = {"errors": [{"message": "busy"}]}
+            self.answer(tree, code, **{"Retry-After": "0"})
+            return False
+        return True
 
     def body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -339,3 +355,107 @@ def test_roster_and_due_dates_come_by_the_command(
     assert done.returncode == 0, done.stderr
     assert "Nothing was sent." in done.stdout
     assert canvas.asked == []
+
+
+@pytest.mark.filterwarnings("ignore:Canvas may respond unexpectedly")
+@pytest.mark.parametrize("kind", ["canvas", "moodle"])
+def test_a_busy_system_is_asked_again(
+    mini: Course,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    server: StandIn = request.getfixturevalue(kind)
+    settings(mini, kind, server.address)
+    monkeypatch.setenv(TOKEN, SECRET)
+    system = open_system(Course(mini.root))
+    server.trouble = [429, 503]
+    assert "ada" in {one.id for one in system.students()}
+    assert len(server.refused) == 2
+
+    # a mark is set once, and refused as busy at first
+    user = {one.id: one.lms_user_id for one in system.students()}["ada"]
+    server.trouble = [429, 0, 429]
+    system.give(77, user, 4.5, None)
+    given = [
+        form
+        for verb, path, form in server.asked
+        if verb == "PUT" or path == "mod_assign_save_grade"
+    ]
+    assert len(given) == 1
+
+    # it never recovers: a sentence, after as many tries as are said
+    server.refused.clear()
+    server.trouble = [503] * 20
+    with pytest.raises(CourseError, match="503"):
+        system.students()
+    assert len(server.refused) == TRIES
+
+
+@pytest.mark.filterwarnings("ignore:Canvas may respond unexpectedly")
+def test_a_comment_is_not_sent_twice_where_canvas_fails(
+    mini: Course,
+    canvas: StandIn,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have taken it, and said so to nobody."""
+    settings(mini, "canvas", canvas.address)
+    monkeypatch.setenv(TOKEN, SECRET)
+    system = open_system(Course(mini.root))
+    page = tmp_path / "03_mini.html"
+    page.write_text("<p>well done</p>")
+    # assignment, submission, mark, name of the file, the file, the comment
+    canvas.trouble = [0, 0, 0, 0, 0, 502]
+    with pytest.raises(CourseError, match="502"):
+        system.give(77, "1815", 4.5, page)
+    assert [verb for verb, _ in canvas.refused] == ["PUT"]
+
+
+@pytest.mark.filterwarnings("ignore:Canvas may respond unexpectedly")
+def test_marks_that_were_half_sent_are_finished(
+    mini: Course, canvas: StandIn
+) -> None:
+    """Whoever has mark and page gets neither again; a changed mark goes alone."""
+    settings(mini, "canvas", canvas.address)
+    root = mini.root
+    course_says(root, "release")
+    known = environment(activated=False) | {TOKEN: SECRET}
+    assert run_course(root, "lms", env=known).returncode == 0
+    grading, _, released = build_chapter(mini, "03_mini")
+    right = {one.id: one.source for one in grading.chapter.exercises}
+    for student in ("ada", "bob"):
+        put(root, student, answered(grading, released, right))
+    course_says(root, "grade", "03")
+    course_says(root, "feedback", "03")
+
+    def send() -> tuple[int, str, list[str]]:
+        canvas.asked.clear()
+        done = run_course(root, "lms", "03", "--send", env=known)
+        marks = [
+            path.rpartition("/")[2]
+            for verb, path, form in canvas.asked
+            if verb == "PUT" and "submission[posted_grade]" in form
+        ]
+        return done.returncode, done.stdout, marks
+
+    # course, then six requests for ada; bob's mark is refused, and ada's stays
+    canvas.trouble = [0] * 9 + [400]
+    code, said, marks = send()
+    assert (code, marks) == (1, ["1815"]), said
+    assert "bob: not sent. Canvas refuses" in said
+    code, said, marks = send()
+    assert (code, marks) == (0, ["1900"])
+    assert "ada: 5 points, there already" in said
+    assert "2 marks are there." in said
+    assert send()[2] == []
+
+    with Gradebook(f"sqlite:///{mini.people}/gradebook.db") as gradebook:
+        grade = gradebook.find_grade("mean_hidden", "03_mini", "03_mini", "ada")
+        grade.extra_credit = 1
+        gradebook.db.commit()
+    files = len(canvas.files)
+    assert send()[2] == ["1815"]
+    assert len(canvas.files) == files
+    course_says(root, "forget", "ada", "--yes")
+    assert "ada" not in (mini.people / "sent.json").read_text()

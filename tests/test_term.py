@@ -47,8 +47,8 @@ def term(mini: Course, tmp_path: Path) -> Course:
     course_says(mini.root, "release")
     roster = tmp_path / "roster.csv"
     roster.write_text(ROSTER)
-    done = run_nbgrader(mini.root, "db", "student", "import", str(roster))
-    assert done.returncode == 0, done.stdout
+    said = course_says(mini.root, "roster", roster)
+    assert "2 learners are on the roster." in said
     grading, _, released = build_chapter(mini, CHAPTER)
     right = {one.id: one.source for one in grading.chapter.exercises}
     for student, when in (
@@ -283,6 +283,8 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     course_says(root, "forget", "cleo", "--yes")
     left = [path.name for path in term.people.rglob("*cleo*")]
     assert left == []
+    for page in term.people.rglob("*.html"):
+        assert "cleo" not in page.read_text(), page
     assert set(points(root, "03")) == {"ada", "bob"}
     assert "is nobody" in course_says(root, "forget", "..", code=2)
 
@@ -295,3 +297,52 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     assert "exists already" in course_says(
         root, "new-term", "2026 autumn", code=2
     )
+
+
+def test_a_roster_as_a_spreadsheet_writes_it(
+    mini: Course, tmp_path: Path
+) -> None:
+    """Onto a course in which nothing has been done yet."""
+    root, file = mini.root, tmp_path / "roster.csv"
+    file.write_text(
+        "id;first_name;last_name;email;lms_user_id\nada;Ada;Ó Lovelace;;1815\n",
+        encoding="utf-8-sig",
+    )
+    assert "1 learners" in course_says(root, "roster", file)
+    (one,) = json.loads(course_says(root, "roster", "--json"))
+    assert (one["id"], one["last_name"]) == ("ada", "Ó Lovelace")
+    # what a later file does not say stays
+    file.write_text("id,email\nada,ada@example.org\nbob,\n")
+    course_says(root, "roster", file)
+    ada, bob = json.loads(course_says(root, "roster", "--json"))
+    assert (ada["lms_user_id"], ada["email"]) == ("1815", "ada@example.org")
+    assert bob["id"] == "bob"
+    for text, said in (
+        ("name\nada\n", "needs a first line"),
+        ("id\nada\nada\n", "line 3: ada stands above already"),
+        ("id\n../x\n", "line 2: the student's id"),
+    ):
+        file.write_text(text)
+        assert said in course_says(root, "roster", file, code=2).replace(
+            "\n", " "
+        )
+    assert "cannot be read" in course_says(root, "roster", "no.csv", code=2)
+
+
+def test_who_is_taken_in_is_on_the_roster(mini: Course, tmp_path: Path) -> None:
+    """Also before anything is graded, so that the same archive can be collected
+    once more, with its times."""
+    root = mini.root
+    course_says(root, "release")
+    download = tmp_path / "submissions.zip"
+    with zipfile.ZipFile(download, "w") as archive:
+        archive.writestr("zed/03_mini.ipynb", b"{}")
+    take = ("collect", "--zip", download)
+    assert "nobody on the roster" in course_says(root, *take, code=3)
+    course_says(root, *take, "--add-students")
+    said = course_says(root, *take, "--handed-in", "2026-12-01 18:00")
+    assert "zed: Already collected" in said
+    (one,) = json.loads(course_says(root, *take, "--json"))
+    assert (one["student"], one["needs_human"]) == ("zed", False)
+    (date,) = json.loads(course_says(root, "due", "--json"))
+    assert date == {"chapter": CHAPTER, "due": None, "days_more": {}}

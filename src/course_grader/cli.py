@@ -33,7 +33,15 @@ GROUPS = {
     ),
     "an instructor, in a term": (
         (
-            *("teach", "demo", "release", "collect", "grade", "feedback"),
+            *(
+                "teach",
+                "demo",
+                "roster",
+                "release",
+                "collect",
+                "grade",
+                "feedback",
+            ),
             *("report", "similar", "status", "due", "extend", "export"),
             *(
                 "solutions",
@@ -55,7 +63,7 @@ GROUPS = {
 
 ABOUT_PEOPLE = {
     *("grade", "collect", "feedback", "lms", "report", "similar", "export"),
-    *("total", "extend", "backup", "restore", "new-term", "forget"),
+    *("roster", "total", "extend", "backup", "restore", "new-term", "forget"),
 }
 """What these write nobody else may read."""
 

@@ -104,6 +104,21 @@ class Course:
             return frozenset(self.chapters())
         return frozenset(self.chapter(str(one)) for one in given)
 
+    @property
+    def best_attempt_counts(self) -> bool:
+        """Whether the best of a learner's attempts counts, not the newest:
+        `attempts` in `course.toml`.
+
+        Raises:
+            CourseError: it is neither "best" nor "last".
+        """
+        said = self.settings.get("attempts", "last")
+        if said not in ("best", "last"):
+            raise CourseError(
+                f'course.toml: attempts is "best" or "last", not {said!r}.'
+            )
+        return bool(said == "best")
+
     def settings_of_grading(self) -> str:
         """A `course.toml` that holds what grading reads, and nothing that is
         between the instructor and this machine."""

@@ -7,10 +7,11 @@ learners when the instructor publishes the next edition, and not before.
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from course_grader.course import CourseError
+from course_grader.course import Course, CourseError
 
 _ADDRESS = re.compile(r"(https?|file)://[^\s\"'\\\\]+")
 """It becomes part of a line of Python, and of what pip is given."""
@@ -95,3 +96,34 @@ def edition_at(
         else:
             host = Host.GITLAB if "gitlab" in server else Host.WEB
     return Edition(address, Host(host), name, wheel)
+
+
+def wheel_name(course: Course) -> str:
+    """The file name of `course_utils` in a kit."""
+    with (course.root / "pyproject.toml").open("rb") as file:
+        version = tomllib.load(file)["project"]["version"]
+    return f"course_utils-{version}-py3-none-any.whl"
+
+
+def edition_of_class(course: Course) -> Edition | None:
+    """The published edition that a class works with, to which the chapters point
+    that it releases: `[edition]` in `course.toml`. None if it names none.
+
+    Raises:
+        CourseError: it lacks something, or the address is none.
+    """
+    said = course.settings.get("edition")
+    if said is None:
+        return None
+    missing = [one for one in ("address", "name") if not said.get(one)]
+    if missing:
+        raise CourseError(
+            f"course.toml: [edition] lacks {', '.join(missing)}; `course "
+            "publish` prints what stands there."
+        )
+    return edition_at(
+        str(said["address"]),
+        str(said["name"]),
+        wheel_name(course),
+        said.get("host"),
+    )

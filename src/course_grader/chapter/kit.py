@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from course_grader.chapter.build import build_chapter
-from course_grader.chapter.edition import Edition, Host, edition_at
+from course_grader.chapter.edition import Edition, Host, edition_at, wheel_name
 from course_grader.chapter.notebook import write
 from course_grader.chapter.readme import table_of_chapters
 from course_grader.course import Course, CourseError
@@ -121,7 +121,7 @@ def publish(
     """
     with (course.root / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
-    wheel = f"course_utils-{project['version']}-py3-none-any.whl"
+    wheel = wheel_name(course)
     edition = None
     if address is not None:
         name = name or f"v{project['version']}"

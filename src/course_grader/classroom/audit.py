@@ -39,22 +39,39 @@ def keep_trail(folder: Path) -> None:
     if folder in _kept:
         return
     _kept.add(folder)
-    file = folder / FILE
 
     def changed(session: Session, *more: Any) -> None:
-        lines = [
-            json.dumps(line, ensure_ascii=False)
-            for thing in session.dirty
-            for line in _lines(thing)
-        ]
+        lines = [line for thing in session.dirty for line in _lines(thing)]
         if lines and folder.is_dir():
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-            # a person's comment may hold any characters, half ones too
-            opened = os.open(file, flags, 0o600)
-            with open(opened, "a", encoding="utf-8", errors="replace") as trail:
-                trail.write("".join(f"{line}\n" for line in lines))
+            _append(folder, lines)
 
     event.listen(Session, "before_flush", changed)
+
+
+def note(folder: Path, **change: Any) -> None:
+    """Writes a change of a mark that is in no row of the gradebook.
+
+    Args:
+        folder: the class's.
+        change: student, chapter, cell, what, before and after.
+    """
+    _append(folder, [{**_who_and_when(), **change}])
+
+
+def _append(folder: Path, lines: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    opened = os.open(folder / FILE, flags, 0o600)
+    # a person's comment may hold any characters, half ones too
+    with open(opened, "a", encoding="utf-8", errors="replace") as trail:
+        trail.write(text)
+
+
+def _who_and_when() -> dict[str, str]:
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "account": _who(),
+    }
 
 
 def forget_trail(folder: Path, student: str) -> None:
@@ -102,8 +119,7 @@ def _lines(thing: Any) -> list[dict[str, Any]]:
         notebook = notebook or thing.notebook
         made.append(
             {
-                "when": datetime.now(UTC).isoformat(timespec="seconds"),
-                "account": _who(),
+                **_who_and_when(),
                 "student": notebook.assignment.student.id,
                 "chapter": notebook.assignment.name,
                 "cell": "" if notebook is thing else thing.name,

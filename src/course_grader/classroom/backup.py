@@ -16,8 +16,14 @@ from pathlib import Path
 from nbgrader.api import Base, Gradebook
 from sqlalchemy import Engine, create_engine, func, insert, select
 
+from course_grader.classroom import attempts, audit, term
+from course_grader.classroom.lms_exchange import SENT
 from course_grader.classroom.nbgrader_api import Classroom
-from course_grader.classroom.private import open_private, private_folder
+from course_grader.classroom.private import (
+    open_private,
+    private_folder,
+    write_private,
+)
 from course_grader.course import CourseError
 
 ROWS = "gradebook.db"
@@ -58,6 +64,9 @@ def backup(classroom: Classroom, to: Path) -> int:
             for name, path in _folders(classroom).items():
                 if path.is_dir():
                     archive.add(path, name)
+            for beside in _files(classroom):
+                if beside.is_file():
+                    archive.add(beside, beside.name)
         part.replace(to)
     return number
 
@@ -113,6 +122,10 @@ def restore(classroom: Classroom, source: Path) -> int:
             shutil.copytree(Path(folder) / name, path, dirs_exist_ok=True)
             if name == "inbound":
                 path.chmod(0o733)  # nbgrader's own: all write, nobody lists
+        for file in _files(classroom):
+            kept_file = Path(folder) / file.name
+            if kept_file.is_file():
+                write_private(file, kept_file.read_text(encoding="utf-8"))
     return number
 
 
@@ -126,9 +139,17 @@ def _folders(classroom: Classroom) -> dict[str, Path]:
     return {
         **found,
         "versions": Path(coursedir.root) / "versions",
+        "attempts": Path(coursedir.root) / attempts.FOLDER,
         # what was handed in and not collected yet
         "inbound": inbound(classroom),
     }
+
+
+def _files(classroom: Classroom) -> list[Path]:
+    """What stands beside the gradebook: extensions, who changed which mark, what
+    an LMS has."""
+    root = Path(classroom.coursedir.root)
+    return [root / term.EXTENSIONS, root / audit.FILE, root / SENT]
 
 
 def new_term(classroom: Classroom, name: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from course_grader.classroom import gradebook, term
+from course_grader.classroom import attempts, gradebook, term
 from course_grader.classroom.nbgrader_api import Classroom
 
 
@@ -21,7 +21,8 @@ class ChapterStatus:
         late: how many of them came late; those of unknown time only if their
             system says so.
         missing: how many of the roster handed nothing in, once it is due.
-        graded: how many are graded as they were handed in.
+        graded: how many are graded as they were handed in; where the best attempt
+            counts, all attempts of theirs.
         look: how many somebody should look at.
         feedback: how many pages are written.
     """
@@ -60,7 +61,17 @@ def chapters_status(classroom: Classroom) -> list[ChapterStatus]:
                 missing=sum(not one.submitted for one in marks)
                 if due is not None and due < datetime.now(UTC)
                 else None,
-                graded=sum(one.graded for one in found),
+                graded=sum(
+                    one.graded
+                    and not any(
+                        not older.graded
+                        for older in attempts.to_grade(
+                            classroom.coursedir, chapter, [one.student]
+                        )
+                        if classroom.course.best_attempt_counts
+                    )
+                    for one in found
+                ),
                 look=sum(bool(one.look) for one in marks),
                 feedback=len(list(pages.glob(f"*/{chapter}/{chapter}.html"))),
             )

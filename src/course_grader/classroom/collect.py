@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.exchange.default.collect import ExchangeCollect
-from traitlets import Integer, Unicode
+from traitlets import Bool, Integer, Unicode
 
 from course_grader.classroom.collect_names import chapter_of, is_notebook
 from course_grader.classroom.collect_tree import (
@@ -68,6 +68,11 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
         8, help="Folders within folders of one submission that are looked at."
     ).tag(config=True)
 
+    every_attempt = Bool(
+        False,
+        help="Collect what a learner handed in before the newest, too.",
+    ).tag(config=True)
+
     account = Unicode(
         "",
         help="What a learner's account is called, as '{student}'. If set, what "
@@ -77,6 +82,7 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
     def start(self) -> None:
         """Collects; see `outcomes` for what became of each submission."""
         self.outcomes: list[Outcome] = []
+        self._all_of: dict[str, list[dict[str, Any]]] = {}
         super().start()
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
@@ -140,6 +146,7 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
             key=lambda one: (not one["owned"], not one["has_notebook"]),
         )
         newest, taken = newest_first[0], ranked[0]
+        self._all_of[taken["username"]] = ranked
         if newest is not taken:
             why = f"holds no {self.coursedir.assignment_id}.ipynb"
             if taken["owned"] and not newest["owned"]:
@@ -162,12 +169,42 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
         for record in sorted(records, key=lambda one: one["username"]):
             student = record["username"]
             try:
+                if self.every_attempt:
+                    self._keep_older(student, chapter, record)
                 outcome = self._collect(student, chapter, record)
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or str(error)
                 message = f"The submission cannot be collected: {why}."
                 outcome = Outcome(student, chapter, None, message, True)
             self._report(outcome)
+
+    def _keep_older(
+        self, student: str, chapter: str, newest: dict[str, Any]
+    ) -> None:
+        """Lays what a learner handed in before the newest among the versions,
+        where it is not there already."""
+        submitted = submitted_folder(self.coursedir, student, chapter)
+        versions = versions_folder(self.coursedir, student, chapter)
+        there = {read_timestamp(one) for one in versions.glob("*")}
+        there.add(read_timestamp(submitted))
+        for one in self._all_of.get(student, ()):
+            if (
+                one["timestamp"] >= newest["timestamp"]
+                or one["timestamp"] in there
+                or one["owned"] != newest["owned"]
+                or not one["has_notebook"]
+            ):
+                continue
+            with staging(self.coursedir) as made:
+                source = Path(self.inbound_path) / one["filename"]
+                said = self._copy(source, made, chapter)
+                said.append(mark(made, one["timestamp"]))
+                kept = keep_version(made, versions, one["timestamp"])
+            where = kept.relative_to(self.coursedir.root)
+            said.insert(0, f"An older attempt is kept in {where}.")
+            self._report(
+                Outcome(student, chapter, None, _joined(said), any(said[1:]))
+            )
 
     def _collect(
         self, student: str, chapter: str, record: dict[str, Any]

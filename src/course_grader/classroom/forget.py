@@ -8,16 +8,19 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 
+from course_grader.classroom.attempts import FOLDER
 from course_grader.classroom.audit import forget_trail
 from course_grader.classroom.backup import STEPS, inbound
 from course_grader.classroom.collect_versions import bad_student_id
+from course_grader.classroom.lms_exchange import forget_sent
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.term import forget_extensions
 from course_grader.course import CourseError
 
 
 def places(classroom: Classroom, student: str) -> list[Path]:
-    """The folders that hold a learner's work, marks or feedback.
+    """The folders that hold a learner's work, marks or feedback, and the pages of
+    the whole class, which can be written anew.
 
     Archived terms and backups are not among them: they are files of their own.
 
@@ -34,7 +37,9 @@ def places(classroom: Classroom, student: str) -> list[Path]:
         for step in STEPS
         if step not in ("source", "release")
     ]
-    found += [root / "versions" / student]
+    found += [root / "versions" / student, root / FOLDER / student]
+    pages = root / coursedir.feedback_directory
+    found += sorted(pages.glob("*.html"))
     waiting = inbound(classroom)
     if waiting.is_dir():
         found += [
@@ -57,9 +62,13 @@ def forget(classroom: Classroom, student: str) -> int:
     """
     coursedir = classroom.coursedir
     found = places(classroom, student)
-    for folder in found:
-        shutil.rmtree(folder)
+    for path in found:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     forget_extensions(coursedir, student)
+    forget_sent(classroom, student)
     forget_trail(Path(coursedir.root), student)
     with (
         Gradebook(coursedir.db_url, coursedir.course_id) as gradebook,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -21,16 +22,19 @@ from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.preprocessors import SaveAutoGrades
 from sqlalchemy.exc import SAWarning
 
+from course_grader.classroom import attempts
 from course_grader.classroom.collect_versions import (
     SECRET_FILE,
     TIMESTAMP_FILE,
     read_receipt,
+    submitted_folder,
 )
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.private import private_folder, write_private
 from course_grader.classroom.term import (
     LatePenalties,
     lateness,
+    penalty,
     read_extensions,
 )
 from course_grader.course import CourseError
@@ -150,6 +154,34 @@ class OpenGradebook:
         # last of all: a run that stopped half-way grades this one again
         digest = hashlib.sha256(submitted).hexdigest()
         (folder / DIGEST).write_text(digest + "\n")
+
+    def put_aside(self, chapter: str, submission: Submission) -> None:
+        """Keeps what the gradebook holds of an older attempt than this submission,
+        which will take its place there."""
+        student = submission.student
+        folder = self.classroom.folder("autograded", student, chapter)
+        try:
+            older = (folder / DIGEST).read_text().strip()
+        except (OSError, UnicodeError):
+            return  # nothing is graded, or not by us
+        if submission.graded or not re.fullmatch("[0-9a-f]{64}", older):
+            return
+        notebooks = graded_notebooks(self.classroom, chapter, student)
+        metadata = notebooks.get(student, {}).get("metadata", {})
+        try:
+            entered = self.gradebook.find_submission(chapter, student)
+            attempts.put_aside(
+                self.classroom.coursedir,
+                chapter,
+                student,
+                older,
+                [one for nb in entered.notebooks for one in nb.grades],
+                metadata.get("course", {}).get("report"),
+            )
+        except MissingEntry:
+            return
+        finally:
+            self.gradebook.db.remove()
 
     def _store_marks(
         self, chapter: str, submission: Submission, notebook: NotebookNode
@@ -279,6 +311,8 @@ class Mark:
         penalty: points that were taken off.
         by_hand: points that a person set; None if nobody did.
         look: why somebody should look at it; empty if nobody needs to.
+        attempt: the one that counts; the first is 1.
+        attempts: how many there are; those that could not be graded, too.
     """
 
     student: str
@@ -294,12 +328,23 @@ class Mark:
     penalty: float = 0.0
     by_hand: float | None = None
     look: str = ""
+    attempt: int = 0
+    attempts: int = 0
 
 
-def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
+def marks(
+    classroom: Classroom, chapters: list[str], only: str = ""
+) -> list[Mark]:
     """All marks of the chapters, by chapter and student; of those who handed
-    nothing in, too."""
+    nothing in, too.
+
+    Args:
+        classroom: the class.
+        chapters: the chapters.
+        only: the one student who is asked about; empty for all.
+    """
     coursedir = classroom.coursedir
+    extensions = read_extensions(coursedir)
     found = []
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
         names = {
@@ -320,10 +365,16 @@ def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
                     for one in gradebook.assignment_submissions(chapter)
                 }
             collected = {one.student for one in submissions(classroom, chapter)}
-            notebooks = graded_notebooks(classroom, chapter)
+            notebooks = graded_notebooks(classroom, chapter, only or "*")
             told = _reports_in(notebooks)
             for student in sorted({*names, *graded, *collected}):
-                late = lateness(classroom, chapter, student, due_at)
+                if only and student != only:
+                    continue
+                more_days = extensions.get((student, chapter), 0.0)
+                folder = submitted_folder(coursedir, student, chapter)
+                late = lateness(folder, more_days, due_at)
+                older = attempts.older(coursedir, chapter, student)
+                number = len(older) + (student in collected)
                 mark = Mark(
                     student=student,
                     name=names.get(student, ""),
@@ -334,6 +385,8 @@ def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
                     submitted=student in collected or student in graded,
                     days_late=late.days,
                     said_late=late.said_late,
+                    attempt=number,
+                    attempts=number,
                 )
                 if student in graded:
                     mark = _graded_mark(
@@ -342,8 +395,65 @@ def marks(classroom: Classroom, chapters: list[str]) -> list[Mark]:
                 if not notebooks.get(student, {"cells": [1]})["cells"]:
                     look = f"{mark.look} {UNREADABLE}".strip()
                     mark = replace(mark, look=look)
+                if classroom.course.best_attempt_counts:
+                    mark = _best(classroom, mark, older, more_days, due_at)
                 found.append(mark)
     return found
+
+
+def _best(
+    classroom: Classroom,
+    newest: Mark,
+    older: list[attempts.Attempt],
+    more_days: float,
+    due_at: datetime | None,
+) -> Mark:
+    """The mark of the attempt that counts: the most points with what being late
+    costs taken off; of equal ones the newest that is not later than others. Whoever
+    should be looked at stays so."""
+    candidates = [newest]
+    coursedir, chapter = classroom.coursedir, newest.chapter
+    same = attempts.newest_digest(coursedir, chapter, newest.student)
+    for one in reversed(older):
+        if one.digest == same:  # handed in once more
+            mark, refused = newest, newest.points is None
+        else:
+            got = attempts.read(coursedir, chapter, one.student, one.digest)
+            if got is None:
+                continue
+            by_hand = [*got.by_hand.values()]
+            mark, refused = (
+                replace(
+                    newest,
+                    by_exercise=got.by_exercise,
+                    by_hand=sum(by_hand) if by_hand else None,
+                    look=got.look,
+                ),
+                got.refused,
+            )
+        late = lateness(one.path.parent, more_days, due_at)
+        reached = sum(mark.by_exercise.values())
+        cost = penalty(classroom, one.student, reached, late)
+        candidates.append(
+            replace(
+                mark,
+                points=None if refused else reached - cost,
+                handed_in=late.handed_in,
+                days_late=late.days,
+                said_late=late.said_late,
+                penalty=cost,
+                attempt=one.number,
+            )
+        )
+    best = max(
+        candidates,
+        key=lambda one: (
+            -1.0 if one.points is None else one.points,
+            -one.days_late,
+        ),
+    )
+    looks = dict.fromkeys(filter(None, (newest.look, best.look)))
+    return replace(best, look=" ".join(looks))
 
 
 def _graded_mark(
@@ -408,13 +518,19 @@ def automatic_points(classroom: Classroom, chapter: str) -> dict[str, float]:
 
 
 def graded_notebooks(
-    classroom: Classroom, chapter: str
+    classroom: Classroom, chapter: str, student: str = "*"
 ) -> dict[str, dict[str, Any]]:
     """The graded notebooks as JSON trees, by student; empty ones for those whose
-    file cannot be read."""
+    file cannot be read.
+
+    Args:
+        classroom: the class.
+        chapter: the chapter.
+        student: one; "*" for all.
+    """
     found: dict[str, dict[str, Any]] = {}
     pattern = classroom.folder("autograded", "*", chapter)
-    for folder in sorted(pattern.parent.parent.glob(f"*/{chapter}")):
+    for folder in sorted(pattern.parent.parent.glob(f"{student}/{chapter}")):
         path = folder / f"{chapter}.ipynb"
         if not path.is_file():
             continue

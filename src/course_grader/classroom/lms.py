@@ -29,6 +29,9 @@ from typing import Any, Protocol
 import requests
 from canvasapi import Canvas
 from canvasapi.exceptions import CanvasException
+from requests.adapters import HTTPAdapter
+from urllib3.response import BaseHTTPResponse
+from urllib3.util import Retry
 
 from course_grader.classroom.collect_names import Student
 from course_grader.course import Course, CourseError
@@ -36,6 +39,8 @@ from course_grader.course import Course, CourseError
 TOKEN = "COURSE_LMS_TOKEN"
 PATIENCE_S = 60
 """How long one answer of the system is waited for."""
+TRIES = 5
+"""How often it is asked where it says that it is busy."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +126,73 @@ def assignments(course: Course) -> dict[str, int]:
     return {course.chapter(name): number for name, number in said.items()}
 
 
+class _Retry(Retry):
+    """Asks once more where a system has too much to do (429), and where it failed
+    (5xx) if asking twice does no harm. Waits as long as the system says, to a
+    limit."""
+
+    harmless: frozenset[str] = frozenset({"GET"})
+
+    def is_retry(
+        self, method: str, status_code: int, has_retry_after: bool = False
+    ) -> bool:
+        if not self.total:
+            return False
+        failed = status_code in (500, 502, 503, 504)
+        return status_code == 429 or (failed and method in self.harmless)
+
+    def _is_method_retryable(self, method: str) -> bool:
+        return method in self.harmless
+
+    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
+        said = super().get_retry_after(response)
+        return None if said is None else min(said, PATIENCE_S)
+
+
+class _EverythingAgain(_Retry):
+    """Of a system whose every request may be made twice: Moodle's, which read by
+    POST, set a mark, or fill a new draft area."""
+
+    harmless = frozenset({"GET", "POST"})
+
+
+class _Patient(HTTPAdapter):
+    """Waits for an answer, but not for ever."""
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> requests.Response:
+        """One request, as requests asks for it; without a limit, with ours."""
+        return super().send(
+            request, stream, timeout or PATIENCE_S, verify, cert, proxies
+        )
+
+
+def _session(retry: type[_Retry]) -> requests.Session:
+    session = requests.Session()
+    adapter = _Patient(
+        max_retries=retry(
+            total=TRIES - 1, backoff_factor=0.5, raise_on_status=False
+        )
+    )
+    session.mount("https://", adapter)
+    session.mount("http://", adapter)
+    return session
+
+
 class _CanvasSystem:
     def __init__(self, address: str, token: str, course: int) -> None:
+        canvas = Canvas(address, token)
+        # canvasapi has no setting for it, and waits for ever
+        canvas._Canvas__requester._session = _session(_Retry)
         with _said("Canvas"):
-            self.course = Canvas(address, token).get_course(course)
+            self.course = canvas.get_course(course)
 
     def students(self) -> list[Student]:
         with _said("Canvas"):
@@ -162,6 +230,7 @@ class _CanvasSystem:
 class _MoodleSystem:
     def __init__(self, address: str, token: str, course: int) -> None:
         self.address, self.token, self.course = address, token, course
+        self.session = _session(_EverythingAgain)
         self.assignments: dict[int, dict[str, Any]] = {}
 
     def students(self) -> list[Student]:
@@ -233,17 +302,16 @@ class _MoodleSystem:
     def _upload(self, page: Path) -> int:
         """The number of a draft area that holds the page."""
         with _said("Moodle"), page.open("rb") as file:
-            answer = requests.post(
+            answer = self.session.post(
                 f"{self.address}/webservice/upload.php",
                 data={"token": self.token, "filearea": "draft", "itemid": 0},
                 files={"file_1": (page.name, file, "text/html")},
-                timeout=PATIENCE_S,
             )
             return int(self._checked(answer)[0]["itemid"])
 
     def _ask(self, function: str, data: Mapping[str, Any]) -> Any:
         with _said("Moodle"):
-            answer = requests.post(
+            answer = self.session.post(
                 f"{self.address}/webservice/rest/server.php",
                 data={
                     "wstoken": self.token,
@@ -251,7 +319,6 @@ class _MoodleSystem:
                     "moodlewsrestformat": "json",
                     **data,
                 },
-                timeout=PATIENCE_S,
             )
             return self._checked(answer)
 
@@ -282,10 +349,13 @@ def _said(name: str) -> Iterator[None]:
             f"{name} does not answer within {PATIENCE_S} seconds; try again."
         ) from error
     except requests.HTTPError as error:
-        code = error.response.status_code if error.response is not None else "?"
-        raise CourseError(
-            f"{name} answers {code}; is the address right?"
-        ) from (error)
+        code = 0 if error.response is None else error.response.status_code
+        why = (
+            "it has too much to do, or is broken; try again later"
+            if code == 429 or code >= 500
+            else "is the address right?"
+        )
+        raise CourseError(f"{name} answers {code}: {why}") from error
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise CourseError(
             f"{name} answers what is not understood here ({_short(error)})."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from nbgrader.api import Gradebook, MissingEntry
 
@@ -12,6 +14,7 @@ from course_grader.classroom import gradebook, term
 from course_grader.classroom.collect_names import roster
 from course_grader.classroom.collect_versions import (
     Receipt,
+    digest,
     known_by,
     mark_from_lms,
     read_receipt,
@@ -20,6 +23,11 @@ from course_grader.classroom.collect_versions import (
 from course_grader.classroom.due_dates import announce
 from course_grader.classroom.lms import System
 from course_grader.classroom.nbgrader_api import Classroom
+from course_grader.classroom.private import write_private
+from course_grader.course import CourseError
+
+SENT = "sent.json"
+"""What the system has: by chapter and student, points and the digest of the page."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +38,16 @@ class Given:
         student: the id here.
         user: the number there.
         points: late penalty taken off.
-        page: the page of feedback; None if none is written.
+        page: the page of feedback; None if none is written, or if the system has
+            it.
+        there: the system has these points and this page already.
     """
 
     student: str
     user: str
     points: float
     page: Path | None
+    there: bool = False
 
 
 def take(
@@ -105,7 +116,8 @@ def take(
 
 def to_give(classroom: Classroom, chapter: str) -> list[Given]:
     """The marks of a chapter of those whom the system knows. What was refused,
-    and what nobody graded, has none."""
+    and what nobody graded, has none. What was sent before is said to be there."""
+    sent = _read_sent(classroom).get(chapter, {})
     users = {one.id: one.lms_user_id for one in roster(classroom.coursedir)}
     given = []
     for mark in gradebook.marks(classroom, [chapter]):
@@ -114,12 +126,55 @@ def to_give(classroom: Classroom, chapter: str) -> list[Given]:
             continue
         folder = classroom.folder("feedback", mark.student, chapter)
         page = folder / f"{chapter}.html"
-        given.append(
-            Given(
-                mark.student,
-                user,
-                mark.points,
-                page if page.is_file() else None,
-            )
+        one = Given(
+            mark.student, user, mark.points, page if page.is_file() else None
         )
+        before, now = sent.get(mark.student), _as_sent(one)
+        if before is not None and before["page"] == now["page"]:
+            one = replace(one, page=None, there=before == now)
+        given.append(one)
     return given
+
+
+def note_sent(classroom: Classroom, chapter: str, one: Given) -> None:
+    """Notes that the system has taken a mark, so that a run which is stopped and
+    begun again sends nobody's page twice."""
+    tree = _read_sent(classroom)
+    known = tree.setdefault(chapter, {})
+    now = _as_sent(one)
+    if one.page is None and one.student in known:
+        now["page"] = known[one.student]["page"]
+    known[one.student] = now
+    _write_sent(classroom, tree)
+
+
+def forget_sent(classroom: Classroom, student: str) -> None:
+    """Deletes what is noted of one learner."""
+    tree = _read_sent(classroom)
+    if any(known.pop(student, None) for known in tree.values()):
+        _write_sent(classroom, tree)
+
+
+def _as_sent(one: Given) -> dict[str, Any]:
+    return {
+        "points": one.points,
+        "page": "" if one.page is None else digest(one.page),
+    }
+
+
+def _read_sent(classroom: Classroom) -> dict[str, dict[str, dict[str, Any]]]:
+    path = Path(classroom.coursedir.root) / SENT
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise CourseError(
+            f"{path} cannot be read: move it away, and every mark is sent anew."
+        ) from error
+    return dict(tree)
+
+
+def _write_sent(classroom: Classroom, tree: Mapping[str, Any]) -> None:
+    text = json.dumps(tree, indent=1, ensure_ascii=False)
+    write_private(Path(classroom.coursedir.root) / SENT, text + "\n")

@@ -23,7 +23,8 @@ def as_csv(found: Sequence[Mark], roster: Roster, zone: tzinfo | None) -> str:
     )
     header = [
         *("chapter", "student", "name", "points", "max_points", "handed_in"),
-        *("days_late", "penalty", "by_hand", "look_at", *exercises),
+        *("days_late", "penalty", "by_hand", "attempt", "attempts"),
+        *("look_at", *exercises),
     ]
     return _written(
         header,
@@ -38,6 +39,8 @@ def as_csv(found: Sequence[Mark], roster: Roster, zone: tzinfo | None) -> str:
                 "unknown" if mark.said_late else mark.days_late or "",
                 _number(mark.penalty or None),
                 _number(mark.by_hand),
+                mark.attempt or "",
+                mark.attempts or "",
                 mark.look,
                 *(_number(mark.by_exercise.get(name)) for name in exercises),
             ]

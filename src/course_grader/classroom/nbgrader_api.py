@@ -15,9 +15,11 @@ from typing import Any
 from dateutil.tz import gettz
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log, temp_attrs
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from course_grader.classroom.collect_versions import Outcome
 from course_grader.classroom.private import shut
 from course_grader.course import Course, CourseError
 
@@ -90,7 +92,8 @@ def _shut_people_in(course: Course, coursedir: CourseDirectory) -> None:
     for step in ("submitted", "autograded", "feedback"):
         folder = getattr(coursedir, f"{step}_directory")
         shut(Path(coursedir.root) / folder)
-    shut(Path(coursedir.root) / "versions")
+    for folder in ("versions", "attempts"):
+        shut(Path(coursedir.root) / folder)
     if coursedir.db_url.startswith("sqlite:///"):
         gradebook = Path(coursedir.db_url.removeprefix("sqlite:///"))
         if gradebook.parent.is_dir() and not gradebook.exists():
@@ -127,10 +130,11 @@ def release(classroom: Classroom, chapter: str) -> None:
     """
     # here, for they import torch, and most commands need neither
     from course_grader.chapter.build import build_chapter
+    from course_grader.chapter.edition import edition_of_class
     from course_grader.chapter.notebook import write
 
     course = classroom.course
-    _, source, _ = build_chapter(course, chapter)
+    _, source, _ = build_chapter(course, chapter, edition_of_class(course))
     path = classroom.folder("source", ".", chapter) / f"{chapter}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(write(source), encoding="utf-8")
@@ -151,15 +155,22 @@ def release(classroom: Classroom, chapter: str) -> None:
     inbound.chmod(inbound.stat().st_mode | stat.S_ISVTX)
 
 
-def collect(classroom: Classroom, chapter: str) -> str:
-    """Collects submissions from the exchange; nbgrader's log.
+def collect(classroom: Classroom, chapter: str) -> list[Outcome]:
+    """Collects submissions from the exchange; what became of each.
 
     Raises:
         CourseError: nbgrader fails.
     """
-    answer = classroom.api.collect(chapter, update=True)
+    api = classroom.api
+    # nbgrader's own `collect` gives its log alone
+    with temp_attrs(api.coursedir, assignment_id=chapter):
+        step = api.exchange.Collect(
+            coursedir=api.coursedir, authenticator=api.authenticator, parent=api
+        )
+        step.update = True
+        answer = capture_log(step)
     succeed(answer, f"collecting {chapter}")
-    return str(answer.get("log", ""))
+    return list(step.outcomes)
 
 
 def feedback(classroom: Classroom, chapter: str) -> Path:

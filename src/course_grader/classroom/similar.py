@@ -27,8 +27,9 @@ from typing import Any
 
 LEAST = 0.3
 """Likeness below which a pair is not worth a look."""
-FEWEST = 8
-"""Subtrees of an answer that can tell anything about its writer."""
+FEW = 3.0
+"""Subtrees that nobody else has: an agreement in so many counts half of one in
+very many. What many write alike, or what is short, so stands below what is not."""
 MOST_NODES = 20_000
 """Of an answer that is looked at; a longer one is no answer to an exercise."""
 _KNOWN = frozenset(dir(builtins)) | {"torch", "nn", "self", "F", "np", "math"}
@@ -56,24 +57,31 @@ class Pair:
     @property
     def rank(self) -> float:
         """The rarest agreement first; likeness before the length of answers."""
-        return self.likeness**2 * self.rarity**0.25
+        return self.likeness**2 * self.rarity / (self.rarity + FEW)
 
 
 def similar(
-    exercise: str, answers: Mapping[str, str], common: Sequence[str]
+    exercise: str,
+    answers: Mapping[str, str],
+    common: Sequence[str],
+    handed_out: str = "",
 ) -> list[Pair]:
     """The pairs of one exercise that deserve a look, the rarest agreement first.
+    An answer stands beside the one that it agrees with most: of three that agree
+    there are two pairs.
 
     Args:
         exercise: its id.
         answers: cell by learner.
-        common: cells of which everybody may have parts: what was handed out, the
-            solution, right answers of the bank.
+        common: cells of which everybody may have parts: the solution, right
+            answers of the bank.
+        handed_out: the cell as learners got it; what is in it is nobody's own.
     """
+    given = set(features(handed_out))
     found = {
-        student: set(counts)
+        student: own
         for student, cell in answers.items()
-        if (counts := features(cell)).total() >= FEWEST
+        if (own := set(features(cell)) - given)
     }
     people = Counter(one for counts in found.values() for one in counts)
     known = Counter(one for cell in common for one in features(cell))
@@ -91,7 +99,14 @@ def similar(
             pairs.append(
                 Pair(exercise, first, second, both / either, both, cells)
             )
-    return sorted(pairs, key=lambda one: -one.rank)
+    pairs.sort(key=lambda one: -one.rank)
+    paired: set[str] = set()
+    nearest = []
+    for pair in pairs:
+        if not {pair.first, pair.second} <= paired:
+            nearest.append(pair)
+            paired |= {pair.first, pair.second}
+    return nearest
 
 
 def features(cell: str) -> Counter[str]:
@@ -105,7 +120,7 @@ def features(cell: str) -> Counter[str]:
         return Counter()
     found: Counter[str] = Counter()
     try:
-        tree = _Bare(_own_names(tree)).visit(tree)
+        tree = _Bare(tree).visit(tree)
         for statement in tree.body:
             _digest(statement, found)
     except (RecursionError, ValueError):
@@ -128,11 +143,39 @@ def _own_names(tree: ast.AST) -> frozenset[str]:
     return frozenset(name for name in own if name and name not in _KNOWN)
 
 
+def _own_attributes(tree: ast.AST) -> frozenset[str]:
+    """Attributes that the answer binds, methods of its own among them."""
+    own = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            own |= {
+                one.name
+                for one in node.body
+                if isinstance(one, ast.FunctionDef)
+            }
+    return frozenset(own)
+
+
+_RUNS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
+
+
 class _Bare(ast.NodeTransformer):
     """Takes out what says nothing about how an answer works."""
 
-    def __init__(self, own: frozenset[str]) -> None:
-        self.own = own
+    def __init__(self, tree: ast.AST) -> None:
+        self.own = _own_names(tree)
+        self.attributes = _own_attributes(tree)
+        self.read = {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name)
+            and not isinstance(node.ctx, ast.Store)
+        }
+        self.depth = 0
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self.own:
@@ -143,14 +186,33 @@ class _Bare(ast.NodeTransformer):
         node.arg, node.annotation = "_", None
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
+        if node.attr in self.attributes:
+            node.attr = "_"
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         if node.value is None:
             return None
-        return ast.Assign(targets=[node.target], value=node.value)
+        made = ast.Assign(targets=[node.target], value=node.value)
+        return self.visit_Assign(made)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        never_read = all(
+            isinstance(one, ast.Name) and one.id not in self.read
+            for one in node.targets
+        )
+        runs = any(isinstance(one, _RUNS) for one in ast.walk(node.value))
+        if self.depth and never_read and not runs:
+            return None  # of a function, and without effect
+        self.generic_visit(node)
+        return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.depth += 1
         self.generic_visit(node)
+        self.depth -= 1
         node.name, node.returns = "_", None
         node.body = _without_dead(node.body)
         return node
@@ -161,26 +223,32 @@ class _Bare(ast.NodeTransformer):
         node.body = _without_dead(node.body)
         return node
 
-    def visit_If(self, node: ast.If) -> ast.AST | None:
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
-        if isinstance(node.test, ast.Constant) and not node.test.value:
-            return None  # never runs
+        if isinstance(node.test, ast.Constant):
+            return node.body if node.test.value else node.orelse
         return node
 
 
 def _without_dead(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Without docstrings and other bare constants, `pass`, and what stands behind
-    a `return`."""
+    """Without docstrings and other expressions that do nothing, `print`, `pass`, and
+    what stands behind a `return`."""
     kept = []
     for one in body:
         if isinstance(one, ast.Pass) or (
-            isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+            isinstance(one, ast.Expr) and _does_nothing(one.value)
         ):
             continue
         kept.append(one)
         if isinstance(one, (ast.Return, ast.Raise)):
             break
     return kept
+
+
+def _does_nothing(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+        return value.func.id == "print"
+    return isinstance(value, (ast.Constant, ast.Name))
 
 
 def _digest(node: ast.AST, found: Counter[str]) -> str:

@@ -10,6 +10,7 @@ SETTINGS = """\
 
 # timezone = "Europe/Berlin"
 # exams = ["03"]
+# attempts = "best"
 
 # [late]
 # percent_per_day = 10

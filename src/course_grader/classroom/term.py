@@ -203,8 +203,8 @@ def extend(
     strangers = sorted({student for student, _ in given} - known)
     if strangers:
         raise CourseError(
-            f"On no roster: {', '.join(strangers)}. `nbgrader db student "
-            "import roster.csv` makes one: docs/term.md."
+            f"On no roster: {', '.join(strangers)}. `course roster FILE.csv` "
+            "takes them onto it."
         )
     _write_extensions(coursedir, {**read_extensions(coursedir), **given})
     for chapter in sorted({chapter for _, chapter in given}):
@@ -275,30 +275,50 @@ class Lateness:
         handed_in: when, in UTC; None if that is not known.
         days: that have begun since the due date, extension included.
         said_late: its system marks it as late; by how much is not known.
+        seconds: that count, extension included.
     """
 
     handed_in: datetime | None
     days: int
     said_late: bool
+    seconds: float
 
 
 def lateness(
-    classroom: Classroom, chapter: str, student: str, due_at: datetime | None
+    folder: Path, extension_days: float, due_at: datetime | None
 ) -> Lateness:
-    """How late a collected submission is."""
-    coursedir = classroom.coursedir
-    folder = submitted_folder(coursedir, student, chapter)
+    """How late work is.
+
+    Args:
+        folder: where it lies, with what is known of its time.
+        extension_days: that its learner has for the chapter.
+        due_at: when the chapter is due; None if never.
+    """
     moment, receipt = read_timestamp(folder), read_receipt(folder)
-    extension = read_extensions(coursedir).get((student, chapter), 0.0)
     if moment is None:
-        late = receipt is not None and receipt.late and not extension
-        return Lateness(None, 0, late)
+        late = receipt is not None and receipt.late and not extension_days
+        # the first moment, for nobody knows by how much
+        return Lateness(None, 0, late, 1.0 if late else 0.0)
     moment = moment.replace(tzinfo=UTC)
-    days = 0
+    late_s = 0.0
     if due_at is not None:
-        end = due_at + timedelta(days=extension)
-        days = days_late((moment - end).total_seconds())
-    return Lateness(moment, days, False)
+        end = due_at + timedelta(days=extension_days)
+        late_s = max((moment - end).total_seconds(), 0.0)
+    return Lateness(moment, days_late(late_s), False, late_s)
+
+
+def penalty(
+    classroom: Classroom, student: str, points: float, late: Lateness
+) -> float:
+    """What being late costs work that is not in the gradebook."""
+    if not late.seconds:
+        return 0.0
+    step = LatePenalties(parent=classroom.api)
+    step.init_plugin()
+    cost = step.plugin_inst.late_submission_penalty(
+        student, points, late.seconds
+    )
+    return min(max(cost or 0.0, 0.0), points)
 
 
 def take_over_times(classroom: Classroom, chapters: Iterable[str]) -> None:

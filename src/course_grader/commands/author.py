@@ -360,6 +360,15 @@ def publish(course: Course, args: argparse.Namespace) -> int:
             f"HEAD:main {edition.name}",
             soft_wrap=True,
         )
+    if edition is not None:
+        console.print(
+            "In course.toml, chapters that `course release` gives out point "
+            "there, too:\n\n"
+            f'[edition]\naddress = "{edition.address}"\n'
+            f'name = "{edition.name}"\nhost = "{edition.host}"',
+            markup=False,
+            soft_wrap=True,
+        )
     return 0
 
 

@@ -11,12 +11,17 @@ from course_grader.commands.terminal import (
     CHAPTERS,
     LOOK,
     AddCommand,
+    add_json,
     chapters,
     console,
+    print_json,
 )
 from course_grader.course import Course, CourseError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from course_grader.classroom.collect_versions import Outcome
     from course_grader.classroom.nbgrader_api import Classroom
 
 
@@ -49,18 +54,32 @@ def collect(course: Course, args: argparse.Namespace) -> int:
     if args.chapter is None:
         raise CourseError("Say which chapter to collect from the exchange.")
     name = course.chapter(args.chapter)
-    for line in nbgrader_api.collect(classroom, name).splitlines():
-        console.print(line, markup=False)
-    return 0
+    outcomes = nbgrader_api.collect(classroom, name)
+    if not outcomes and not args.json:
+        console.print(f"The exchange has no submissions of {name}.")
+    return _say(outcomes, args.json)
+
+
+def _say(outcomes: Sequence[Outcome], as_json: bool) -> int:
+    """Says what became of what was handed in; the exit code."""
+    if as_json:
+        print_json(outcomes)
+    for one in () if as_json else outcomes:
+        who = f"{one.student}: " if one.student else ""
+        console.print(f"{who}{one.message}", markup=False)
+    if any(one.failed for one in outcomes):
+        return 1
+    return LOOK if any(one.needs_human for one in outcomes) else 0
 
 
 def _collect_zip(
     course: Course, classroom: Classroom, args: argparse.Namespace
 ) -> int:
     from course_grader.classroom import term
-    from course_grader.classroom.collect_names import roster
+    from course_grader.classroom.collect_names import Student, roster
     from course_grader.classroom.collect_times import parse_handed_in
     from course_grader.classroom.collect_zip import collect_zip
+    from course_grader.classroom.roster_file import enter
 
     if args.chapter is not None:
         raise CourseError(
@@ -84,19 +103,20 @@ def _collect_zip(
         assigned=assigned,
         add_students=args.add_students,
     )
-    for one in outcomes:
-        said = f"{one.student}: {one.message}" if one.student else one.message
-        console.print(said, markup=False)
+    if args.add_students:
+        known = {one.id for one in students}
+        collected = {one.student for one in outcomes if one.path is not None}
+        enter(classroom, [Student(id=who) for who in sorted(collected - known)])
     touched = {one.chapter for one in outcomes if one.path is not None}
     term.take_over_times(classroom, sorted(touched))
-    if any("at an unknown time" in one.message for one in outcomes):
+    code = _say(outcomes, args.json)
+    unknown = any("at an unknown time" in one.message for one in outcomes)
+    if unknown and not args.json:
         console.print(
             "Of these the archive does not say when they were handed in; an "
             "unknown time costs nothing. `--handed-in` says where times stand."
         )
-    if any(one.failed for one in outcomes):
-        return 1
-    return LOOK if any(one.needs_human for one in outcomes) else 0
+    return code
 
 
 def feedback(course: Course, args: argparse.Namespace) -> int:
@@ -140,7 +160,11 @@ def lms(course: Course, args: argparse.Namespace) -> int:
     if args.chapter is None:
         if args.send:
             raise CourseError("Say which chapter to send: `course lms 03`.")
-        for line in lms_exchange.take(classroom, system, numbers):
+        taken = lms_exchange.take(classroom, system, numbers)
+        if args.json:
+            print_json(list(taken))
+            return 0
+        for line in taken:
             console.print(line, markup=False)
         return 0
     name = course.chapter(args.chapter)
@@ -149,8 +173,13 @@ def lms(course: Course, args: argparse.Namespace) -> int:
             f"course.toml: [lms] assignments does not name {name}."
         )
     given = lms_exchange.to_give(classroom, name)
+    if args.json and not args.send:
+        print_json(given)
+        return 0
     for one in given:
         said = f"{one.student}: {one.points:g} points"
+        if one.there:
+            said += ", there already"
         console.print(
             f"{said}, with a page" if one.page else said, markup=False
         )
@@ -159,8 +188,11 @@ def lms(course: Course, args: argparse.Namespace) -> int:
         return 0
     failed = 0
     for one in given:
+        if one.there:
+            continue
         try:
             system.give(numbers[name], one.user, one.points, one.page)
+            lms_exchange.note_sent(classroom, name, one)
         except (CourseError, OSError) as error:
             failed += 1
             console.print(f"{one.student}: not sent. {error}", markup=False)
@@ -198,6 +230,7 @@ def register(command: AddCommand) -> None:
         action="store_true",
         help="collect from those who are not on the roster, too",
     )
+    add_json(one)
     one = command("feedback", feedback)
     one.add_argument("chapter", help=CHAPTER)
     one.add_argument(
@@ -211,3 +244,4 @@ def register(command: AddCommand) -> None:
         "chapter", nargs="?", help="whose marks to give; none: take"
     )
     one.add_argument("--send", action="store_true", help="really")
+    add_json(one)

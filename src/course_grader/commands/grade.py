@@ -74,7 +74,7 @@ def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
 def grade_class(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
-    from course_grader.classroom import gradebook, nbgrader_api
+    from course_grader.classroom import attempts, gradebook, nbgrader_api
     from course_grader.grading.cluster import grade_on_cluster
     from course_grader.grading.pool import (
         Job,
@@ -85,10 +85,23 @@ def grade_class(
 
     classroom = nbgrader_api.open_classroom(course)
     found = {one.student: one for one in gradebook.submissions(classroom, name)}
-    todo = [one for one in found.values() if args.again or not one.graded]
-    already = sum(one.graded for one in found.values())
+    with gradebook.open_gradebook(classroom) as book:
+        for newest in found.values():
+            book.put_aside(name, newest)
+    older = {}
+    if course.best_attempt_counts:
+        older = {
+            f"{one.student}, attempt {one.number}": one
+            for one in attempts.to_grade(classroom.coursedir, name, list(found))
+        }
+    every: dict[str, gradebook.Submission | attempts.Attempt]
+    every = {**found, **older}
+    todo = {
+        who: one for who, one in every.items() if args.again or not one.graded
+    }
+    already = sum(one.graded for one in every.values())
     console.print(
-        f"{name}: {len(found)} submissions, {already} of them graded already"
+        f"{name}: {len(every)} submissions, {already} of them graded already"
         f"{', which are graded again' if args.again and already else ''} "
         f"(seed {seed})."
     )
@@ -96,16 +109,21 @@ def grade_class(
 
     def read() -> Iterator[Job]:
         # when a worker is free: a large class need not fit into memory
-        for one in todo:
+        for who, one in todo.items():
             try:
-                yield Job(one.student, one.path.read_bytes())
+                yield Job(who, one.path.read_bytes())
             except OSError as error:
                 why = f"the file cannot be read ({error.strerror})"
-                lost.append(Outcome(Job(one.student, b""), None, failed=why))
+                lost.append(Outcome(Job(who, b""), None, failed=why))
 
     jobs = read()
     sandboxed = _sandboxed(course, args, len(todo))
     before = gradebook.automatic_points(classroom, name)
+    for who, attempt in older.items():
+        got = attempts.read(
+            classroom.coursedir, name, attempt.student, attempt.digest
+        )
+        before[who] = sum(got.automatic.values()) if got else 0.0
     held_back: list[Outcome] = []
     failed = 0
     with gradebook.open_gradebook(classroom) as book, progress_bar() as bar:
@@ -114,6 +132,12 @@ def grade_class(
         def save(outcome: Outcome) -> None:
             job = outcome.job
             try:
+                if job.student in older:
+                    assert outcome.report is not None
+                    attempts.write_graded(
+                        classroom.coursedir, older[job.student], outcome.report
+                    )
+                    return
                 book.save(name, found[job.student], job.submitted, outcome.text)
             except CourseError:
                 raise
@@ -146,7 +170,7 @@ def grade_class(
         for outcome in outcomes:
             failed += _tell(bar.console, outcome)
             if outcome.report is not None:
-                if found[outcome.job.student].graded:
+                if every[outcome.job.student].graded:
                     held_back.append(outcome)
                 else:
                     save(outcome)
@@ -196,6 +220,11 @@ def _grade_folder(
     jobs, refused = jobs_in(args.source)
     for student, why in refused.items():
         console.print(f"{student}: {why}", markup=False)
+    if not jobs:
+        raise CourseError(
+            f"Nothing was graded: {args.source} must hold a folder for each "
+            "student with the notebook in it, or be a notebook."
+        )
     checks = hashlib.sha256(packed_course(course, name)).hexdigest()
     if args.seed is not None:
         checks = f"{checks}-{seed}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from course_grader.commands.terminal import (
     CHAPTER,
     LOOK,
     AddCommand,
+    add_json,
     chapters,
     console,
     errors,
@@ -112,6 +114,7 @@ def report(course: Course, args: argparse.Namespace) -> int:
 
 def similar(course: Course, args: argparse.Namespace) -> int:
     """Shows answers that agree in what hardly anybody else writes."""
+    from course_grader.chapter.build import build_chapter
     from course_grader.chapter.grading import load_grading
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom import similar as comparing
@@ -128,6 +131,7 @@ def similar(course: Course, args: argparse.Namespace) -> int:
             f"{name}`."
         )
     grading = load_grading(course, name)
+    _, _, released = build_chapter(course, name)
     marks = {one.student: one for one in gradebook.marks(classroom, [name])}
     rows = []
     for exercise in grading.chapter.exercises:
@@ -138,9 +142,12 @@ def similar(course: Course, args: argparse.Namespace) -> int:
             if one.right
         ]
         answers = comparing.answers_of(notebooks, exercise.id)
+        handed_out = comparing.answers_of({"": released}, exercise.id)[""]
         rows += [
             (pair.rank, exercise.title, pair)
-            for pair in comparing.similar(exercise.id, answers, common)
+            for pair in comparing.similar(
+                exercise.id, answers, common, handed_out
+            )
         ]
     rows.sort(key=lambda row: -row[0])
     shown = [
@@ -159,6 +166,14 @@ def similar(course: Course, args: argparse.Namespace) -> int:
         args.to
         or Path(classroom.coursedir.root) / "feedback" / f"{name}_similar.html"
     )
+    if args.json:
+        print_json(
+            [
+                {"title": title, "rank": rank, **dataclasses.asdict(pair)}
+                for rank, title, pair in rows[: args.rows]
+            ]
+        )
+        return 0
     private_folder(path.parent)
     write_private(path, similar_page(name, shown, len(notebooks)))
     console.print(f"{len(shown)} pairs of answers to look at are in {path}.")
@@ -178,6 +193,9 @@ def export(course: Course, args: argparse.Namespace) -> int:
     if not any(mark.points is not None or mark.look for mark in found):
         raise CourseError("Nothing is graded yet: `course grade CHAPTER` does.")
     students = {one.id: one for one in roster(classroom.coursedir)}
+    if args.json:
+        print_json(found)
+        return LOOK if any(mark.look for mark in found) else 0
     text = FORMATS[args.format](found, students, classroom.zone)
     if args.to is None:
         sys.stdout.write(text)
@@ -204,6 +222,8 @@ def total(course: Course, args: argparse.Namespace) -> int:
     classroom = nbgrader_api.open_classroom(course)
     chapters = _known_chapters(classroom, args.chapters)
     found = gradebook.marks(classroom, chapters)
+    if not any(mark.points is not None or mark.look for mark in found):
+        raise CourseError("Nothing is graded yet: `course grade CHAPTER` does.")
     last = datetime.max.replace(tzinfo=UTC)
     order = sorted(
         chapters, key=lambda name: (term.due(classroom, name) or last, name)
@@ -236,7 +256,7 @@ def total(course: Course, args: argparse.Namespace) -> int:
 def register(command: AddCommand) -> None:
     """Adds these commands to the parser."""
     one = command("status", status)
-    one.add_argument("--json", action="store_true", help="for programs")
+    add_json(one)
     one = command("report", report)
     one.add_argument("chapter", nargs="?", help=f"{CHAPTER}; none: the term")
     one.add_argument(
@@ -250,6 +270,7 @@ def register(command: AddCommand) -> None:
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the page to write"
     )
+    add_json(one)
     one = command("export", export)
     one.add_argument("chapters", nargs="*", help=_GRADED)
     one.add_argument(
@@ -258,12 +279,13 @@ def register(command: AddCommand) -> None:
         default="csv",
         help="csv if not given",
     )
+    add_json(one)
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="the file to write"
     )
     one = command("total", total)
     one.add_argument("chapters", nargs="*", help=_GRADED)
-    one.add_argument("--json", action="store_true", help="for programs")
+    add_json(one)
     one.add_argument(
         "--to", type=Path, metavar="FILE", help="a CSV file to write"
     )

@@ -6,36 +6,76 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rich.table import Table
+
 from course_grader.commands.terminal import (
     CHAPTER,
     CHAPTERS,
     AddCommand,
+    add_json,
     chapters,
     console,
+    print_json,
     said,
 )
 from course_grader.course import Course, CourseError
 
 
+def roster(course: Course, args: argparse.Namespace) -> int:
+    """Says who is on the roster, or takes learners from a CSV file onto it."""
+    from course_grader.classroom import collect_names, nbgrader_api
+    from course_grader.classroom.roster_file import enter, read_roster
+
+    classroom = nbgrader_api.open_classroom(course)
+    if args.file is not None:
+        enter(classroom, read_roster(args.file))
+    found = sorted(
+        collect_names.roster(classroom.coursedir), key=lambda one: one.id
+    )
+    if args.json:
+        print_json(found)
+        return 0
+    if args.file is not None:
+        console.print(f"{len(found)} learners are on the roster.")
+        return 0
+    table = Table("id", "first name", "last name", "e-mail", "LMS id")
+    for one in found:
+        table.add_row(
+            *(one.id, one.first_name, one.last_name),
+            *(one.email, one.lms_user_id),
+        )
+    console.print(table)
+    return 0
+
+
 def due(course: Course, args: argparse.Namespace) -> int:
-    """Says when a chapter is due, or sets it."""
+    """Says when chapters are due, and who has more time, or sets when one is."""
     from course_grader.classroom import nbgrader_api, term
     from course_grader.classroom.due_dates import announce
 
     classroom = nbgrader_api.open_classroom(course)
-    name = course.chapter(args.chapter)
     if args.when is not None:
+        name = course.chapter(args.chapter)
         term.set_due(classroom, name, term.parse_due(args.when, classroom.zone))
         announce(classroom)
-    moment = term.due(classroom, name)
-    if moment is None:
-        console.print(f"{name}: no due date")
-    else:
-        console.print(f"{name}: due {said(moment, classroom.zone)}")
-    for (student, chapter), days in sorted(
-        term.read_extensions(classroom.coursedir).items()
-    ):
-        if chapter == name:
+    names = [] if args.chapter is None else [args.chapter]
+    extensions = sorted(term.read_extensions(classroom.coursedir).items())
+    found = [
+        (
+            name,
+            term.due(classroom, name),
+            {who: days for (who, of), days in extensions if of == name},
+        )
+        for name in chapters(course, names)
+    ]
+    if args.json:
+        fields = ("chapter", "due", "days_more")
+        print_json([dict(zip(fields, one, strict=True)) for one in found])
+        return 0
+    for name, moment, more in found:
+        when = said(moment, classroom.zone)
+        console.print(f"{name}: {f'due {when}' if when else 'no due date'}")
+        for student, days in more.items():
             console.print(f"{student}: {days:g} days more", markup=False)
     return 0
 
@@ -145,6 +185,9 @@ def forget(course: Course, args: argparse.Namespace) -> int:
     from course_grader.classroom import nbgrader_api
 
     classroom = nbgrader_api.open_classroom(course)
+    if args.json and not args.yes:
+        print_json(deleting.places(classroom, args.student))
+        return 0
     if not args.yes:
         for path in deleting.places(classroom, args.student):
             console.print(f"{path}", markup=False, soft_wrap=True)
@@ -162,8 +205,17 @@ def forget(course: Course, args: argparse.Namespace) -> int:
 
 def register(command: AddCommand) -> None:
     """Adds these commands to the parser."""
+    one = command("roster", roster)
+    one.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        help="with the columns id, first_name, last_name, email, lms_user_id",
+    )
+    add_json(one)
     one = command("due", due)
-    one.add_argument("chapter", help=CHAPTER)
+    one.add_argument("chapter", nargs="?", help=f"{CHAPTER}; none: all")
+    add_json(one)
     one.add_argument(
         "when",
         nargs="?",
@@ -201,4 +253,5 @@ def register(command: AddCommand) -> None:
     one.add_argument("name", help="of the term that ends, as 2026-autumn")
     one = command("forget", forget)
     one.add_argument("student", help="the student's id")
+    add_json(one)
     one.add_argument("--yes", action="store_true", help="really")

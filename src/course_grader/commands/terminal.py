@@ -90,9 +90,16 @@ def print_json(tree: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """That of a command that lists something."""
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
     return dataclasses.asdict(value)
 
 

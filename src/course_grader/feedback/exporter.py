@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dateutil.tz import gettz
 from nbconvert.exporters import Exporter, HTMLExporter
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
+from traitlets import Unicode
 
 from course_grader.classroom.collect_versions import (
     TIMESTAMP_FILE,
@@ -23,6 +25,9 @@ from course_grader.classroom.collect_versions import (
 )
 from course_grader.feedback.learner import Mark, page, page_without_report
 from course_grader.judge.report import SubmissionReport
+
+if TYPE_CHECKING:
+    from course_grader.classroom.nbgrader_api import Classroom
 
 NO_RESPONSE = "No response."
 """The comment that nbgrader itself gives to an untouched cell."""
@@ -35,6 +40,11 @@ class FeedbackExporter(HTMLExporter):
     and comments from what nbgrader's GetGrades read in the gradebook. Without a
     report (nbgrader's own Execute writes none) the page shows these alone.
     """
+
+    best_of = Unicode(
+        "",
+        help="The course's folder, if the best of a learner's attempts counts.",
+    ).tag(config=True)
 
     def from_notebook_node(  # type: ignore[override]
         self,
@@ -57,6 +67,7 @@ class FeedbackExporter(HTMLExporter):
                 Path(resources["metadata"].get("path", "")), zone
             ),
             "due": _due(graded, zone),
+            "counts": _counts(self.best_of, graded, zone),
         }
         course = notebook.metadata.get("course")
         if isinstance(course, dict) and "report" in course:
@@ -125,6 +136,42 @@ def _due(graded: dict[str, Any], zone: str) -> str:
         except MissingEntry:
             return ""
     return "" if moment is None else _said(moment, zone)
+
+
+def _counts(root: str, graded: dict[str, Any], zone: str) -> str:
+    """Which of several attempts counts, with what; empty if there is only one, or
+    if the newest counts anyway."""
+    if not root or "assignment" not in graded:
+        return ""
+    # late: it imports what imports this
+    from course_grader.classroom import gradebook
+
+    found = gradebook.marks(
+        _classroom(root), [graded["assignment"]], graded["student"]
+    )
+    if len(found) != 1 or found[0].attempts < 2:
+        return ""
+    (mark,) = found
+    which = f"attempt {mark.attempt} of {mark.attempts}"
+    if mark.attempt == mark.attempts:
+        return f"This is {which}, and the one that counts."
+    when = (
+        ""
+        if mark.handed_in is None
+        else f" of {_said(mark.handed_in.replace(tzinfo=None), zone)}"
+    )
+    return (
+        f"This is your newest attempt. What counts is {which}{when}, with "
+        f"{mark.points or 0.0:g} points."
+    )
+
+
+@lru_cache(maxsize=1)
+def _classroom(root: str) -> Classroom:
+    from course_grader.classroom.nbgrader_api import open_classroom
+    from course_grader.course import Course
+
+    return open_classroom(Course(Path(root)))
 
 
 def _said(moment: datetime, zone: str) -> str:

@@ -143,6 +143,7 @@ def page(
     late_penalty: float = 0.0,
     submitted: str = "",
     due: str = "",
+    counts: str = "",
 ) -> str:
     """The feedback page of one submission: one HTML file that needs no other, runs
     no script and may be opened anywhere.
@@ -157,6 +158,7 @@ def page(
         late_penalty: points that the gradebook takes off.
         submitted: when, in the words to be shown; empty if not known.
         due: when it was due for this learner, likewise.
+        counts: which of several attempts counts; empty if there is nothing to say.
     """
     marks = {mark.exercise: mark for mark in manual}
     views = [
@@ -178,6 +180,7 @@ def page(
         student=content.plain(student, 200) or "?",
         submitted=content.plain(submitted, 80),
         due=content.plain(due, 80),
+        counts=content.plain(counts, 200),
         late_penalty=late_penalty,
         points=sum(view.points for view in views)
         + sum(mark.points or 0.0 for mark in others)
@@ -222,6 +225,7 @@ def page_without_report(
     late_penalty: float = 0.0,
     submitted: str = "",
     due: str = "",
+    counts: str = "",
 ) -> str:
     """The page of a submission that was graded without our judge: the gradebook's
     points and comments, and the learner's code without its outputs, for what runs
@@ -241,6 +245,7 @@ def page_without_report(
         student=content.plain(student, 200) or "?",
         submitted=content.plain(submitted, 80),
         due=content.plain(due, 80),
+        counts=content.plain(counts, 200),
         late_penalty=late_penalty,
         points=sum(mark.points or 0.0 for mark in marks) - late_penalty,
         max_points=sum(mark.max_points for mark in marks),
