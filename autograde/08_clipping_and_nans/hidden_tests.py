@@ -121,6 +121,18 @@ def with_entries(case: Case, *places: tuple[int, int, float]) -> Case:
     return {**case, "gradients": gradients}
 
 
+def with_zeros(case: Case, which: int) -> Case:
+    """The case with a gradient of zeros."""
+    gradients = list(case["gradients"])
+    gradients[which] = torch.zeros_like(gradients[which])
+    return {**case, "gradients": gradients}
+
+
+def all_negative(case: Case) -> Case:
+    """The case with every gradient below zero."""
+    return {**case, "gradients": [-g.abs() for g in case["gradients"]]}
+
+
 @check(
     "clip_gradients",
     probe=probes.clipped,
@@ -233,6 +245,8 @@ def other_norms(draw: Draw) -> list[Case]:
         clipping(draw, norm=4.0, max_norm=2.0, norm_type=INF),
         clipping(draw, norm=7.0, max_norm=2.0, norm_type=1),
         clipping(draw, norm=7.0, max_norm=9.0, norm_type=INF),
+        all_negative(clipping(draw, norm=4.0, norm_type=INF)),
+        all_negative(clipping(draw, norm=5.0, norm_type=3.0)),
     ]
 
 
@@ -318,6 +332,8 @@ def multiplied_in_place(draw: Draw) -> list[Case]:
         clipping(draw, norm=5.0, memory="strided"),
         clipping(draw, norm=5.0, memory="turned"),
         clipping(draw, norm=5.0, max_norm=9.0, memory="buffer"),
+        clipping(draw, norm=5.0, memory="bucket"),
+        clipping(draw, norm=5.0, memory="bucket", missing=(1,)),
     ]
 
 
@@ -382,6 +398,10 @@ def half_precision(draw: Draw) -> list[Case]:
         clipping(draw, norm=9e4, max_norm=1e3, dtypes=(HALF, DOUBLE), **large),
         # a factor of 9e-8, between two numbers of float16
         clipping(draw, norm=1.5e5, max_norm=0.0135, dtypes=half, **large),
+        with_entries(
+            clipping(draw, max_norm=1e-4, dtypes=half, norm_type=INF),
+            (1, draw.integer(0, 5), 6e4),
+        ),
     ]
 
 
@@ -419,6 +439,16 @@ def nonfinite_spreads(draw: Draw) -> list[Case]:
         with_entries(clipping(draw, norm=5.0), place(-INF)),
         with_entries(clipping(draw, norm=0.5), place(NAN), place(INF)),
         with_entries(clipping(draw, norm=0.5, max_norm=2.0), place(NAN)),
+        *(
+            with_entries(
+                clipping(draw, norm=3.0, norm_type=INF), (which, 0, NAN)
+            )
+            for which in range(3)
+        ),
+        with_entries(clipping(draw, norm=3.0, max_norm=0.0), place(NAN)),
+        with_entries(
+            with_zeros(clipping(draw, norm=3.0), 0), (1, 3, NAN), (2, 1, 0.0)
+        ),
         clipping(draw, norm=3.0),
     ]
 

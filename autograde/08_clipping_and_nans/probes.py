@@ -20,6 +20,11 @@ def with_gradients(case):
     """Leaf tensors with the case's gradients, as views of one buffer where the
     case asks for it."""
     tensors, buffers = [], []
+    if case["memory"] == "bucket":  # one buffer for all, as DDP has it
+        there = [g for g in case["gradients"] if g is not None]
+        bucket = torch.cat([g.flatten() for g in there])
+        parts = iter(bucket.split([g.numel() for g in there]))
+        buffers.append(bucket)
     for i, gradient in enumerate(case["gradients"]):
         like = case["values"][i]
         tensor = like.clone().requires_grad_(i not in case["frozen"])
@@ -32,6 +37,8 @@ def with_gradients(case):
             flat = torch.cat([gradient.flatten(), gradient.flatten()])
             tensor.grad = flat[: gradient.numel()].view_as(gradient)
             buffers.append(flat)
+        elif gradient is not None and case["memory"] == "bucket":
+            tensor.grad = next(parts).view_as(gradient)
         elif gradient is not None and case["memory"] == "turned":
             # no view of one dimension holds its entries
             turned = gradient.movedim(0, -1).contiguous()
@@ -60,10 +67,13 @@ def clipped(clip_gradients, case):
     tensors, buffers = with_gradients(case)
     before = [tensor.grad for tensor in tensors]
     given = handed_over(tensors, case["given_as"])
+    options = dict(case["options"])
+    if options.get("norm_type") == math.inf:
+        options["norm_type"] = float("inf")  # equal to math.inf, another object
     torch.manual_seed(SEED)
     norm, raised = None, ""
     try:
-        norm = clip_gradients(given, case["max_norm"], **case["options"])
+        norm = clip_gradients(given, case["max_norm"], **options)
     except RuntimeError as error:
         if type(error) is not RuntimeError or not case["may_raise"]:
             raise

@@ -703,3 +703,79 @@ clip_with_a_graph = edit(
     "norm that you return has one, too. Work under "
     "`torch.no_grad()`.",
 )
+
+clip_by_the_largest_entry = edit(
+    SOLUTION,
+    {
+        "torch.linalg.vector_norm(g, norm_type, dtype=dtype)": "torch.linalg.vector_norm(g, norm_type, dtype=dtype) "
+        "if norm_type != math.inf else g.max().to(dtype)"
+    },
+    breaks=hidden_tests.other_norms,
+    tells="The infinity norm is the largest *absolute* value: -5 counts as 5.",
+)
+
+clip_by_pythons_max = edit(
+    SOLUTION,
+    {
+        "joint = torch.linalg.vector_norm(torch.stack(norms), norm_type)": "joint = max(norms) if norm_type == math.inf else torch.linalg.vector_norm(torch.stack(norms), norm_type)"
+    },
+    breaks=hidden_tests.nonfinite_spreads,
+    tells="Python's `max` compares, and every comparison with NaN is False: it hides a "
+    "NaN that does not come first. `torch.stack(...).max()` keeps it.",
+)
+
+clip_by_the_object_inf = edit(
+    SOLUTION,
+    {
+        "torch.linalg.vector_norm(g, norm_type, dtype=dtype)": "g.to(dtype).abs().max() if norm_type is math.inf "
+        "else g.to(dtype).abs().pow(norm_type).sum().pow(1 / norm_type)",
+        "torch.linalg.vector_norm(torch.stack(norms), norm_type)": "torch.stack(norms).max() if norm_type is math.inf "
+        "else torch.stack(norms).pow(norm_type).sum().pow(1 / norm_type)",
+    },
+    breaks=hidden_tests.other_norms,
+    tells='`is` asks for the same object. `float("inf")` and what NumPy gives are equal to '
+    "`math.inf`, but other objects: compare with `==`.",
+)
+
+clip_half_by_its_own_maximum = edit(
+    SOLUTION,
+    {
+        "torch.linalg.vector_norm(g, norm_type, dtype=dtype)": "g.abs().max() if norm_type == math.inf "
+        "else torch.linalg.vector_norm(g, norm_type, dtype=dtype)"
+    },
+    breaks=hidden_tests.half_precision,
+    tells="The largest value of a float16 gradient is a float16 number. So is the factor "
+    "that you divide out of it, and a small one becomes 0. Go to float32 first.",
+)
+
+clip_each_memory_once = edit(
+    SOLUTION,
+    {
+        "grads = [p.grad for p in parameters if p.grad is not None]": "grads = [p.grad for p in parameters if p.grad is not None]\n"
+        "grads = list({g.untyped_storage().data_ptr(): g for g in grads}.values())"
+    },
+    breaks=hidden_tests.multiplied_in_place,
+    tells="Several gradients may lie in one buffer, as DDP's do. They share the storage, "
+    "and are different gradients all the same.",
+)
+
+clip_leaves_zeros_alone = edit(
+    SOLUTION,
+    {
+        "if p.grad is not None]": "if p.grad is not None and p.grad.any()]",
+    },
+    breaks=hidden_tests.nonfinite_spreads,
+    tells="You leave out gradients that are all zero. After a NaN norm they, too, have "
+    "to be NaN: 0 times NaN is NaN.",
+)
+
+clip_to_nothing_by_zeros = edit(
+    SOLUTION,
+    {
+        "factor = (max_norm / (joint + 1e-6)).clamp(max=1.0)": "factor = (max_norm / (joint + 1e-6)).clamp(max=1.0) if max_norm else torch.zeros(())",
+        "g.mul_(factor)": "g.mul_(factor) if max_norm else g.zero_()",
+    },
+    breaks=hidden_tests.nonfinite_spreads,
+    tells="With `max_norm` 0 you write zeros, whatever the norm is. That hides a NaN: "
+    "multiply by `max_norm / norm`.",
+)

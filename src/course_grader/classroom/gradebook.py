@@ -129,8 +129,9 @@ class OpenGradebook:
         Raises:
             CourseError: the chapter was never released.
         """
-        notebook = nbformat.reads(graded_notebook, as_version=4)
-        student = submission.student
+        # our own file, of a shape that need not be looked at again
+        notebook = nbformat.v4.reads(graded_notebook)
+        text, student = graded_notebook, submission.student
         try:
             late = self._store_marks(chapter, submission, notebook)
         except InvalidEntry:
@@ -140,10 +141,10 @@ class OpenGradebook:
             resources = _resources(self.classroom, chapter, student)
             step = LatePenalties(parent=self.classroom.api)
             step.preprocess(notebook, resources)
+            text = nbformat.writes(notebook, version=4)
         folder = self.classroom.folder("autograded", student, chapter)
         private_folder(folder)
         # replaced, not written over: `nbgrader autograde` leaves it read-only
-        text = nbformat.writes(notebook, version=4)
         write_private(folder / f"{chapter}.ipynb", text)
         # nbgrader needs both to release feedback to the learner alone
         for name in (TIMESTAMP_FILE, SECRET_FILE):
@@ -202,12 +203,13 @@ class OpenGradebook:
             )
             try:
                 self._enter(chapter, submission)
+                entered = self.gradebook.find_submission(chapter, student)
                 step = _SaveInto(parent=self.classroom.api)
-                step.gradebook = self.gradebook
+                step.gradebook = _Entered(entered)
                 step.preprocess(
                     notebook, _resources(self.classroom, chapter, student)
                 )
-                entered = self.gradebook.find_submission(chapter, student)
+                db.commit()
                 receipt = read_receipt(submission.path.parent)
                 return bool(
                     entered.total_seconds_late > 0
@@ -237,6 +239,45 @@ class OpenGradebook:
             timestamp=timestamp,
             extension=timedelta(days=days) if days else None,
         )
+
+
+class _Entered:
+    """What nbgrader's step asks of a gradebook, for one submission: read at once
+    and written at once, where the gradebook itself asks and commits for each cell.
+
+    Args:
+        submission: nbgrader's row, in an open session.
+    """
+
+    def __init__(self, submission: Any) -> None:
+        notebooks = {one.name: one for one in submission.notebooks}
+        self._grades = {
+            (name, one.name): one
+            for name, notebook in notebooks.items()
+            for one in notebook.grades
+        }
+        self._comments = {
+            (name, one.name): one
+            for name, notebook in notebooks.items()
+            for one in notebook.comments
+        }
+        self.db = self
+
+    def commit(self) -> None:
+        """Nothing: whoever opened the session commits all of it."""
+
+    def find_grade(self, cell: str, notebook: str, *_: str) -> Any:
+        return self._one(self._grades, cell, notebook)
+
+    def find_comment(self, cell: str, notebook: str, *_: str) -> Any:
+        return self._one(self._comments, cell, notebook)
+
+    @staticmethod
+    def _one(rows: dict[tuple[str, str], Any], cell: str, notebook: str) -> Any:
+        try:
+            return rows[notebook, cell]
+        except KeyError:
+            raise MissingEntry(f"No such cell: {notebook}/{cell}") from None
 
 
 class _SaveInto(SaveAutoGrades):  # type: ignore[misc]
