@@ -241,11 +241,15 @@ def model_of(
     return {**case, "start_weights": probes.weights_of(probes.made(case))}
 
 
-def batch(draw: Draw, case: Case, size: int, poisoned: bool = False) -> tuple:
+def batch(draw: Draw, case: Case, size: int, kind: str = ".") -> tuple:
+    """A batch; of kind "x" one whose gradient overflows, of kind "n" one with a
+    NaN, whose loss is NaN too."""
     dtype = probes.DTYPES[case["weights_dtype"]]
     x = draw.normal(size, case["num_features"], dtype=torch.float64)
-    if poisoned:
+    if kind == "x":
         x[draw.integer(0, size), 0] = draw.uniform(1, low=60, high=90).item()
+    if kind == "n":
+        x[draw.integer(0, size), 0] = math.nan
     return x.to(dtype), draw.integers(0, case["num_classes"], size)
 
 
@@ -964,14 +968,12 @@ def steps(
     settings: dict | None = None,
     **options: object,
 ) -> Case:
-    """One batch for each letter of `pattern`; an x is one whose gradient
-    overflows."""
+    """One batch for each letter of `pattern`: the kinds of `batch`."""
     case = model_of(draw, **options)  # type: ignore[arg-type]
     return {
         **case,
         "batches": [
-            batch(draw, case, draw.integer(5, 9), letter == "x")
-            for letter in pattern
+            batch(draw, case, draw.integer(5, 9), letter) for letter in pattern
         ],
         "max_norm": max_norm,
         "settings": {"init_scale": 1024.0, **(settings or {})},
@@ -1051,8 +1053,14 @@ def all_of_autocast(case: Case, seen: Result, expected: Result) -> str | None:
     complaint = in_low_precision(case, seen, expected)
     if complaint:
         return complaint
-    wanted = ["float32"] if case["autocast"] != "off" else seen.data["scaled"]
+    low = case["autocast"] != "off"
+    wanted = ["float32" if low else case["weights_dtype"]]
     if seen.data["scaled"] not in ([], wanted):
+        if not low:
+            return (
+                "Without `dtype` the loss has the dtype of the model's outputs. "
+                "What was scaled has another one."
+            )
         return (
             "What was scaled is not float32. `F.cross_entropy` inside the block "
             "gives a float32 loss; `log_softmax`, on a CPU, stays 16 bit."
@@ -1079,6 +1087,7 @@ def update_is_clipped(draw: Draw) -> list[Case]:
         steps(draw, "...", max_norm=0.3, momentum=0.9, **loud),
         steps(draw, "..", max_norm=3.0, loudness=300.0, lr=0.01),
         steps(draw, "..", max_norm=0.0),
+        steps(draw, "..", max_norm=0.0, weight_decay=0.1),
         steps(draw, "..", max_norm=0.05, two_groups=True, **loud),
     ]
 
@@ -1096,6 +1105,7 @@ def norm_returned(draw: Draw) -> list[Case]:
         steps(draw, max_norm=0.05, loudness=8.0),
         steps(draw, max_norm=50.0, settings={"init_scale": 2.0**16}),
         steps(draw, ".x.", settings={"init_scale": 300.0}),
+        steps(draw, ".n.", settings={"init_scale": 300.0}),
         steps(draw, max_norm=0.5, settings={"init_scale": 2.0**10}),
     ]
 
@@ -1177,6 +1187,10 @@ def scale_history(draw: Draw) -> list[Case]:
     return [
         steps(draw, "....", settings=settings),
         steps(draw, "..x...", settings=settings),
+        *(
+            steps(draw, settings={"init_scale": scale, "growth_interval": 1})
+            for scale in (2.0**-3, 2.0**18)
+        ),
     ]
 
 
@@ -1234,6 +1248,7 @@ def clipped_loss(draw: Draw) -> list[Case]:
     rule=right_weights,
     says="old gradients do not count; frozen and unused parameters stay; several "
     "groups are clipped together",
+    corners=["the optimizer holds all parameters of the model, and no others"],
 )
 def clipped_old_gradients(draw: Draw) -> list[Case]:
     return [
@@ -1245,6 +1260,13 @@ def clipped_old_gradients(draw: Draw) -> list[Case]:
 
 
 def disabled_scaler(case: Case, seen: Result, expected: Result) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        if one["num_steps"] < other["num_steps"]:
+            return "With a scaler that is disabled a step was left out."
+        if one.get("skipped") != other.get("skipped"):
+            return "With a scaler that is disabled no window is skipped."
+        if not other["weights"].isfinite().all():
+            return None  # nothing is right after it
     complaint = right_weights(case, seen, expected)
     if complaint:
         return (
@@ -1267,6 +1289,8 @@ def clipped_disabled(draw: Draw) -> list[Case]:
         steps(draw, "...", settings=off),
         steps(draw, weights_dtype="float32", autocast="bfloat16", settings=off),
         steps(draw, max_norm=30.0, settings=off, momentum=0.9),
+        steps(draw, ".x", settings=off),
+        steps(draw, ".n", settings=off),
     ]
 
 
@@ -1301,12 +1325,14 @@ def epochs(
     accumulation_steps: int,
     *,
     overflows: tuple[int, ...] = (),
+    nans: tuple[int, ...] = (),
     num_epochs: int = 1,
     scheduled: bool | str = False,
     settings: dict | None = None,
     **options: object,
 ) -> Case:
-    """Micro-batches of these sizes; `overflows` are those whose gradient does.
+    """Micro-batches of these sizes; `overflows` are those whose gradient does,
+    `nans` those whose loss is NaN.
 
     A schedule of "warm-up" begins with a rate of 0.
     """
@@ -1314,7 +1340,12 @@ def epochs(
     return {
         **case,
         "micro_batches": [
-            batch(draw, case, size, i in overflows)
+            batch(
+                draw,
+                case,
+                size,
+                "x" if i in overflows else "n" if i in nans else ".",
+            )
             for i, size in enumerate(sizes)
         ],
         "accumulation_steps": accumulation_steps,
@@ -1406,6 +1437,8 @@ def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
             return "The loss that you return is not a Python float."
         if math.isnan(other["loss"]):
             if not math.isnan(one["loss"]):
+                if case["micro_batches"]:
+                    return "A sample's loss was NaN, and the mean hides it."
                 return "Without a micro-batch the loss is NaN."
         elif not near(one["loss"], other["loss"], slack(case)):
             return "The loss is not the mean over all samples of the epoch."
@@ -1478,6 +1511,8 @@ def overflow_skips_the_window(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 6, 3, overflows=(2,)),
         epochs(draw, [3] * 5, 2, overflows=(4,), num_epochs=2),
         epochs(draw, [3] * 7, 3, overflows=(0, 1, 4), weight_decay=0.1),
+        epochs(draw, [3] * 6, 2, nans=(2,), momentum=0.9),
+        epochs(draw, [3] * 5, 2, nans=(0, 4), num_epochs=2),
     ]
 
 
@@ -1513,6 +1548,16 @@ def schedule_of_made_steps(draw: Draw) -> list[Case]:
             draw, [3] * 6, 2, scheduled=True, overflows=(3,), settings=growing
         ),
         epochs(draw, [3] * 4, 2, scheduled=True, settings={"enabled": False}),
+        *(
+            epochs(
+                draw,
+                [3] * 2,
+                1,
+                scheduled=True,
+                settings={"init_scale": scale, "growth_interval": 1},
+            )
+            for scale in (2.0**-3, 2.0**18)
+        ),
         epochs(draw, [3] * 7, 2, scheduled="warm-up", overflows=(3,)),
     ]
 
@@ -1594,6 +1639,7 @@ def epoch_loss(draw: Draw) -> list[Case]:
         epochs(draw, [6, 2, 5, 1], 2),
         epochs(draw, [], 2),
         epochs(draw, [4, 3, 4, 2], 3, overflows=(1,), num_epochs=2),
+        epochs(draw, [4, 3, 2], 2, nans=(1,)),
         epochs(
             draw, [5, 3, 2], 2, weights_dtype="float32", autocast="bfloat16"
         ),
@@ -1610,6 +1656,8 @@ def epoch_disabled(draw: Draw) -> list[Case]:
     off = {"enabled": False}
     return [
         epochs(draw, [4, 3, 4], 2, settings=off),
+        epochs(draw, [4, 3, 4], 2, settings=off, overflows=(1,)),
+        epochs(draw, [4, 3, 4], 2, settings=off, nans=(2,)),
         epochs(
             draw,
             [4] * 4,

@@ -60,22 +60,6 @@ def clip_by_hand(model, optimizer, scaler, x, y, max_norm, dtype=None):
 
 
 @accepted()
-def clip_and_step_if_finite(
-    model, optimizer, scaler, x, y, max_norm, dtype=None
-):
-    optimizer.zero_grad()
-    with torch.autocast("cpu", dtype, enabled=dtype is not None):
-        loss = F.cross_entropy(model(x), y)
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    if math.isfinite(norm):
-        scaler.step(optimizer)
-    scaler.update()
-    return loss.item(), norm.item()
-
-
-@accepted()
 def clip_with_scaled_first_gradient(
     model, optimizer, scaler, x, y, max_norm, dtype=None
 ):
@@ -896,4 +880,77 @@ clip_each_group_by_itself = edit(
     breaks=hidden_tests.update_is_clipped,
     tells="You clip each group of the optimizer by itself. `max_norm` limits the norm "
     "of all gradients together: one call with all parameters.",
+)
+
+clip_and_step_where_the_norm_is_finite = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": "if norm.isfinite():\n    scaler.step(optimizer)"
+    },
+    breaks=hidden_tests.clipped_disabled,
+    tells="You leave the step out yourself. An enabled scaler does that; a disabled one "
+    "leaves none out. `scaler.step(optimizer)` knows which it is.",
+)
+
+clip_and_step_where_the_loss_is_finite = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": "if loss.isfinite():\n    scaler.step(optimizer)"
+    },
+    breaks=hidden_tests.clipped_disabled,
+    tells="You leave the step out yourself. An enabled scaler does that; a disabled one "
+    "leaves none out. `scaler.step(optimizer)` knows which it is.",
+)
+
+clip_to_zero_and_do_not_step = edit(
+    SOLUTION,
+    {"scaler.step(optimizer)": "if max_norm > 0:\n    scaler.step(optimizer)"},
+    breaks=hidden_tests.update_is_clipped,
+    tells="With `max_norm` 0 you make no step. A step with gradients of zeros is one all "
+    "the same: weight decay and momentum go on.",
+)
+
+clip_and_cap_the_scale = edit(
+    SOLUTION,
+    {
+        "scaler.update()": "scaler.update()\n"
+        "if scaler.is_enabled() and scaler.get_scale() > 65536:\n"
+        "    scaler.update(65536.0)"
+    },
+    breaks=hidden_tests.scale_history,
+    tells="You hold the scale below 65536. It may be any: it falls by itself when "
+    "gradients overflow.",
+)
+
+clip_and_keep_the_scale_above_one = edit(
+    SOLUTION,
+    {
+        "scaler.update()": "scaler.update()\n"
+        "if scaler.is_enabled() and scaler.get_scale() < 1:\n"
+        "    scaler.update(1.0)"
+    },
+    breaks=hidden_tests.scale_history,
+    tells="You hold the scale above 1. It may be any: where gradients are large, a scale "
+    "below 1 is right.",
+)
+
+clip_what_was_nan = edit(
+    SOLUTION,
+    {
+        "norm = nn.utils": "for p in model.parameters():\n"
+        "    if p.grad is not None:\n"
+        "        p.grad.nan_to_num_()\n"
+        "norm = nn.utils"
+    },
+    breaks=hidden_tests.norm_returned,
+    tells="`nan_to_num_` hides a NaN, and the norm that you return is finite. Where the "
+    "gradient holds a NaN, the norm is NaN.",
+)
+
+clip_a_loss_of_float32 = edit(
+    SOLUTION,
+    {"F.cross_entropy(model(x), y)": "F.cross_entropy(model(x).float(), y)"},
+    breaks=hidden_tests.step_in_autocast,
+    tells="Under autocast the loss is float32 by itself. Without `dtype` the loss of a "
+    "float64 model is float64, and `.float()` rounds it.",
 )

@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from course_grader.bank import accepted, edit
+from course_grader.bank import SOLUTION, accepted, edit
 
 from .. import hidden_tests
 
@@ -199,7 +199,7 @@ def amp_epoch_looking_at_gradients(
             scaler.scale(loss / size).backward()
             total += loss.item()
         scaler.unscale_(optimizer)
-        skipped = not all(
+        skipped = scaler.is_enabled() and not all(
             bool(p.grad.isfinite().all())
             for p in model.parameters()
             if p.grad is not None
@@ -467,7 +467,7 @@ amp_epoch_without_a_scaler = edit(
         "scaler.scale(loss / size).backward()": "(loss / size).backward()",
         """
         scaler.unscale_(optimizer)
-        skipped = not all(
+        skipped = scaler.is_enabled() and not all(
             bool(p.grad.isfinite().all())
             for p in model.parameters()
             if p.grad is not None
@@ -1237,4 +1237,46 @@ amp_epoch_by_log_softmax = edit(
     tells="The loss is 16 bit, and scaled it overflows at once: it is computed after "
     "the autocast block from 16-bit logits, or taken apart, and `log_softmax` stays "
     "16 bit on a CPU. Use `F.cross_entropy` inside the block.",
+)
+
+amp_epoch_leaves_out_bad_micro_batches = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss / window_size).backward()": "if not loss.isfinite():\n"
+        "    continue\n"
+        "scaler.scale(loss / window_size).backward()"
+    },
+    breaks=hidden_tests.overflow_skips_the_window,
+    tells="You leave out one micro-batch, and step on what is left of its window. The "
+    "whole window is skipped: go backward all the same, and the scaler sees it.",
+)
+
+amp_epoch_hides_a_loss_of_nan = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": "loss_sum += loss.item() if loss.isfinite() else 0.0"
+    },
+    breaks=hidden_tests.epoch_loss,
+    tells="A loss that is NaN is left out of your mean. It is a mean over all samples, and "
+    "a NaN among them is worth knowing.",
+)
+
+amp_epoch_looks_at_gradients_alone = edit(
+    amp_epoch_looking_at_gradients,
+    {"skipped = scaler.is_enabled() and not all(": "skipped = not all("},
+    breaks=hidden_tests.epoch_disabled,
+    tells="You skip a window because of its gradients. A disabled scaler skips nothing: "
+    "the step is made, whatever they are.",
+)
+
+amp_epoch_caps_the_scale = edit(
+    SOLUTION,
+    {
+        "scaler.update()": "scaler.update()\n"
+        "if scaler.is_enabled() and scaler.get_scale() > 65536:\n"
+        "    scaler.update(65536.0)"
+    },
+    breaks=hidden_tests.schedule_of_made_steps,
+    tells="You hold the scale below 65536. It may be any; and where you lower it, a step "
+    "that was made looks as if it had been skipped.",
 )
