@@ -59,6 +59,14 @@ def schedule(
     }
 
 
+def with_an_infinite_target(case: Case) -> Case:
+    """The case whose last pair has an infinite loss."""
+    *others, (x, y) = case["batches"]
+    y = y.clone()
+    y[0, 0] = torch.inf
+    return {**case, "batches": [*others, (x, y)]}
+
+
 def number(draw: Draw, low: float, high: float) -> float:
     return draw.uniform(1, low=low, high=high, dtype=torch.float64).item()
 
@@ -180,7 +188,9 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
         return "You changed `requires_grad` of a batch."
     for name, wanted in expected.data["weights"].items():
         weight = data["weights"].get(name)
-        if weight is None or not torch.allclose(weight, wanted, 1e-8, 1e-10):
+        if weight is None or not torch.allclose(
+            weight, wanted, 1e-8, 1e-10, equal_nan=True
+        ):
             return (
                 f"`{name}` is not what steps make of it that use the gradient "
                 "of each batch's mean squared error alone. Gradients add up "
@@ -229,6 +239,9 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
         schedule(draw, gamma=1.0, lrs=lrs, optimizer="momentum", as_list=False),
         schedule(draw, gamma=1.0, lrs=lrs, optimizer="Adam", train=False),
         schedule(draw, gamma=1.0, num_epochs=0),
+        # every pair is fitted exactly, and its loss is 0
+        schedule(draw, gamma=1.0, spread=0.0, start=torch.zeros(40)),
+        with_an_infinite_target(schedule(draw, gamma=1.0)),
     ]
 
 
@@ -628,7 +641,7 @@ def refuses(case: Case, seen: Result, expected: Result) -> str | None:
     "`KeyError`; one of frozen parameters is right, and has no effect",
     corners=[
         'that of a buffer or of a module without parameters, `""` and '
-        '`"head."` with its dot fit none',
+        '`"head."` with its dot fit none; `*` and `?` stand for themselves',
         "one all of whose parameters go to longer paths is right, too",
     ],
 )
@@ -645,6 +658,9 @@ def unknown_paths(draw: Draw) -> list[Case]:
         groups(draw, "nested", "my.backbone"),
         groups(draw, "nested", "head", ""),
         groups(draw, "nested", "head."),
+        groups(draw, "nested", "*"),
+        groups(draw, "nested", "he?d"),
+        groups(draw, "nested", "HEAD"),
         groups(draw, "tied", "decoder.weight"),
         groups(draw, "scaled", "bias"),
         groups(draw, "scaled", "head.bias.0"),

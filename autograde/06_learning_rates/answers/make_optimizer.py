@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1047,4 +1047,25 @@ groups_without_equal_values = edit(
     tells="You look for shared parameters by their values. Two new norms of one "
     "width have equal weights, and two new biases are both zero: the second "
     "is left out. Compare `id(p)`.",
+)
+
+groups_by_patterns = edit(
+    SOLUTION,
+    {
+        'if f"{full}.".startswith(f"{one}.")': 'if fnmatch.fnmatch(f"{full}.", f"{one}.*")',
+        "grouped: dict": "import fnmatch\n\ngrouped: dict",
+    },
+    breaks=hidden_tests.unknown_paths,
+    tells="Your paths are patterns: `*` fits every parameter. A path is text, and `*` is "
+    "the beginning of no name.",
+)
+
+groups_in_any_case = edit(
+    SOLUTION,
+    {
+        'f"{full}.".startswith(f"{one}.")': 'f"{full}.".lower().startswith(f"{one}.".lower())'
+    },
+    breaks=hidden_tests.unknown_paths,
+    tells="`HEAD` is not `head`: names in Python tell capitals from small letters, and a "
+    "model may have both.",
 )

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim import lr_scheduler
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -840,4 +840,34 @@ steps_skipping_zero_rates = edit(
     tells="You leave out epochs in which all rates are 0. They train no weight, and "
     "batch norm's statistics move all the same. The model is called for "
     "each pair.",
+)
+
+steps_not_where_the_loss_is_zero = edit(
+    SOLUTION,
+    {
+        "F.mse_loss(model(X), y).backward()": """
+        loss = F.mse_loss(model(X), y)
+        if loss.item() == 0:
+            continue
+        loss.backward()
+        """
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You make no step where the loss is 0. There is one for each pair: weight decay "
+    "and momentum move the weights all the same.",
+)
+
+steps_not_where_the_loss_is_infinite = edit(
+    SOLUTION,
+    {
+        "F.mse_loss(model(X), y).backward()": """
+        loss = F.mse_loss(model(X), y)
+        if not loss.isfinite():
+            continue
+        loss.backward()
+        """
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You make no step where the loss is not finite. Nobody asked for it: it hides "
+    "what is wrong with the data. There is one step for each pair.",
 )
