@@ -193,12 +193,14 @@ def returns_the_names(draw: Draw) -> list[Case]:
             "gradients",
             "values",
             "whether the modes stayed",
+            "whether the layers' settings stayed",
             "whether the parameters are the same objects",
         ),
         tolerance=0,
     ),
     also=[leaves_state_alone, leaves_rng_alone],
     says="`freeze` changes nothing else: flags, gradients, modes of the rest",
+    corners=["nor what a layer was made with, as a BatchNorm's momentum"],
 )
 def leaves_the_rest_alone(draw: Draw) -> list[Case]:
     return [
@@ -206,6 +208,7 @@ def leaves_the_rest_alone(draw: Draw) -> list[Case]:
         weights(draw, prefixes=["head", "layer2"]),
         weights(draw, prefixes=["head"], frozen=["head.bias"]),
         weights(draw, prefixes=["layer2"], training=False),
+        weights(draw, "normed", prefixes=["body", "head"]),
     ]
 
 
@@ -423,6 +426,7 @@ def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
     also=[gives_no_warning, leaves_state_alone],
     says="`trainable_sgd` holds each trainable parameter once, with these "
     "settings, and no other",
+    corners=["it is made of parameters, so that `unfreeze` can add to it"],
 )
 def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
     return [

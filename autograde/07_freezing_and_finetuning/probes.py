@@ -61,6 +61,17 @@ def modes(model):
     return {name: one.training for name, one in model.named_modules()}
 
 
+def settings_of_layers(model):
+    """Numbers and words that the layers hold, as a BatchNorm's momentum."""
+    plain = (bool, int, float, str, type(None))
+    return {
+        f"{name}.{key}": value
+        for name, one in model.named_modules()
+        for key, value in vars(one).items()
+        if isinstance(value, plain) and key != "training"
+    }
+
+
 def sequence(**layers):
     return nn.Sequential(OrderedDict(layers))
 
@@ -117,7 +128,21 @@ def tied():
     return sequence(body=body, head=nn.Linear(3, 3))
 
 
-MODELS = {"flat": flat, "nested": nested, "shared": shared, "tied": tied}
+def normed():
+    return sequence(
+        body=sequence(one=nn.Linear(3, 4), norm=nn.BatchNorm1d(4)),
+        drop=nn.Dropout(0.25),
+        head=nn.Linear(4, 2),
+    )
+
+
+MODELS = {
+    "flat": flat,
+    "nested": nested,
+    "shared": shared,
+    "tied": tied,
+    "normed": normed,
+}
 
 
 def a_model(case):
@@ -142,6 +167,7 @@ def flags_after(freeze, case):
     for number, (_, parameter) in enumerate(named(model)):
         parameter.grad = parameter.detach() + number
     before, objects = modes(model), [id(p) for _, p in named(model)]
+    settings = settings_of_layers(model)
     returned = [freeze(model, prefix) for prefix in case["prefixes"]]
     return {
         "flags": flags(model),
@@ -149,6 +175,8 @@ def flags_after(freeze, case):
         "gradients": gradients(model),
         "values": copied(named(model)),
         "whether the modes stayed": before == modes(model),
+        "whether the layers' settings stayed": settings
+        == settings_of_layers(model),
         "whether the parameters are the same objects": objects
         == [id(p) for _, p in named(model)],
     }
@@ -207,10 +235,13 @@ def optimizer_made(trainable_sgd, case):
     )
     data = held_by(optimizer, model)
     train(model, optimizer, case["x"], 3)
+    values = copied(named(model))
+    # as `unfreeze` does: an optimizer of pairs takes no plain parameter
+    optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(1))]})
     return {
         **data,
         "is_sgd": isinstance(optimizer, torch.optim.SGD),
-        "values": copied(named(model)),
+        "values": values,
     }
 
 

@@ -945,6 +945,8 @@ def clipped_updates(draw: Draw) -> list[Case]:
         batches(draw, 2, max_norm=1e9),
         batches(draw, 3, max_norm=1.5),
         batches(draw, 2, max_norm=0.2, scale=1e9),
+        # a gradient of exactly 0 is good, and a step on it decays
+        batches(draw, 2, scale=0.0, weight_decay=0.2),
     ]
 
 
@@ -965,6 +967,7 @@ def reported_norms(draw: Draw) -> list[Case]:
         spoilt(draw, batches(draw, 4), (1, "x", NAN), (3, "y", INF)),
         spoilt(draw, batches(draw, 3), (2, "row", 0.0)),
         spoilt(draw, batches(draw, 1), (0, "x", NAN)),
+        batches(draw, 2, scale=0.0),
     ]
 
 
@@ -1152,7 +1155,9 @@ def buffers_of_any_layer(draw: Draw) -> list[Case]:
     on=("weights", "norms", "num_steps"),
     **CLOSE,
     says="an optimizer that holds only some of the model's parameters",
-    corners=["the norm is that of all parameters of the model"],
+    corners=[
+        "the norm is that of all parameters of the model; it holds no others"
+    ],
 )
 def optimizer_of_a_part(draw: Draw) -> list[Case]:
     return [

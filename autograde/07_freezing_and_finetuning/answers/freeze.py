@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -238,9 +238,7 @@ def by_the_tensors_of_the_state_dict():
         return list(found)
 
     def trainable_sgd(model, lr, momentum, weight_decay):
-        chosen = [
-            (n, p) for n, p in model.named_parameters() if p.requires_grad
-        ]
+        chosen = [p for p in model.parameters() if p.requires_grad]
         settings = {"momentum": momentum, "weight_decay": weight_decay}
         return torch.optim.SGD(chosen, lr=lr, **settings)
 
@@ -1122,4 +1120,29 @@ weights_and_biases_alone = edit(
     },
     breaks=hidden_tests.freezes_what_lies_under,
     tells="You freeze what is called `weight` or `bias`. An LSTM has `weight_ih_l0`, attention has `in_proj_weight`, and a layer of one's own any name. Take every parameter under the prefix.",
+)
+
+sgd_of_names_and_parameters = edit(
+    SOLUTION,
+    {
+        "[q for q in model.parameters() if q.requires_grad]": "[(n, q) for n, q in model.named_parameters() if q.requires_grad]"
+    },
+    breaks=hidden_tests.optimizer_of_the_trainable,
+    tells="Your optimizer is made of pairs of name and parameter. It takes nothing but "
+    "pairs from then on, and `unfreeze` adds parameters to it.",
+)
+
+freeze_stops_the_statistics = edit(
+    SOLUTION,
+    {
+        "parameter.grad = None": """
+        parameter.grad = None
+        layer = model.get_submodule(name.rpartition(".")[0])
+        if hasattr(layer, "running_mean"):
+            layer.momentum = 0.0
+        """
+    },
+    breaks=hidden_tests.leaves_the_rest_alone,
+    tells="You change what a BatchNorm was made with. `freeze` freezes parameters; the "
+    "running statistics are a matter of `eval()`.",
 )

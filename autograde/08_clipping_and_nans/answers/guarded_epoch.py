@@ -956,3 +956,13 @@ epoch_swallowing_errors = edit(
     tells="You take an error of the model for a bad batch and go on. A batch is bad "
     "by a NaN or an infinity; a bug must reach the caller.",
 )
+
+guarded_epoch_takes_zero_for_bad = edit(
+    SOLUTION,
+    {
+        "if not norm.isfinite():": "if not (norm.isfinite() and norm > 0):",
+    },
+    breaks=hidden_tests.clipped_updates,
+    tells="You take a gradient of exactly 0 for bad. It is finite: a batch that is fitted "
+    "well, or a dead ReLU, has one. Weight decay and momentum go on.",
+)
