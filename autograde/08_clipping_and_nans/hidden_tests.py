@@ -947,6 +947,8 @@ def clipped_updates(draw: Draw) -> list[Case]:
         batches(draw, 2, max_norm=0.2, scale=1e9),
         # a gradient of exactly 0 is good, and a step on it decays
         batches(draw, 2, scale=0.0, weight_decay=0.2),
+        # so is a loss below 0
+        batches(draw, 2, scale=-1.0, max_norm=1.5),
     ]
 
 
@@ -1144,6 +1146,12 @@ def buffers_of_any_layer(draw: Draw) -> list[Case]:
         spoilt(
             draw,
             batches(draw, 3, loss="ratio", **counts),
+            (draw.integer(0, 3), "y", 0.0),
+        ),
+        spoilt(draw, batches(draw, 3, extra="assigns"), (1, "row", 0.0)),
+        spoilt(
+            draw,
+            batches(draw, 3, loss="ratio", extra="assigns"),
             (draw.integer(0, 3), "y", 0.0),
         ),
     ]
@@ -1360,7 +1368,7 @@ def lengths_and_gradients(draw: Draw) -> list[Case]:
     corners=["1e-12 is a number like others"],
 )
 def lengths_of_extremes(draw: Draw) -> list[Case]:
-    sizes = torch.tensor([1e-30, 1e-20, 1e-12, 1e-5, 1e30], dtype=DOUBLE)
+    sizes = torch.tensor([1e-140, 1e-20, 1e-12, 1e-5, 1e140], dtype=DOUBLE)
     return [{"x": sizes[:, None] * draw.normal(5, 3, dtype=DOUBLE)}]
 
 
@@ -2029,6 +2037,8 @@ def first_of_several(draw: Draw) -> list[Case]:
     early = draw.integer(0, 4)
     return [
         overflowing(draw, run(draw, (0, "length"), num_steps=3)),
+        # a -inf on purpose in every batch, and a layer's fault in one
+        zero_row(draw, run(draw, (0, "ratio"), (1, "masked"))),
         with_faults(draw, ratio, (early, "row", 0.0), (early + 2, "x", NAN)),
         with_faults(draw, ratio, (early, "y", NAN), (early + 2, "row", 0.0)),
         with_faults(draw, ratio, (early, "y", NAN), (early, "row", 0.0)),

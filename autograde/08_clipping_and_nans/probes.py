@@ -183,12 +183,13 @@ class Watched(nn.Module):
     layer have no gradient at all. It writes down what goes through it.
 
     A "blind" one does not look at the first feature. One that "counts" has a
-    buffer of its own that no `state_dict` holds."""
+    buffer of its own that no `state_dict` holds, and writes into it; one that
+    "assigns" puts another tensor into its place."""
 
     def __init__(self, num_features, width, num_outputs, extra):
         super().__init__()
         self.extra = extra
-        if extra == "counts":
+        if extra in ("counts", "assigns"):
             total = torch.zeros(num_features)
             self.register_buffer("total", total, persistent=False)
         self.embed = nn.Linear(num_features, width, bias=False)
@@ -214,6 +215,8 @@ class Watched(nn.Module):
         if self.extra == "counts" and self.training:
             with torch.no_grad():
                 self.total += x.sum(0)
+        if self.extra == "assigns" and self.training:
+            self.total = self.total + x.detach().sum(0)
         hidden = self.embed(x)
         length = hidden.pow(2).sum(1, keepdim=True).sqrt()
         hidden = self.inner(self.norm(hidden).tanh())

@@ -241,8 +241,8 @@ and false for `conv10.weight`. Given `model.named_parameters()` instead of `para
 optimizer keeps the names, in `group["param_names"]`.
 
 Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a
-factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on,
-unless they get a list with one number for each group. By default both
+factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on:
+one number makes all groups alike, a list has one for each. By default both
 also take over the momentum.
 """
 

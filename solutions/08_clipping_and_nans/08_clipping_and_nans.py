@@ -554,8 +554,8 @@ A routine for the hunt, cheapest first:
 4. **Forward.** Hooks: the first module with finite input and output that is not.
 5. **Loss.** Finite output, loss not: a log, a division.
 6. **Backward.** Finite loss, gradient not: anomaly mode names the operation.
-7. **Or is it the learning rate?** Weights that explode break *some* layer first. Run it again with a hundredth of the rate. The test says
-   no for certain if the NaN comes all the same. If it stays away, that may also be because the weights have hardly moved.
+7. **Or is it the learning rate?** Weights that explode break *some* layer first. Run it again with a hundredth of the rate. If the NaN
+   comes all the same, it is another fault, or the rate was more than a hundred times too large. If it stays away, that may also be because the weights have hardly moved.
 """
 
 # %% [markdown]

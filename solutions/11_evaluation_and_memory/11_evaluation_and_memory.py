@@ -1170,7 +1170,7 @@ model.
 
 What stands in `finally:` runs with and without an error, and also after a `return`. A `with` block ends with an error, too.
 </details>
-<details><summary>Help: "Inplace update to inference tensor"</summary>
+<details><summary>Help: "Inference tensors cannot be saved for backward"</summary>
 
 What is made under `inference_mode` can never be saved for a backward pass. Here nobody asks for that. If you need it, take `no_grad`.
 </details>

@@ -197,7 +197,7 @@ def test_names_in_groups():
 
 
 def test_the_ratio_of_groups():
-    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on, unless they get a list with one number for each group. By default both also take over the momentum.
+    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on: one number makes all groups alike, a list has one for each. By default both also take over the momentum.
 
     `OneCycleLR` and `CyclicLR` replace each group's rate.
     """

@@ -8,7 +8,7 @@ import warnings
 import torch
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1045,4 +1045,12 @@ diagnose_looks_behind_the_last_step = edit(
     tells="You look at the parameters after the step. The text does not: "
     "they count when they make something of a later step infinite, "
     "and a run that ends there is not broken.",
+)
+
+diagnose_keeps_what_earlier_batches_blamed = edit(
+    SOLUTION,
+    {"blamed.clear()": ""},
+    breaks=hidden_tests.first_of_several,
+    tells="Your list of modules still holds those of earlier batches. A `-inf` on purpose "
+    "in one of them is blamed for a later fault: empty the list before each batch.",
 )

@@ -966,3 +966,26 @@ guarded_epoch_takes_zero_for_bad = edit(
     tells="You take a gradient of exactly 0 for bad. It is finite: a batch that is fitted "
     "well, or a dead ReLU, has one. Weight decay and momentum go on.",
 )
+
+guarded_epoch_takes_a_loss_below_zero_for_bad = edit(
+    SOLUTION,
+    {
+        "if not loss.isfinite():": "if not 0 <= loss < math.inf:",
+    },
+    breaks=hidden_tests.clipped_updates,
+    tells="A loss may be below 0, as a log-likelihood is. Bad is one that is not finite.",
+)
+
+guarded_epoch_lists_the_buffers_once = edit(
+    SOLUTION,
+    {
+        "model.zero_grad()\nfor position": "buffers = list(model.buffers())\n"
+        "model.zero_grad()\n"
+        "for position",
+        "kept = [buffer.clone() for buffer in model.buffers()]": "kept = [buffer.clone() for buffer in buffers]",
+        "zip(model.buffers(), kept, strict=True)": "zip(buffers, kept, strict=True)",
+    },
+    breaks=hidden_tests.buffers_of_any_layer,
+    tells="You list the buffers once, before the epoch. A `forward` may put another tensor "
+    "into a buffer's place (`self.seen = self.seen + 1`): list them for each batch.",
+)

@@ -793,3 +793,18 @@ mse_of_finite_targets = edit(
     "alone; an infinite target is a fault of the data, and the value "
     "has to show it.",
 )
+
+lengths_by_the_largest_of_all = edit(
+    SOLUTION,
+    {
+        "return torch.linalg.vector_norm(X, dim=-1)": """
+        size = X.detach().abs().max() if X.numel() else torch.ones(())
+        if size == 0:
+            size = torch.ones_like(size)
+        return torch.linalg.vector_norm(X / size, dim=-1) * size
+        """
+    },
+    breaks=hidden_tests.lengths_of_extremes,
+    tells="You divide all rows by the largest entry of the whole tensor. Beside a very "
+    "large row a tiny one becomes 0.",
+)
