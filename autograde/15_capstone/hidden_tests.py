@@ -285,9 +285,11 @@ def steps_of(
     draw: Draw,
     *sizes: list[int],
     overflows: tuple[tuple[int, int], ...] = (),
+    nans: tuple[tuple[int, int], ...] = (),
     **options: Any,
 ) -> Case:
-    """Steps with micro-batches of these sizes; `overflows` are (step, place)."""
+    """Steps with micro-batches of these sizes. `overflows` are those (step, place)
+    whose gradient overflows, `nans` those whose loss is NaN."""
     num_features, num_classes = draw.integer(3, 6), draw.integer(3, 6)
     dtype = options.get("weights_dtype", "float64")
     steps = []
@@ -298,6 +300,8 @@ def steps_of(
             x = x.double() if dtype == "float64" else x
             if (number, place) in overflows:
                 x[-1, 0] = probes.POISON
+            if (number, place) in nans:
+                x[-1, 0] = math.nan
             batches.append([x, draw.integers(0, num_classes, size)])
         steps.append(batches)
     return {
@@ -308,6 +312,7 @@ def steps_of(
         "start": draw.normal(200),
         "lr": 0.05 * draw.integer(1, 9),
         "momentum": 0.0,
+        "weight_decay": 0.0,
         "loudness": 1.0,
         "spied": False,
         "weights_dtype": "float64",
@@ -337,6 +342,10 @@ def right_weights(case: Case, seen: Result, expected: Result) -> str | None:
     start = expected.data["start"]
     for one, other in pairs(seen, expected):
         mine, wanted = one["weights"], other["weights"]
+        if one["num_steps"] < other["num_steps"]:
+            return "A step was left out that was to be made."
+        if not bool(wanted.isfinite().all()):
+            return None  # nothing is right after it
         if mine.shape != wanted.shape or not bool(mine.isfinite().all()):
             return "The weights hold infinity or NaN."
         moved = (wanted - start).norm().item()
@@ -396,6 +405,9 @@ def clips_the_true_gradient(draw: Draw) -> list[Case]:
         ),
         # shorter than the limit, but not where it is scaled
         steps_of(draw, [5, 2], [3, 1], max_norm=50.0, momentum=0.5),
+        # steps on gradients of 0 are steps
+        steps_of(draw, [3, 1], [2], max_norm=0.0, weight_decay=0.1),
+        steps_of(draw, [3, 1], [2], loudness=0.0, weight_decay=0.1),
     ]
 
 
@@ -415,7 +427,10 @@ def left_out(case: Case, seen: Result, expected: Result) -> str | None:
     rule=left_out,
     says="an overflow in any micro-batch leaves out this step, and no other; "
     "the scale falls once",
-    corners=["weights and moments stay, and nothing is raised"],
+    corners=[
+        "weights and moments stay, and nothing is raised; a loss that is NaN "
+        "is such an overflow"
+    ],
 )
 def overflow_is_left_out(draw: Draw) -> list[Case]:
     momentum = 0.1 * draw.integer(5, 10)
@@ -433,6 +448,7 @@ def overflow_is_left_out(draw: Draw) -> list[Case]:
             momentum=momentum,
             scaler={"init_scale": 64.0, "growth_interval": 1},
         ),
+        steps_of(draw, *[[3, 2]] * 3, nans=((1, 0),), momentum=momentum),
     ]
 
 
@@ -463,6 +479,12 @@ def schedule_moves_once(draw: Draw) -> list[Case]:
         steps_of(draw, *[[3, 2]] * 4, overflows=((1, 1), (2, 0))),
         steps_of(draw, *[[2, 1]] * 4, scaler=growing),
         steps_of(draw, *[[2, 1]] * 3, scaler={"enabled": False}),
+        steps_of(draw, [2, 1], nans=((0, 1),), scaler={"enabled": False}),
+        steps_of(
+            draw,
+            *[[2, 1]] * 2,
+            scaler={"init_scale": 2.0**18, "growth_interval": 1},
+        ),
     ]
 
 
@@ -584,6 +606,8 @@ def facts_of_the_step(draw: Draw) -> list[Case]:
         steps_of(draw, [3, 1], [2, 2], scaler={"enabled": False}),
         # it overflows, and nobody leaves the step out
         steps_of(draw, [3, 1], overflows=((0, 1),), scaler={"enabled": False}),
+        # the loss is NaN, and so is the norm
+        steps_of(draw, [3, 1], [2, 2], nans=((0, 0),)),
     ]
 
 

@@ -430,6 +430,7 @@ def stepped(train_step, case):
         ],
         lr=case["lr"],
         momentum=case["momentum"],
+        weight_decay=case["weight_decay"],
     )
     in_step = []
     optimizer.register_step_pre_hook(
@@ -469,6 +470,7 @@ def stepped(train_step, case):
                     "weights": vector_of(model),
                     "momentum": momentum_of(optimizer),
                     "schedule_steps": schedule.num_steps,
+                    "num_steps": len(in_step),
                     "updates": scaler.num_updates,
                     "scale_after": scaler.get_scale(),
                     "left": gradients_left(model),
@@ -494,7 +496,10 @@ def stepped(train_step, case):
         "in_loss": sorted(set(Spied.seen)),
         "samples": torch.tensor(
             sorted(
-                one for _, back, sums in model.events for one in sums if back
+                0.0 if math.isnan(one) else one
+                for _, back, sums in model.events
+                for one in sums
+                if back
             ),
             dtype=torch.float64,
         ),

@@ -1009,3 +1009,78 @@ gradients_rounded = edit(
     "step. Once unscaled they need the full dtype: the small ones "
     "become 0.",
 )
+
+step_leaves_out_bad_micro_batches = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss / num_samples).backward()": "if not loss.isfinite():\n"
+        "    continue\n"
+        "scaler.scale(loss / num_samples).backward()"
+    },
+    breaks=hidden_tests.overflow_is_left_out,
+    tells="You leave out one micro-batch and step on the others. The whole step is left "
+    "out: go backward all the same, and the scaler sees it.",
+)
+
+step_hides_a_loss_of_nan = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": "loss_sum += loss.item() if loss.isfinite() else 0.0"
+    },
+    breaks=hidden_tests.facts_of_the_step,
+    tells="A loss that is NaN is left out of your mean. It is a mean over all samples, and "
+    "a NaN among them is worth knowing.",
+)
+
+step_where_the_norm_is_finite = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": "if norm.isfinite():\n    scaler.step(optimizer)"
+    },
+    breaks=hidden_tests.schedule_moves_once,
+    tells="You leave the step out yourself. An enabled scaler does that; a disabled one "
+    "leaves none out. `scaler.step(optimizer)` knows which it is.",
+)
+
+step_where_something_is_left_of_the_gradient = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": 'if config["max_norm"] > 0:\n    scaler.step(optimizer)'
+    },
+    breaks=hidden_tests.clips_the_true_gradient,
+    tells="With `max_norm` 0 you make no step. A step with gradients of zeros is one all "
+    "the same: weight decay and momentum go on.",
+)
+
+step_where_the_norm_is_not_zero = edit(
+    SOLUTION,
+    {"scaler.step(optimizer)": "if norm != 0:\n    scaler.step(optimizer)"},
+    breaks=hidden_tests.clips_the_true_gradient,
+    tells="Where the gradient is 0 you make no step. A step with gradients of zeros is one "
+    "all the same: weight decay and momentum go on.",
+)
+
+step_and_cap_the_scale = edit(
+    SOLUTION,
+    {
+        "scaler.update()": "scaler.update()\n"
+        "if scaler.is_enabled() and scaler.get_scale() > 65536:\n"
+        "    scaler.update(65536.0)"
+    },
+    breaks=hidden_tests.schedule_moves_once,
+    tells="You hold the scale below 65536. It may be any; and where you lower it, a step "
+    "that was made looks as if it had been left out.",
+)
+
+step_on_what_was_nan = edit(
+    SOLUTION,
+    {
+        "norm = nn.utils": "for p in model.parameters():\n"
+        "    if p.grad is not None:\n"
+        "        p.grad.nan_to_num_()\n"
+        "norm = nn.utils"
+    },
+    breaks=hidden_tests.facts_of_the_step,
+    tells="`nan_to_num_` hides a NaN, and the norm that you return is finite. Where the "
+    "gradient holds a NaN, the norm is NaN.",
+)
