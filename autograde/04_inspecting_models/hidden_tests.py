@@ -538,7 +538,7 @@ def lists_entries(case: Case, seen: Result, expected: Result) -> str | None:
 def lists_trainable_ones(draw: Draw) -> list[Case]:
     return [
         reported(draw, "inherited"),
-        reported(draw, "inherited"),
+        reported(draw, "nested"),
         reported(draw, "leaf"),
     ]
 
@@ -574,7 +574,8 @@ def leaves_others_out(draw: Draw) -> list[Case]:
         "a gradient with NaN has the norm NaN",
         "three times 60000 in float16 have the norm 103923.05, which is no "
         "float16",
-        "gradients are real and dense, of any floating-point dtype",
+        "gradients are real and dense, of any floating-point dtype and memory "
+        "format",
     ],
 )
 def tells_gradients(draw: Draw) -> list[Case]:

@@ -481,6 +481,9 @@ def reported_model(case):
         return model
     if case["kind"] == "leaf":
         return nn.Conv2d(a, b, 3)
+    if case["kind"] == "nested":
+        layers = [Base(a, b, names), nn.LSTM(b, 2), Base(b, a, names)]
+        return nn.Sequential(OrderedDict(zip(names, layers, strict=True)))
     layers = [nn.Conv2d(1, a, 3), nn.BatchNorm2d(a), nn.Linear(a, b)]
     model = nn.Sequential(OrderedDict(zip(names, layers, strict=True)))
     model.register_buffer("steps", torch.zeros(3))
@@ -505,6 +508,8 @@ def report(trainable_report, case):
         values = values * (how != "zero") * case.get("scale", 1.0)
         if how == "nan":
             values[0] = float("nan")
+        if values.dim() > 1:  # as channels_last: `view(-1)` refuses it
+            values = values.movedim(0, -1).contiguous().movedim(-1, 0)
         parameter.grad = values.to(parameter.dtype)
     before = State(model)
     made = trainable_report(model)

@@ -749,7 +749,9 @@ def weights_unless(sentence: str, *parts: str) -> Rule:
             if parts and name.partition(".")[0] not in parts:
                 continue
             value = weights.get(name)
-            if value is None or not torch.allclose(value, wanted, 1e-8, 1e-10):
+            if value is None or not torch.allclose(
+                value, wanted, 1e-8, 1e-10, equal_nan=True
+            ):
                 return sentence
         return None
 
@@ -773,6 +775,7 @@ def as_in_the_gradient(draw: Draw) -> list[Case]:
         decay(draw, optimizer="Adam", decoupled=False),
         decay(draw, optimizer="RMSprop", lrs=[0.01, 0.01]),
         without_error(decay(draw)),
+        with_an_infinite_target(decay(draw)),
     ]
 
 

@@ -767,6 +767,7 @@ def pair(
         "x": draw.normal(6, 3, dtype=F64),
         "y": draw.normal(6, 2, dtype=F64),
         "training": {"a": True, "b": True},
+        "inner_eval": [],
         "earlier": False,
         **options,
     }
@@ -832,10 +833,16 @@ def adds_for_a(draw: Draw) -> list[Case]:
 @check(
     "one_of_two",
     probe=probes.into_b,
-    on=("loss", "features", "whether the features hang on a graph"),
+    on=(
+        "loss",
+        "features",
+        "whether the features hang on a graph",
+        "whether no model can be trained on the features",
+    ),
     rtol=EXACT,
     atol=EXACT,
     says="`backward_into_b`: a float and the features come back, off the graph",
+    corners=["a model can be trained on them: no `inference_mode`"],
 )
 def returns_loss_and_features(draw: Draw) -> list[Case]:
     sequences = {
@@ -899,10 +906,17 @@ ONCE = (
     also=[leaves_state_alone],
     says="`backward_into_b`: each model runs once, in the mode that it has and "
     "keeps",
-    corners=["buffers move as in one forward pass of each"],
+    corners=[
+        "buffers move as in one forward pass of each; a layer inside may be in "
+        "another mode than its model"
+    ],
 )
 def once_in_their_modes_b(draw: Draw) -> list[Case]:
-    return [pair(draw, "norm", "norm", training=modes) for modes in MODES]
+    return [
+        *(pair(draw, "norm", "norm", training=modes) for modes in MODES),
+        pair(draw, "norm", "norm", inner_eval=["a"]),
+        pair(draw, "norm", "norm", inner_eval=["a", "b"]),
+    ]
 
 
 @check(
@@ -914,10 +928,17 @@ def once_in_their_modes_b(draw: Draw) -> list[Case]:
     also=[leaves_state_alone],
     says="`backward_into_a`: each model runs once, in the mode that it has and "
     "keeps",
-    corners=["buffers move as in one forward pass of each"],
+    corners=[
+        "buffers move as in one forward pass of each; a layer inside may be in "
+        "another mode than its model"
+    ],
 )
 def once_in_their_modes_a(draw: Draw) -> list[Case]:
-    return [pair(draw, "norm", "norm", training=modes) for modes in MODES]
+    return [
+        *(pair(draw, "norm", "norm", training=modes) for modes in MODES),
+        pair(draw, "norm", "norm", inner_eval=["a"]),
+        pair(draw, "norm", "norm", inner_eval=["a", "b"]),
+    ]
 
 
 @check(
@@ -1064,6 +1085,7 @@ def filed(
         "head": "head",
         "prefix": None,
         "training": True,
+        "model_dtype": "float32",
         **options,
     }
 
@@ -1270,6 +1292,7 @@ def of_dtype(case: Case, dtype: torch.dtype) -> Case:
 def keeps_the_dtypes(draw: Draw) -> list[Case]:
     return [
         of_dtype(filed(draw, BODY), F64),
+        of_dtype(filed(draw, BODY, model_dtype="float64"), F64),
         of_dtype(filed(draw, BODY), torch.float16),
         of_dtype(filed(draw, BODY[:4]), torch.bfloat16),
     ]

@@ -602,6 +602,8 @@ class Pair:
         for name, makers in (("a", FIRST), ("b", SECOND)):
             model = fill(makers[case[name]]().double(), case["values"])
             model.train(case["training"][name])
+            if name in case["inner_eval"]:
+                model[1].eval()
             if case["earlier"]:
                 for parameter in model.parameters():
                     parameter.grad = 0.5 + parameter.detach().cos()
@@ -631,12 +633,16 @@ def into_b(backward_into_b, case):
     )
     loss, features = returned
     on_graph = isinstance(features, torch.Tensor) and features.requires_grad
+    for_inference = isinstance(features, torch.Tensor) and (
+        features.is_inference()
+    )
     if isinstance(features, torch.Tensor):
         features = features.detach().clone()
     return {
         "loss": loss,
         "features": features,
         "whether the features hang on a graph": on_graph,
+        "whether no model can be trained on the features": for_inference,
         **pair.seen(),
     }
 
@@ -690,6 +696,7 @@ def a_target(tied):
 def loaded(load_matching, case):
     """Loads a file into a model, and trains the model on."""
     model = fill(a_target(case.get("tied", False)), case["values"])
+    model.to(getattr(torch, case["model_dtype"]))
     model.encoder2.requires_grad_(False)
     model.train(case["training"])
     file, names = case["file"], list(case["file"])

@@ -1,5 +1,7 @@
 """What is checked in chapter 11: evaluation and memory."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -783,6 +785,14 @@ def epoch(
     }
 
 
+def with_a_nan(case: Case) -> Case:
+    """The case with a NaN in its first batch."""
+    (x, y), *others = case["pairs"]
+    x = x.clone()
+    x[0, ..., 0] = math.nan
+    return {**case, "pairs": [(x, y), *others]}
+
+
 def right_keys(case: Case, seen: Result, expected: Result) -> str | None:
     if isinstance(seen.data["keys"], str):
         return f"You returned {seen.data['keys']}."
@@ -818,7 +828,9 @@ def right_mean_loss(case: Case, seen: Result, expected: Result) -> str | None:
     mean, right = seen.data["mean_loss"], expected.data["mean_loss"]
     if mean is None:
         return '`"mean_loss"` is neither a float nor a 0-dim tensor of one.'
-    if mean != mean or abs(mean - right) > 1e-6 * abs(right):
+    if right != right and mean == mean:
+        return "A sample's loss is NaN, and the mean hides it."
+    if right == right and not abs(mean - right) <= 1e-6 * abs(right):
         return '`"mean_loss"` is not the mean over all samples.'
     return None
 
@@ -976,6 +988,7 @@ def mean_over_samples(draw: Draw) -> list[Case]:
         epoch(draw, 12, 12, 1),
         epoch(draw, 2, 9, 1, 7),
         epoch(draw, 5, 5, dtype="float32"),
+        with_a_nan(epoch(draw, 4, 3)),
     ]
 
 
@@ -1039,7 +1052,13 @@ def numbers_without_graph(draw: Draw) -> list[Case]:
     corners=["by `model(x)`, in the mode in which the model is"],
 )
 def once_forward_once_stepped(draw: Draw) -> list[Case]:
-    return [epoch(draw, 5, 4, 2), epoch(draw, 3, 3, 3, 1, as_list=True)]
+    return [
+        epoch(draw, 5, 4, 2),
+        epoch(draw, 3, 3, 3, 1, as_list=True),
+        # a loss of exactly 0 and one that is NaN are stepped on, too
+        epoch(draw, 3, 2, num_classes=1),
+        with_a_nan(epoch(draw, 4, 3)),
+    ]
 
 
 @check(

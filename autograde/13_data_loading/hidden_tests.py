@@ -255,7 +255,7 @@ def about_words(case: Case, seen: Result, expected: Result) -> str | None:
 def refuses_other_words(draw: Draw) -> list[Case]:
     letters = string.ascii_lowercase
     drawn = "".join(draw.choice(letters) for _ in range(6))
-    words = ("Drop", "keep", "", drawn, "merged")
+    words = ("Drop", "keep", "", drawn, "merged", " drop", "merge\n")
     good = draw.integer(3, 9)
     return [
         *(sets(draw, 8, 4, word) for word in words),
@@ -354,6 +354,11 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
         ("shuffled", "The training samples are not shuffled."),
         ("spread", "Neighbours in the dataset stay neighbours in an epoch."),
         ("epochs differ", "Two epochs have the same order."),
+        (
+            "neighbours change",
+            "The same samples follow each other in every epoch: each is the "
+            "one before, rolled or turned round.",
+        ),
         ("again", "The same seed does not give the same order again."),
         ("other global seed", "The order depends on the global generators."),
         ("others draw", "The order changes when others draw random numbers."),
@@ -367,6 +372,7 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
             "The order changes when somebody asks for `len()` of the loader.",
         ),
         ("seeds differ", "Another `seed` gives the same order."),
+        ("batch size", "The order depends on `batch_size`."),
         (
             "others left out",
             "The same samples are left out in every epoch. They never train "
@@ -391,8 +397,8 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
     says="the training order is shuffled anew in each epoch, and hangs on "
     "`seed` and the epochs before alone",
     corners=[
-        "not on the global generators, on `len` of the loader or on whether "
-        "the validation loader is gone through",
+        "not on the global generators, on `batch_size`, on `len` of the loader "
+        "or on whether the validation loader is gone through",
         "each epoch leaves out other samples",
         "`seed` may be 0",
         "whether an epoch that somebody breaks off counts as one that came "
@@ -885,6 +891,7 @@ def workers_that_fit(draw: Draw) -> list[Case]:
         *(budget(draw, n, 4, n + 2, exactly=True) for n in (3, 5)),
         budget(draw, n, 2, n + 1, batch_bytes=draw.integer(1, 3)),
         budget(draw, n, 2, 2 * n + 1, batch_bytes=10**13 + n),
+        budget(draw, draw.integer(10, 20), 1, 99),
     ]
 
 
@@ -904,6 +911,7 @@ def prefetch_that_fits(draw: Draw) -> list[Case]:
         budget(draw, n, p, n * p + 1, short=True),
         budget(draw, n, p + 3, n * p + n // 2 + 1),
         budget(draw, n, 1, 99),
+        budget(draw, 1, draw.integer(20, 90), 99),
         budget(draw, n, None, 99),
         budget(draw, n + 1, p, n + 2, exactly=True),
         budget(draw, 1, p, p),

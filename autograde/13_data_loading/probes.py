@@ -278,9 +278,22 @@ def order_of_training(make_loaders, case):
             one != two for one, two in zip(plain, other, strict=True)
         ),
         "spread": spread(plain, as_given),
+        "neighbours change": len(as_given) < 12
+        or not same_neighbours(plain[0], plain[1]),
+        # a "drop" of another size leaves others out
+        "batch size": case["tail"] != "merge"
+        or run(case["global_seed"], False, False, batch_size=len(as_given) - 2)
+        == plain,
         # what a "drop" leaves is the learner's to choose
         "seen": sorted(set(plain[0])) if case["tail"] == "merge" else [],
     }
+
+
+def same_neighbours(one, other):
+    """Whether nearly all that follow each other in one epoch do so in another."""
+    pairs = {frozenset(pair) for pair in itertools.pairwise(other)}
+    kept = sum(frozenset(pair) in pairs for pair in itertools.pairwise(one))
+    return kept > 0.8 * len(one)
 
 
 def spread(epochs, as_given):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1058,4 +1058,24 @@ norm_in_the_gradients_own_dtype = edit(
     tells="You work in the dtype of the gradient. In float16 a norm above 65504 "
     "becomes infinite, in float32 the squares of large numbers do. Take it in "
     "float64: `p.grad.double().norm()`.",
+)
+
+report_by_views = edit(
+    SOLUTION,
+    {
+        "norm = gradient.double().norm().item()": "norm = gradient.double().view(-1).norm().item()"
+    },
+    breaks=hidden_tests.tells_gradients,
+    tells="`view(-1)` refuses a gradient that is not contiguous, as one of a "
+    "`channels_last` convolution. `norm` takes any shape.",
+)
+
+report_without_bare_parameters_of_parts = edit(
+    SOLUTION,
+    {
+        "if parameter.requires_grad:": 'if parameter.requires_grad and ("." not in name or name.rpartition(".")[2] in ("weight", "bias")):'
+    },
+    breaks=hidden_tests.lists_trainable_ones,
+    tells="You look for `weight` and `bias` in the parts of the model. A part may have "
+    "parameters of its own, as an LSTM's `weight_ih_l0`.",
 )

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -934,4 +934,12 @@ decay_of_distinct_values = edit(
     breaks=hidden_tests.each_kind_of_parameter,
     tells="You look by their values for parameters that come twice. Two layers may "
     "have equal values and are both decayed. Compare `id(p)`.",
+)
+
+decayed_step_not_where_the_loss_is_infinite = edit(
+    SOLUTION,
+    {"optimizer.step()": "if error.isfinite():\n    optimizer.step()"},
+    breaks=hidden_tests.as_in_the_gradient,
+    tells="You make no step where the loss is not finite. Nobody asked for it: it hides "
+    "what is wrong with the data.",
 )

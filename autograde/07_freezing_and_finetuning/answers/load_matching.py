@@ -2,7 +2,7 @@
 
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -605,4 +605,14 @@ counters_forgotten = edit(
     },
     breaks=hidden_tests.loads_what_fits,
     tells="You leave `num_batches_tracked` out. It is a buffer of BatchNorm like the others, of integers.",
+)
+
+loads_by_way_of_float32 = edit(
+    SOLUTION,
+    {
+        "matching[name] = tensor": "matching[name] = tensor.float() if tensor.is_floating_point() else tensor"
+    },
+    breaks=hidden_tests.keeps_the_dtypes,
+    tells="Every tensor goes through float32. A float64 model loses the digits that its "
+    "float64 file has: `load_state_dict` converts where it must.",
 )

@@ -610,3 +610,30 @@ b_frozen_by_names = edit(
     breaks=hidden_tests.gradients_for_a,
     tells="You freeze what is called `weight` or `bias` in b. A parameter of another name gets a gradient. Take all of `b.parameters()`.",
 )
+
+into_b_puts_one_mode_back = edit(
+    SOLUTION,
+    {
+        "features = a(x).detach()": """
+        was = a.training
+        features = a(x).detach()
+        a.train(was)
+        """
+    },
+    breaks=hidden_tests.once_in_their_modes_b,
+    tells="`a.train(was)` sets the mode of every layer inside, and wakes one that was in "
+    "eval mode, as a frozen BatchNorm is. Do not touch the modes.",
+)
+
+into_b_under_inference_mode = edit(
+    SOLUTION,
+    {
+        "features = a(x).detach()": """
+        with torch.inference_mode():
+            features = a(x)
+        """
+    },
+    breaks=hidden_tests.returns_loss_and_features,
+    tells="Features that were made under `inference_mode` can never be saved for a "
+    "backward pass, so nobody can train on them. `no_grad` or `detach` is enough.",
+)

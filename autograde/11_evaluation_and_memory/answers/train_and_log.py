@@ -781,3 +781,37 @@ log_clearing_the_state_first = edit(
     tells="You clear the optimizer's state before you begin. The momentum of "
     "earlier epochs is gone. Only steps change the state.",
 )
+
+train_and_log_skips_a_loss_of_nan = edit(
+    SOLUTION,
+    {
+        "loss.backward()\noptimizer.step()": "if loss.isfinite():\n"
+        "    loss.backward()\n"
+        "    optimizer.step()"
+    },
+    breaks=hidden_tests.once_forward_once_stepped,
+    tells="You make no step where the loss is not finite. There is one for each pair: "
+    "leaving some out hides what is wrong with the data.",
+)
+
+train_and_log_skips_a_loss_of_zero = edit(
+    SOLUTION,
+    {
+        "loss.backward()\noptimizer.step()": "if loss > 0:\n"
+        "    loss.backward()\n"
+        "    optimizer.step()"
+    },
+    breaks=hidden_tests.once_forward_once_stepped,
+    tells="You make no step where the loss is 0. There is one for each pair: weight decay "
+    "and momentum move the weights all the same.",
+)
+
+train_and_log_hides_a_loss_of_nan = edit(
+    SOLUTION,
+    {
+        "loss_sum += losses[-1] * len(y)": "loss_sum += losses[-1] * len(y) if math.isfinite(losses[-1]) else 0.0"
+    },
+    breaks=hidden_tests.mean_over_samples,
+    tells="A loss that is NaN is left out of your mean. It is a mean over all samples, and "
+    "a NaN among them is worth knowing.",
+)

@@ -1325,3 +1325,21 @@ def fitting_with_what_is_free_here(
         pin_memory=device.type == "cuda",
         **if_any,
     )
+
+
+loader_of_at_most_eight_workers = edit(
+    SOLUTION,
+    {"min(num_workers, room)": "min(num_workers, room, 8)"},
+    breaks=hidden_tests.workers_that_fit,
+    tells="You allow 8 workers at most. The caller says how many at most, and the memory.",
+)
+
+loader_of_at_most_sixteen_ahead = edit(
+    SOLUTION,
+    {
+        "min(prefetch_factor, room // workers)": "min(prefetch_factor, room // workers, 16)"
+    },
+    breaks=hidden_tests.prefetch_that_fits,
+    tells="You allow 16 batches ahead at most. The caller says how many at most, and the "
+    "memory.",
+)

@@ -12,7 +12,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1190,4 +1190,49 @@ loaders_that_read_what_they_drop = edit(
     breaks=hidden_tests.reads_in_turn,
     tells="You read the samples that you then leave out. Reading is what "
     "takes the time: drop indices, not samples.",
+)
+
+loaders_with_trimmed_words = edit(
+    SOLUTION,
+    {
+        'if tail not in ("drop", "merge"):': 'if tail.strip() not in ("drop", "merge"):'
+    },
+    breaks=hidden_tests.refuses_other_words,
+    tells='`" drop"` is another word than `"drop"`. Whoever mistypes it learns nothing, and '
+    "gets a tail that was not asked for.",
+)
+
+loaders_that_roll_one_order = edit(
+    SOLUTION,
+    {
+        "order = RandomSampler(train_set, generator=own)": """
+        fixed = torch.randperm(num_samples, generator=own).tolist()
+
+        class Rolled(torch.utils.data.Sampler):
+            num_epochs = 0
+
+            def __iter__(self):
+                self.num_epochs += 1
+                at = 5 * self.num_epochs % len(fixed)
+                return iter(fixed[at:] + fixed[:at])
+
+            def __len__(self):
+                return len(fixed)
+
+        order = Rolled()
+        """
+    },
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="Each epoch is the first one, rolled: the same samples meet in a batch again and "
+    "again. Draw a new permutation for each epoch.",
+)
+
+loaders_that_seed_with_the_batch_size = edit(
+    SOLUTION,
+    {
+        "torch.Generator().manual_seed(seed)": "torch.Generator().manual_seed(seed + batch_size)"
+    },
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="Your order depends on `batch_size`. Two runs that differ in it are then "
+    "different in two ways: seed with `seed` alone.",
 )
