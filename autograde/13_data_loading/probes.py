@@ -259,6 +259,8 @@ def order_of_training(make_loaders, case):
     plain = run(case["global_seed"], False, False)
     as_given = case["train"].tolist()
     distinct = {tuple(epoch) for epoch in plain}
+    lone = len(as_given) % case["batch_size"] == 1
+    other_size = len(as_given) - 1 if lone else len(as_given)
     other = run(case["global_seed"], False, False, seed=case["other_seed"])
     return {
         "shuffled": all(one != as_given[: len(one)] for one in plain),
@@ -280,9 +282,10 @@ def order_of_training(make_loaders, case):
         "spread": spread(plain, as_given),
         "neighbours change": len(as_given) < 12
         or not same_neighbours(plain[0], plain[1]),
-        # a "drop" of another size leaves others out
+        # a "drop" of another size leaves others out, and a lone sample may
+        # take a way of its own
         "batch size": case["tail"] != "merge"
-        or run(case["global_seed"], False, False, batch_size=len(as_given) - 2)
+        or run(case["global_seed"], False, False, batch_size=other_size)
         == plain,
         # what a "drop" leaves is the learner's to choose
         "seen": sorted(set(plain[0])) if case["tail"] == "merge" else [],
