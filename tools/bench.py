@@ -31,6 +31,7 @@ from pathlib import Path
 
 import nbformat
 import psutil
+from nbclient import NotebookClient
 
 from course_grader.chapter.build import build_chapter
 from course_grader.chapter.grading import Grading
@@ -325,6 +326,8 @@ class Row:
     stock_40: float
     ours_40: float
     peak_mib: float
+    read: float
+    first_figure: float
     taken_away: float
     """Share of processor time that the host gave to others meanwhile."""
 
@@ -341,6 +344,7 @@ class Row:
             f"{self.ours_12:.1f} ({self.stock_12 / self.ours_12:.0f} times)",
             f"{self.ours_40:.1f} ({self.stock_40 / self.ours_40:.0f} times)",
             f"{self.peak_mib:.0f}",
+            f"{self.read:.0f} ({self.first_figure:.0f})",
             f"{100 * self.taken_away:.0f} %",
         ]
         return "| " + " | ".join(cells) + " |"
@@ -348,8 +352,8 @@ class Row:
 
 HEAD = """\
 | chapter | cold, right | cold, wrong | warm p50 | warm p95 | stock, each | \
-class of 12 | class of 40 | peak MiB | taken away |
-|---|---|---|---|---|---|---|---|---|---|
+class of 12 | class of 40 | peak MiB | read (first figure) | taken away |
+|---|---|---|---|---|---|---|---|---|---|---|
 """
 TABLE_BEGINS, TABLE_ENDS = "<!-- make bench -->\n", "<!-- end -->"
 FOR_STOCK = 4
@@ -383,6 +387,35 @@ def cold(course: Course, chapter: str, content: bytes) -> float:
         return timed(course, command)
 
 
+def read(released: nbformat.NotebookNode) -> tuple[float, float]:
+    """What a learner waits for who runs all cells of a chapter.
+
+    Returns:
+        Seconds until all have run and until the first figure is there, from the
+        start of the kernel.
+    """
+    done_at: dict[int, float] = {}
+    with tempfile.TemporaryDirectory(prefix="read-") as folder:
+        client = NotebookClient(
+            nbformat.from_dict(released),
+            resources={"metadata": {"path": folder}},
+            timeout=None,
+            on_cell_executed=lambda cell, cell_index, **_: done_at.update(
+                {cell_index: time.perf_counter()}
+            ),
+        )
+        started = time.perf_counter()
+        cells = client.execute().cells
+        took = time.perf_counter() - started
+    figures = (
+        done_at[place]
+        for place, cell in enumerate(cells)
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    )
+    return took, next(figures, started + took) - started
+
+
 def measured_row(course: Course, chapter: str, folder: Path) -> Row:
     """Measures one chapter."""
     grading, _, released = build_chapter(course, chapter)
@@ -400,6 +433,7 @@ def measured_row(course: Course, chapter: str, folder: Path) -> Row:
         classroom(mine, chapter, submitted)
         seconds[count] = ours(mine, chapter, count, cores).seconds
     latency = one_by_one(course, chapter, few)
+    read_all, first_figure = read(released)
     row = Row(
         chapter=chapter,
         import_torch=import_torch(),
@@ -413,6 +447,8 @@ def measured_row(course: Course, chapter: str, folder: Path) -> Row:
         stock_40=by_stock.seconds + (40 - FOR_STOCK) * each,
         ours_40=seconds[40],
         peak_mib=latency.memory_bytes / 2**20,
+        read=read_all,
+        first_figure=first_figure,
         taken_away=0.0,
     )
     spent_now, taken_now = processor_times()
