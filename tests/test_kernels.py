@@ -179,7 +179,11 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "    x.add_(1)\n    torch.rand(1)\n    random.random()\n"
         "    np.random.rand()\n    torch.set_grad_enabled(False)\n"
         "    torch.set_default_dtype(torch.float64)\n    warnings.warn('w')\n"
-        "    torch.set_default_device('meta')\n    return x\n"
+        "    torch.set_default_device('meta')\n"
+        "    torch.backends.cudnn.benchmark = True\n"
+        "    torch.set_float32_matmul_precision('medium')\n"
+        "    torch.set_num_threads(3)\n"
+        "    torch.autograd.set_detect_anomaly(True)\n    return x\n"
         "def g(x):\n    return x + torch.ones(2)\n"
     )
     with Kernel(warm) as kernel:
@@ -196,6 +200,10 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "grad mode",
         "default dtype",
         "default device",
+        "cuDNN",
+        "matmul precision",
+        "number of threads",
+        "anomaly detection",
     )
     assert dirty.result.effects.warnings == ("UserWarning",)
     assert clean.result.effects.inputs_changed == ()

@@ -283,15 +283,17 @@ def outputs_of_eval(draw: Draw) -> list[Case]:
     "predict",
     probe=probes.predicted,
     rule=right_outputs,
-    says="inputs of more dimensions, outputs (n,), float32, NaN, frozen "
-    "models: one tensor in the dtype of the outputs",
-    corners=["what is NaN or infinite stays so"],
+    says="inputs of more dimensions, outputs (n,), float32, bfloat16, NaN, "
+    "frozen models: one tensor in the dtype of the outputs",
+    corners=["what is NaN or infinite stays so; a batch may be empty"],
 )
 def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
     return [
         evaluation(draw, 4, 1, shape=(3,)),
         evaluation(draw, 2, 3, shape=(2, 4)),
         evaluation(draw, 6, 2, dtype="float32"),
+        evaluation(draw, 3, 2, dtype="bfloat16"),
+        evaluation(draw, 3, 0, 2),
         evaluation(draw, 3, 2, frozen=True),
         evaluation(draw, 4, 4, flat=True),
         evaluation(draw, 5, 2, flat=True),

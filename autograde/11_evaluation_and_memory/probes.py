@@ -37,13 +37,11 @@ class Settings:
         if not ({*silenced} <= {*self.filters} <= {*warnings.filters}):
             self.changed.append("warnings")
             warnings.filters[:] = self.filters
-        torch.autograd.set_detect_anomaly(self.before["anomaly detection"])
         np.seterr(**self.before["NumPy's error handling"])
 
     @staticmethod
     def now():
         return {
-            "anomaly detection": torch.is_anomaly_enabled(),
             "NumPy's error handling": np.geterr(),
         }
 

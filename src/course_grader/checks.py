@@ -28,7 +28,8 @@ class Effects:
     """Which of `torch`, `numpy`, `random` drew numbers or were reseeded."""
     state_changed: tuple[str, ...] = ()
     """Of `grad mode`, `default dtype`, `default device`, `deterministic`, `autocast`,
-    those left changed."""
+    `cuDNN`, `matmul precision`, `number of threads`, `anomaly detection`, those left
+    changed."""
     modules_changed: tuple[str, ...] = ()
     """Of the modules given to the learner's functions: `training` or `hooks` left changed."""
     warnings: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ import contextlib
 import torch
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -881,4 +881,22 @@ predict_without_nan = edit(
     breaks=hidden_tests.other_shapes_and_dtypes,
     tells="You replace NaN by 0. An evaluation that hides it reports a broken "
     "model as a healthy one. Return what the model gives.",
+)
+
+predict_with_benchmarks = edit(
+    SOLUTION,
+    {"model.eval()": "model.eval()\ntorch.backends.cudnn.benchmark = True"},
+    breaks=hidden_tests.evaluation_leaves_the_rest,
+    tells="`cudnn.benchmark` stays on for the whole program, and with it results may differ "
+    "from run to run. It is not yours to set.",
+)
+
+predict_through_numpy = edit(
+    SOLUTION,
+    {
+        "torch.cat([model(x) for x in batches])": "torch.from_numpy(__import__('numpy').concatenate([model(x).numpy() for x in batches]))"
+    },
+    breaks=hidden_tests.other_shapes_and_dtypes,
+    tells="NumPy knows no bfloat16, so your way through it fails there. `torch.cat` joins "
+    "tensors of any dtype.",
 )

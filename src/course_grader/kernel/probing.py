@@ -185,6 +185,7 @@ def _same_conditions() -> Iterator[None]:
             settings["deterministic"], warn_only=warn_only
         )
         torch.set_autocast_enabled("cpu", settings["autocast"])
+        _set_back(settings)
         torch.set_rng_state(rng[0])
         np.random.set_state(rng[1])
         random.setstate(rng[2])
@@ -197,7 +198,32 @@ def _settings() -> dict[str, Any]:
         "default device": torch.get_default_device(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "autocast": torch.is_autocast_enabled("cpu"),
+        "cuDNN": [getattr(torch.backends.cudnn, one) for one in _CUDNN],
+        "matmul precision": [one.fp32_precision for one in _MATMULS],
+        "number of threads": torch.get_num_threads(),
+        "anomaly detection": torch.is_anomaly_enabled(),
     }
+
+
+_CUDNN = ("benchmark", "deterministic", "enabled")
+_MATMULS = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
+
+
+def _set_back(settings: dict[str, Any]) -> None:
+    """Those settings that cost more to write than to read."""
+    now = _settings()
+    if now["cuDNN"] != settings["cuDNN"]:
+        for name, value in zip(_CUDNN, settings["cuDNN"], strict=True):
+            setattr(torch.backends.cudnn, name, value)
+    if now["matmul precision"] != settings["matmul precision"]:
+        for of, value in zip(
+            _MATMULS, settings["matmul precision"], strict=True
+        ):
+            of.fp32_precision = value
+    if now["number of threads"] != settings["number of threads"]:
+        torch.set_num_threads(settings["number of threads"])
+    if now["anomaly detection"] != settings["anomaly detection"]:
+        torch.autograd.set_detect_anomaly(settings["anomaly detection"])
 
 
 def _numpy_rng() -> tuple[Any, int]:
