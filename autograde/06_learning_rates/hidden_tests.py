@@ -157,7 +157,10 @@ def settings_kept(case: Case, seen: Result, expected: Result) -> str | None:
     also=[settings_kept],
     says="groups with rates of their own keep their ratio, and all their other "
     "settings",
-    corners=["a rate may be 0, all of them too, and `gamma` more than 1"],
+    corners=[
+        "a rate is a float and no tensor; it may be 0, all of them too, and "
+        "`gamma` more than 1"
+    ],
 )
 def groups_keep_their_ratio(draw: Draw) -> list[Case]:
     lrs = [number(draw, 0.01, 0.05), 0.1, number(draw, 0.001, 0.009)]
