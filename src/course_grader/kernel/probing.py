@@ -206,7 +206,10 @@ def _settings() -> dict[str, Any]:
 
 
 _CUDNN = ("benchmark", "deterministic", "enabled")
-_MATMULS = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
+_MATMULS = (
+    torch.backends.cuda.matmul,
+    torch.backends.mkldnn.matmul,  # type: ignore[attr-defined]
+)
 
 
 def _set_back(settings: dict[str, Any]) -> None:
