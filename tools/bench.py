@@ -8,7 +8,8 @@ Stock means nbgrader's own defaults: its preprocessors, its timeouts, one kernel
 per submission, the hidden tests in the grade cells. It grades a few submissions;
 how long it takes for a class follows, for its rate is constant.
 
-`tools/bench.py --ways 03` measures one chapter in every way there is.
+`tools/bench.py --ways 03` measures one chapter in every way there is, and
+`tools/bench.py --storing 5000` how fast results are stored.
 """
 
 import argparse
@@ -35,7 +36,7 @@ from nbclient import NotebookClient
 
 from course_grader.chapter.build import build_chapter
 from course_grader.chapter.grading import Grading
-from course_grader.classroom import nbgrader_api
+from course_grader.classroom import gradebook, nbgrader_api
 from course_grader.classroom.demo import answered, copy_course
 from course_grader.course import Course, find_course
 from course_grader.grading.process import GradingProcess
@@ -212,7 +213,7 @@ def stock(course: Course, chapter: str, work: dict[str, bytes]) -> Measured:
     """`nbgrader autograde` with its own defaults."""
     settings = course.autograde / "nbgrader_config.py"
     classroom(course, chapter, work)
-    settings.write_text(STOCK_SETTINGS.format(root=str(course.autograde)))
+    settings.write_text(STOCK_SETTINGS.format(root=str(course.people)))
     command = ["nbgrader", "autograde", chapter]
     began = time.time()
     seconds = timed(course, command)
@@ -456,6 +457,37 @@ def measured_row(course: Course, chapter: str, folder: Path) -> Row:
     return row
 
 
+def storing(course: Course, count: int, db_url: str | None) -> str:
+    """Stores one result of chapter 03 for so many learners, as a class's coordinator
+    does, in SQLite or in the database at `db_url`."""
+    chapter = course.chapter("03")
+    with tempfile.TemporaryDirectory(prefix="storing-") as folder:
+        copied = copy_course(course, Path(folder) / "course")
+        if db_url:
+            (copied.root / "course.toml").write_text(
+                f'[nbgrader.CourseDirectory]\ndb_url = "{db_url}"\n'
+            )
+        room = nbgrader_api.open_classroom(copied)
+        grading, _, released = build_chapter(copied, chapter)
+        (submitted,) = submissions(grading, released, 1).values()
+        learners = {f"learner{number:05}": submitted for number in range(count)}
+        classroom(copied, chapter, learners)
+        with GradingProcess(copied, sandbox.missing() is None) as process:
+            _, graded = process.grade(chapter, SEED, submitted)
+        work = list(gradebook.submissions(room, chapter))
+        started, spent = time.perf_counter(), time.process_time()
+        with gradebook.open_gradebook(room) as book:
+            for one in work:
+                book.save(chapter, one, submitted, graded)
+        took = time.perf_counter() - started
+        spent = time.process_time() - spent
+    kind = (db_url or "sqlite").partition(":")[0].partition("+")[0]
+    return (
+        f"{kind}: {count} results in {took:.0f} s, {count / took:.0f} a second, "
+        f"{1000 * spent / count:.1f} ms of processor time each."
+    )
+
+
 def machine(count: int) -> str:
     """One line about where and when."""
     walls = "on" if sandbox.missing() is None else "off: no sandbox here"
@@ -542,15 +574,20 @@ def main() -> None:
     )
     parser.add_argument("--ways", metavar="CHAPTER", help="every way for one")
     parser.add_argument("--submissions", type=int, default=40)
+    parser.add_argument("--storing", metavar="RESULTS", type=int)
+    parser.add_argument("--db", metavar="URL", help="of --storing; else SQLite")
     arguments = parser.parse_args()
     course = find_course()
-    if arguments.ways:
+    if arguments.storing:
+        print(machine(os.cpu_count() or 1))
+        print(storing(course, arguments.storing, arguments.db))
+    elif arguments.ways:
         chapter = course.chapter(arguments.ways)
         every_way(course, chapter, arguments.submissions)
-        return
-    names = [course.chapter(one) for one in arguments.chapters]
-    page = course.root / "docs" / "speed.md"
-    all_chapters(course, names or course.chapters(), page)
+    else:
+        names = [course.chapter(one) for one in arguments.chapters]
+        page = course.root / "docs" / "speed.md"
+        all_chapters(course, names or course.chapters(), page)
 
 
 if __name__ == "__main__":
