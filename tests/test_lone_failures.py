@@ -110,7 +110,7 @@ def test_a_class(
     system = Lms()
     monkeypatch.setattr(lms, "open_system", lambda _: system)
     monkeypatch.setattr(lms, "assignments", lambda _: {CHAPTER: 7})
-    parser = argparse.Namespace(chapter="03", send=True)
+    parser = argparse.Namespace(chapter="03", send=True, json=False)
     assert exchange.lms(mini, parser) == 1
     assert "bob: not sent. Canvas refuses" in capsys.readouterr().out
     assert system.taken == {"1": 2, "3": 2}
