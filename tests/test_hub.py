@@ -18,6 +18,7 @@ from hub import (
     RIGHT,
     Hub,
     Person,
+    hand_in,
     shared_hub,
     stop_server,
     submitted_name,
@@ -85,11 +86,7 @@ def play_the_day(hub: Hub) -> None:
     ada, bob = hub.person(ADA).start(), hub.person(BOB).start()
     assert "laid out" in ada.run(malice(hub))
     bob.run(f"open('secret.txt', 'w').write({SECRET!r})")
-    for one, answers in ((ada, RIGHT), (bob, {"mean": RIGHT["mean"]})):
-        one.write(answers)
-        one.assignments("submit")
-    for one in (ada, bob):
-        until(one.has_feedback, f"{one.name} gets no feedback: {hub.log}")
+    hand_in((ada, RIGHT), (bob, {"mean": RIGHT["mean"]}))
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +215,7 @@ def test_an_instructors_own_server_lists_the_course(grace: Person) -> None:
 ATTEMPTS = {
     "another's home": "os.listdir(os.path.expanduser('~/../{bob}'))",
     "another's home by its place": "os.listdir('{course}/hub/homes/{bob}')",
-    "another's work": "open('{course}/hub/homes/{bob}/work/secret.txt').read()",
+    "another's work": "os.listdir('{course}/hub/homes/{bob}/work')",
     "the course's folder": "os.listdir('{course}')",
     "hidden tests": "open('{course}/autograde/{chapter}/hidden_tests.py').read()",
     "solutions": "open('{course}/solutions/{chapter}/{chapter}.py').read()",

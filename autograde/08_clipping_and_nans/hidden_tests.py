@@ -1259,8 +1259,6 @@ def used_once(case: Case, seen: Result, expected: Result) -> str | None:
         return "A layer was in another mode (train or eval) than before."
     if not data["frozen_kept"]:
         return "A parameter's `requires_grad` has changed."
-    if not data["settings_kept"]:
-        return "Anomaly detection is left on. It makes all that follows slow."
     if not data["unseeded"]:
         return "PyTorch's global generator was seeded."
     if data["hooks"]:
@@ -1606,8 +1604,6 @@ def target_left_alone(draw: Draw) -> list[Case]:
 def plain_use(case: Case, seen: Result, expected: Result) -> str | None:
     if not seen.data["unseeded"]:
         return "PyTorch's global generator was seeded."
-    if not seen.data["settings_kept"]:
-        return "Anomaly detection is left on. It makes all that follows slow."
     if not seen.data["plain"]:
         return "A tensor that was given to you requires a gradient now."
     if not same(seen.data["results"], expected.data["results"], rtol=1e-6):
@@ -2080,8 +2076,6 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
             "The model is not as it was: parameters, buffers, gradients, "
             "modes or hooks."
         )
-    if not seen.data["settings_kept"]:
-        return "Anomaly detection is left on. It makes all that follows slow."
     if not seen.data["unseeded"]:
         return "PyTorch's global generator was seeded."
     if not seen.data["batches_kept"]:

@@ -313,8 +313,6 @@ def epoch(guarded_epoch, case):
         loader = reader() if case["as_generator"] else batches
         arguments = (model, optimizer, loss_function, loader)
         reports.append(guarded_epoch(*arguments, case["max_norm"]))
-    anomalies = torch.is_anomaly_enabled()
-    torch.autograd.set_detect_anomaly(False)
     (group,) = optimizer.param_groups
     return {
         "reports": reports,
@@ -341,7 +339,6 @@ def epoch(guarded_epoch, case):
         and modes == [layer.training for layer in model.modules()],
         "frozen_kept": frozen
         == [not p.requires_grad for p in model.parameters()],
-        "settings_kept": not anomalies,
         "unseeded": torch.initial_seed() == SEED,
         "hooks": sum(
             len(layer._forward_hooks) + len(layer._forward_pre_hooks)
@@ -425,12 +422,9 @@ def of_all(root, lengths, entropy, known_mse, case):
     # a hook that one of them left would change this infinite gradient, too
     steep = (leaf * case["steep"]).sum()
     (after,) = torch.autograd.grad(steep, leaf)
-    anomalies = torch.is_anomaly_enabled()
-    torch.autograd.set_detect_anomaly(False)
     return {
         "results": results,
         "unseeded": torch.initial_seed() == SEED,
-        "settings_kept": not anomalies,
         "plain": not (x.requires_grad or target.requires_grad),
         "after": after,
     }
@@ -652,14 +646,11 @@ def diagnosed(diagnose, case):
     torch.manual_seed(SEED)
     loss_function, outputs = loss_function_of(case["loss"])
     found = diagnose(model, loss_function, batches, case["lr"])
-    anomalies = torch.is_anomaly_enabled()
-    torch.autograd.set_detect_anomaly(False)
     after = what_a_run_may_change(model)
     return {
         "found": found,
         "outputs": outputs,
         "model_kept": all(alike(after[key], before[key]) for key in before),
-        "settings_kept": not anomalies,
         "unseeded": torch.initial_seed() == SEED,
         "batches_kept": len(batches) == len(given)
         and all(

@@ -171,8 +171,6 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
         )
     if not seen.data["rng_kept"]:
         return "PyTorch's global generator was seeded, or drawn from."
-    if not seen.data["anomalies_off"]:
-        return "Anomaly detection is left on. It makes all that follows slow."
     if not seen.data["parameters_kept"]:
         return (
             "A parameter's `requires_grad` is another afterwards, or a hook "

@@ -236,12 +236,9 @@ def rng_kept():
 
 def use_of(model, optimizer, modes, tensors):
     """How model, optimizer, global generator and tensors were treated."""
-    anomalies = torch.is_anomaly_enabled()
-    torch.autograd.set_detect_anomaly(False)
     left = [one.training for one in model.modules()]
     return {
         "rng_kept": rng_kept(),
-        "anomalies_off": not anomalies,
         "parameters_kept": [not p.requires_grad for p in model.parameters()]
         == model.frozen
         and not any(p._backward_hooks for p in model.parameters()),
