@@ -571,7 +571,7 @@ def leaves_others_out(draw: Draw) -> list[Case]:
     says="`trainable_report`: the norm of each gradient, worked out in "
     "float64; None where none has arrived, 0.0 for zeros",
     corners=[
-        "a gradient with NaN has the norm NaN",
+        "a gradient with NaN has the norm NaN, one without entries 0.0",
         "three times 60000 in float16 have the norm 103923.05, which is no "
         "float16",
         "gradients are real and dense, of any floating-point dtype and memory "
@@ -703,7 +703,8 @@ def computes(case: Case, seen: Result, expected: Result) -> str | None:
     "in the order of the layers",
     corners=[
         "`.to(...)` and `state_dict()` reach them, and none is frozen; their "
-        "names are up to you"
+        "names are up to you",
+        "all weights may come before all biases",
     ],
 )
 def registers_all(draw: Draw) -> list[Case]:
@@ -720,12 +721,17 @@ def registers_all(draw: Draw) -> list[Case]:
     also=[leaves_inputs_alone],
     says="a `Stack` computes: ReLU between the layers, none after the last; "
     "`x` stays as it is",
-    corners=["both modes compute the same"],
+    corners=["both modes compute the same", "NaN goes through a ReLU as NaN"],
 )
 def computes_a_stack(draw: Draw) -> list[Case]:
+    spoiled = stacked(draw, 2)
+    spoiled["x"][0, 0] = float("nan")
+    large = stacked(draw, 3, n=1, width=draw.integer(5, 8))
+    large["x"] *= 1e6
     return [
-        *(stacked(draw, depth) for depth in (1, 2, 4)),
-        stacked(draw, 3, n=1, width=draw.integer(5, 8)),
+        *(stacked(draw, depth) for depth in (1, 4, 11)),
+        spoiled,
+        large,
         stacked(draw, 2, width=1),
         stacked(draw, 2, training=False),
     ]
@@ -978,10 +984,13 @@ goes_through_once = same("gone_through", "The loader is gone through twice.")
     rule=gives_the_batches,
     weight=2,
     says="`progress`: the number of each batch and the batch, in order",
+    corners=["a batch may be anything: None, an empty list, False"],
 )
 def gives_pairs(draw: Draw) -> list[Case]:
+    odd = loaded(draw, "list", draw.integer(3, 6))
+    odd["batches"][1:1] = [None, [], False]
     return [
-        loaded(draw, "list", draw.integer(3, 6)),
+        odd,
         loaded(draw, "loader", draw.integer(3, 6)),
         loaded(draw, "list", 1),
         loaded(draw, "list", 0),
@@ -1075,7 +1084,8 @@ def writes_to_its_stream(draw: Draw) -> list[Case]:
     "type reach the caller",
     corners=[
         "the loader is gone through once, by `for`: what `loader[i]` would "
-        "give is another matter"
+        "give is another matter",
+        "also what `len(loader)` raises, unless it is a `TypeError`",
     ],
 )
 def takes_as_asked(draw: Draw) -> list[Case]:
@@ -1087,6 +1097,7 @@ def takes_as_asked(draw: Draw) -> list[Case]:
         loaded(draw, "sized", n, fails_at=n - 2),
         loaded(draw, "sized", n, fails_at=n - 1, error="TypeError"),
         loaded(draw, "sized", n, fails_at=n - 1, error="ValueError"),
+        loaded(draw, "unopened", n),
     ]
 
 
@@ -1108,7 +1119,7 @@ def tells_seconds(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     says="`seconds_for`: batches per second: divide",
     corners=[
-        "numbers are plain, as in `12`, `0.50` or `41.25`, with blanks around "
+        "numbers are plain, as in `12`, `0.50` or `1241.25`, with blanks around "
         "the text or without",
         "no batches take 0.0 seconds",
     ],
@@ -1119,7 +1130,10 @@ def reads_batches_per_second(draw: Draw) -> list[Case]:
         {"num_batches": 691, "rate": "1.54it/s"},
         {"num_batches": draw.integer(10, 900), "rate": f"{rate:.2f}it/s"},
         {"num_batches": draw.integer(10, 900), "rate": "  12it/s "},
-        {"num_batches": draw.integer(10, 900), "rate": f"{rate + 40:.2f}it/s"},
+        {
+            "num_batches": draw.integer(10, 900),
+            "rate": f"{rate + 1240:.2f}it/s",
+        },
         {"num_batches": 0, "rate": f"{rate:.2f}it/s"},
     ]
 
@@ -1134,6 +1148,7 @@ def reads_seconds_per_batch(draw: Draw) -> list[Case]:
     rate = draw.integer(101, 999) / 100
     return [
         {"num_batches": draw.integer(10, 900), "rate": f"{rate:.2f}s/it"},
+        {"num_batches": draw.integer(10, 90), "rate": f"{rate + 1240:.2f}s/it"},
         {"num_batches": draw.integer(10, 900), "rate": " 0.50s/it"},
         {"num_batches": draw.integer(10, 900), "rate": "3s/it"},
     ]

@@ -21,12 +21,17 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 # count_parameters
 
 
+class Gain(nn.Parameter):
+    """A kind of parameter that somebody made for a purpose."""
+
+
 class Own(nn.Module):
     """Parameters of its own, in every kind of container, beside a submodule's."""
 
     def __init__(self, a, b):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(()))
+        self.gain = Gain(torch.ones(a))
         self.rows = nn.ParameterList([torch.zeros(a), torch.zeros(a, b)])
         self.named = nn.ParameterDict({"tail": torch.zeros(b)})
         self.inner = nn.Linear(b, a)
@@ -465,6 +470,7 @@ class Derived(Base):
         super().__init__(a, b, names)
         self.add_module(names[2], nn.Sequential(nn.Linear(b, a), nn.ReLU()))
         self.gain = nn.Parameter(torch.ones(()))
+        self.empty = nn.Parameter(torch.zeros(0, b))
 
 
 def reported_model(case):
@@ -774,6 +780,13 @@ class Counted:
             yield batch
 
 
+class Unopened(Counted):
+    """A loader whose length cannot be read: no TypeError, so no answer."""
+
+    def __len__(self):
+        raise self.error("this batch cannot be read")
+
+
 class CountedWithLength(Counted):
     def __len__(self):
         return len(self.batches)
@@ -791,6 +804,8 @@ def loader_of(case):
         return CountedWithLength(batches, *fails), len(batches)
     if case["kind"] == "unsized":
         return Counted(batches), None
+    if case["kind"] == "unopened":
+        return Unopened(batches), None
     if case["kind"] == "generator":
         return (one for one in batches), None
     if case["kind"] == "iterator":
@@ -840,6 +855,9 @@ def walk(progress, case):
             if "this batch cannot be read" not in str(error):
                 raise
             reaches = type(error).__name__
+            if case["kind"] == "unopened":  # asked before or after the first
+                pairs.clear()
+                lag.clear()
         gc.collect()
         replaced = sys.stdout is not elsewhere or sys.stderr is not elsewhere
     text = "" if screen.closed else screen.getvalue()
@@ -848,7 +866,7 @@ def walk(progress, case):
         "numbers": [i for i, _ in pairs],
         "batches": [batch for _, batch in pairs],
         "taken_too_early": max(lag, default=0),
-        "gone_through": getattr(loader, "started", 1),
+        "gone_through": max(1, getattr(loader, "started", 1)),
         "reaches": reaches,
         "written_elsewhere": bool(elsewhere.getvalue()) or replaced,
         "closed": screen.closed,

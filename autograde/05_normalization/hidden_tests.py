@@ -106,6 +106,7 @@ def normalizes_images(draw: Draw) -> list[Case]:
         plain(draw, 5, 3, 4, 6, mean=-2.0, std=2.0),
         plain(draw, 1, 3, 4, 4),
         plain(draw, 4, 4, 4, 4),
+        plain(draw, 4, 1, 2, 2),
     ]
 
 
@@ -139,6 +140,7 @@ def normalizes_rows_and_sequences(draw: Draw) -> list[Case]:
 def weighs_by_channel(draw: Draw) -> list[Case]:
     return [
         weighted(draw, 3, 4, 2, 4),
+        {**weighted(draw, 5, 3), "weight": torch.zeros(3, dtype=F64)},
         weighted(draw, 5, 3, 4, 2),
         weighted(draw, 4, 3, 3),
         weighted(draw, 6, 3),
@@ -154,6 +156,7 @@ def weighs_by_channel(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="`eps` stands inside the root, and is the one that was given",
+    corners=["it is above 0, as PyTorch asks"],
 )
 def adds_eps_inside_the_root(draw: Draw) -> list[Case]:
     return [
@@ -162,6 +165,7 @@ def adds_eps_inside_the_root(draw: Draw) -> list[Case]:
         {**plain(draw, 6, 3, std=0.5), "eps": 0.3},
         # smaller than what one might take for the smallest
         {**plain(draw, 6, 3, 2, 2, std=1e-3), "eps": 1e-7},
+        {**plain(draw, 6, 3, mean=0.0, std=1e-5), "eps": 1e-12},
     ]
 
 
@@ -205,6 +209,7 @@ def large_mean_in_float32(draw: Draw) -> list[Case]:
     rtol=3e-2,
     atol=3e-2,
     says="the result has the dtype of `x`",
+    corners=["`weight` and `bias` have it, too"],
 )
 def keeps_the_dtype(draw: Draw) -> list[Case]:
     return [
@@ -238,7 +243,7 @@ def normalizes_permuted_images(draw: Draw) -> list[Case]:
 )
 def shows_outliers_and_nans(draw: Draw) -> list[Case]:
     far, poisoned = weighted(draw, 12, 3, 5, 5), weighted(draw, 4, 3, 2, 2)
-    far["x"][draw.integer(0, 12), draw.integer(0, 3), 1, 2] = 1e4
+    far["x"][draw.integer(0, 12), draw.integer(0, 3), 1, 2] = 1e8
     poisoned["x"][draw.integer(0, 4), draw.integer(0, 3), 0, 1] = torch.nan
     return [far, poisoned]
 
@@ -287,6 +292,9 @@ def one_value_raises(draw: Draw) -> list[Case]:
         plain(draw, 1, 3, 1, 1),
         plain(draw, 1, 3, 1),
         plain(draw, 1, 1),
+        plain(draw, 1, 3, 1, 4),
+        plain(draw, 1, 3, 4, 1),
+        plain(draw, 1, 1, 4),
         plain(draw, 2, 3),
         plain(draw, 2, 3, 1, 1),
         plain(draw, 3, 1),
@@ -349,7 +357,7 @@ def batches(
 def moves_the_mean(draw: Draw) -> list[Case]:
     return [
         {"x": batches(draw, 8, 8, 4), "momentum": momentum}
-        for momentum in (0.1, 0.9, 0.3, 1.0)
+        for momentum in (0.02, 0.9, 0.3, 1.0)
     ]
 
 
@@ -361,11 +369,16 @@ def moves_the_mean(draw: Draw) -> list[Case]:
     rtol=AVERAGED,
     atol=AVERAGED,
     says="the running variance is the unbiased one",
+    corners=["`x` has the dtype of the buffers"],
 )
 def moves_the_unbiased_variance(draw: Draw) -> list[Case]:
+    large = [1000 * x for x in batches(draw, 3, 2)]
+    alike = torch.full((3, 3, 2, 2), draw.integer(1, 9) / 8).to(F64)
     return [
         {"x": batches(draw, 8, 8, 4), "momentum": 0.1},
         {"x": batches(draw, 3, 2, 2), "momentum": 0.9},
+        {"x": large, "momentum": 0.9},
+        {"x": [alike], "momentum": 1.0},
     ]
 
 
@@ -581,10 +594,15 @@ def carries_on_from_a_state(draw: Draw) -> list[Case]:
             "state": {
                 "running_mean": draw.normal(3, dtype=F64),
                 "running_var": draw.uniform(3, low=0.5, high=2.0, dtype=F64),
-                "num_batches_tracked": torch.tensor(draw.integer(3, 9)),
+                "num_batches_tracked": torch.tensor(count),
             },
         }
-        for momentum in (0.25, None)
+        for momentum, count in (
+            (0.25, draw.integer(3, 9)),
+            (0.25, 0),
+            (None, draw.integer(3, 9)),
+            (None, draw.integer(200, 900)),
+        )
     ]
 
 
@@ -644,13 +662,16 @@ def in_modes(
     rtol=EXACT,
     atol=EXACT,
     says="in training the batch itself normalizes, whatever is in the buffers",
-    corners=["with a momentum of 0.0, too"],
+    corners=[
+        "with a momentum of 0.0, too, and where weight and bias are frozen"
+    ],
 )
 def training_uses_the_batch(draw: Draw) -> list[Case]:
     return [
         {**layer_case(draw), **in_modes(draw, [True, True])},
         {**layer_case(draw, eps=0.2), **in_modes(draw, [True])},
         {**layer_case(draw), **in_modes(draw, [True], rest=(3, 3, 3))},
+        {**layer_case(draw, frozen=True), **in_modes(draw, [True])},
         {**layer_case(draw, momentum=0.0), **in_modes(draw, [True, True])},
         {**layer_case(draw), **in_modes(draw, [True], grad=[False])},
     ]
@@ -762,7 +783,10 @@ def keeps_layers_apart(draw: Draw) -> list[Case]:
     says="in eval the buffers normalize",
 )
 def eval_uses_the_buffers(draw: Draw) -> list[Case]:
+    small = layer_case(draw)
+    small["running_var"][draw.integer(0, 3)] = 0.0
     return [
+        {**small, **in_modes(draw, [False])},
         {**layer_case(draw), **in_modes(draw, [False])},
         {**layer_case(draw, eps=2.0), **in_modes(draw, [False])},
         {**layer_case(draw), **in_modes(draw, [True, False, True, False])},
@@ -808,6 +832,7 @@ def moves_the_buffers_in_training(draw: Draw) -> list[Case]:
     return [
         {**layer_case(draw), **in_modes(draw, [True, False, True, False])},
         {**layer_case(draw, momentum=0.9), **in_modes(draw, [True, True])},
+        {**layer_case(draw, frozen=True), **in_modes(draw, [True])},
         {**layer_case(draw, momentum=0.0), **in_modes(draw, [True, True])},
         {**layer_case(draw), **in_modes(draw, [False, False])},
         {**layer_case(draw), **in_modes(draw, [True], grad=[False])},
@@ -988,12 +1013,16 @@ def groups_of_any_dimensions(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="group norm: one weight and one bias per channel",
-    corners=["with `affine=False` there is none"],
+    corners=[
+        "with `affine=False` there is none",
+        "they count when frozen, too",
+    ],
 )
 def group_affine_by_channel(draw: Draw) -> list[Case]:
     return [
         grouped(draw, 2, 3, 4, 3, 4, with_affine=True),
         grouped(draw, 3, 2, 6, 2, 2, with_affine=True),
+        {**grouped(draw, 2, 2, 4, 2, with_affine=True), "frozen": True},
     ]
 
 
@@ -1024,7 +1053,7 @@ def groups_must_divide(draw: Draw) -> list[Case]:
     atol=EXACT,
     says="instance norm: each channel of each sample by itself",
     corners=[
-        "weight and bias per channel, with `affine=True`",
+        "weight and bias per channel, with `affine=True`, also when frozen",
         "`eps` inside the root",
     ],
 )
@@ -1036,6 +1065,7 @@ def instance_by_instance(draw: Draw) -> list[Case]:
         {"x": 2 * x + 3, "num_channels": 3},
         {"x": small, "num_channels": 3},
         {"x": small, "num_channels": 3, "options": {"eps": 1e-3}},
+        {"x": small, "num_channels": 3, "by_place": [1e-3]},
         {
             "x": channelled(draw, 3, 4, 2, 4),
             "num_channels": 4,
@@ -1046,6 +1076,7 @@ def instance_by_instance(draw: Draw) -> list[Case]:
             "x": channelled(draw, 1, 5, 3, 2),
             "num_channels": 5,
             "options": {"affine": True},
+            "frozen": True,
             **affine(draw, 5),
         },
     ]
@@ -1099,6 +1130,7 @@ def layer_refuses_other_shapes(draw: Draw) -> list[Case]:
         {"x": channelled(draw, 3, 4, 5), "normalized_shape": [4]},
         {"x": channelled(draw, 3, 4, 5), "normalized_shape": [1]},
         {"x": channelled(draw, 3, 1, 4), "normalized_shape": [5, 4]},
+        {"x": channelled(draw, 3, 5, 1), "normalized_shape": [5, 4]},
         {"x": draw.normal(4, dtype=F64), "normalized_shape": [5, 4]},
         {"x": draw.normal(4, dtype=F64), "normalized_shape": [1, 4]},
     ]
@@ -1116,8 +1148,8 @@ def layer_eps(draw: Draw) -> list[Case]:
     x = channelled(draw, 4, 6, std=0.05)
     return [
         {"x": x, "normalized_shape": [6], "options": {"eps": eps}}
-        for eps in (1e-5, 1e-2)
-    ]
+        for eps in (1e-9, 1e-5)
+    ] + [{"x": x, "normalized_shape": [6], "by_place": [1e-2]}]
 
 
 @check(
@@ -1130,11 +1162,12 @@ def layer_eps(draw: Draw) -> list[Case]:
 )
 def group_eps(draw: Draw) -> list[Case]:
     cases = []
-    for eps in (1e-5, 1e-2):
+    for eps in (1e-9, 1e-5, 1e-2):
         case = grouped(draw, 2, 3, 4, 2, 2)
         case["x"] = 0.05 * case["x"]
         cases.append({**case, "options": {"eps": eps}})
-    return cases
+    *others, last = cases
+    return [*others, {**last, "options": {}, "by_place": [1e-2]}]
 
 
 @check(
@@ -1213,13 +1246,16 @@ def parameters_of_all(draw: Draw) -> list[Case]:
     atol=1e-7,
     says="the gradients of `x`, `weight` and `bias`, of `x` also through mean "
     "and variance",
+    corners=["in both modes"],
 )
 def gradients_of_three(draw: Draw) -> list[Case]:
     return [
         {
             "x": channelled(draw, 3, 4, 2, 3),
             "upstream": draw.normal(3, 4, 2, 3, dtype=F64),
+            "training": training,
         }
+        for training in (True, False)
     ]
 
 
@@ -1334,6 +1370,30 @@ def trained(
     }
 
 
+def without_weights(draw: Draw, kind: str, **options: object) -> Case:
+    """A model that has no parameters, or reads whole numbers."""
+    case = trained(draw, "mlp", **options)
+    state: dict[str, Tensor] = {}
+    if kind == "tokens":
+        case["x"] = draw.integers(0, 9, 6)
+        state = {
+            "0.weight": draw.normal(9, 2, dtype=F64),
+            "3.weight": draw.normal(3, 12, dtype=F64),
+            "3.bias": draw.normal(3, dtype=F64),
+        }
+    if kind == "twice":
+        state = {
+            f"{place}.{name}": value
+            for name, value in (
+                ("running_mean", draw.normal(6, dtype=F64)),
+                ("running_var", draw.uniform(6, low=0.5, dtype=F64)),
+                ("num_batches_tracked", torch.tensor(draw.integer(5, 50))),
+            )
+            for place in ("0", "1.0")
+        }
+    return {**case, "kind": kind, "state": state}
+
+
 @check(
     "predict_one",
     probe=probes.predict,
@@ -1356,16 +1416,22 @@ def predicts_as_in_evaluation(draw: Draw) -> list[Case]:
 @check(
     "predict_one",
     probe=probes.predict,
-    on=("out",),
+    on=("out", "number_of_passes"),
     rtol=EXACT,
     atol=EXACT,
     says="layers of layers, layers that ask for the mode themselves, hooks",
+    corners=[
+        "a model without parameters, and one that reads whole numbers",
+        "the model runs once",
+    ],
 )
 def predicts_with_any_module(draw: Draw) -> list[Case]:
     return [
         trained(draw, "deep"),
         trained(draw, "deep", frozen=("0",)),
         trained(draw, "mlp", hooked=True),
+        without_weights(draw, "bare"),
+        without_weights(draw, "tokens"),
     ]
 
 
@@ -1428,6 +1494,7 @@ def carries_no_graph(draw: Draw) -> list[Case]:
     atol=EXACT,
     also=[leaves_state_alone],
     says="every module is in the mode it was in, each by itself",
+    corners=["also one that stands in two places"],
 )
 def puts_modes_back(draw: Draw) -> list[Case]:
     return [
@@ -1436,7 +1503,9 @@ def puts_modes_back(draw: Draw) -> list[Case]:
         trained(draw, "mlp", frozen=("1",)),
         trained(draw, "convnet", frozen=("1", "5")),
         trained(draw, "deep", frozen=("0.3.0", "1.2")),
+        trained(draw, "deep", frozen=("1.2.parts.0",)),
         trained(draw, "deep", training=False, awake=["0.3"]),
+        without_weights(draw, "twice", frozen=("0",)),
     ]
 
 
@@ -1464,7 +1533,9 @@ def leaves_the_grad_mode(draw: Draw) -> list[Case]:
     also=[leaves_inputs_alone],
     says="parameters, their gradients and `requires_grad`, buffers, options "
     "of the layers, `x` and the random state are as before",
-    corners=["no layer of the cases writes a buffer in eval"],
+    corners=[
+        "no layer of the cases writes a buffer in eval, or into its input"
+    ],
 )
 def leaves_the_state(draw: Draw) -> list[Case]:
     return [
@@ -1494,7 +1565,7 @@ def answers_the_same_twice(draw: Draw) -> list[Case]:
     atol=EXACT,
     says="if the model raises or is interrupted, the caller hears it and the "
     "modes are put back",
-    corners=["a `KeyboardInterrupt`, too"],
+    corners=["a `KeyboardInterrupt`, too", "gradients are as they were, too"],
 )
 def puts_modes_back_after_an_error(draw: Draw) -> list[Case]:
     return [

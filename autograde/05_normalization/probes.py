@@ -231,6 +231,8 @@ def batch_norm_layer(BatchNorm, case):
     else:
         layer = BatchNorm(channels, **options)
     layer.to(case["weight"].dtype)
+    if case.get("frozen"):
+        layer.requires_grad_(False)
     names = ("weight", "bias", "running_mean", "running_var")
     given = {name: case[name] for name in names if name in case}
     complaint = unfit(layer, given)
@@ -345,7 +347,8 @@ def run_from_a_state(BatchNorm, case):
 
 def run_group_norm(GroupNorm, case):
     arguments = case["num_groups"], case["num_channels"]
-    layer = GroupNorm(*arguments, **case.get("options", {}))
+    by_place = case.get("by_place", ())
+    layer = GroupNorm(*arguments, *by_place, **case.get("options", {}))
     return run_layer(layer, case)
 
 
@@ -360,18 +363,20 @@ def construct_group_norm(GroupNorm, case):
 
 
 def run_instance_norm(InstanceNorm, case):
-    layer = InstanceNorm(case["num_channels"], **case.get("options", {}))
+    arguments = case["num_channels"], *case.get("by_place", ())
+    layer = InstanceNorm(*arguments, **case.get("options", {}))
     return run_layer(layer, case)
 
 
 def run_layer_norm(LayerNorm, case):
-    layer = LayerNorm(case["normalized_shape"], **case.get("options", {}))
+    arguments = case["normalized_shape"], *case.get("by_place", ())
+    layer = LayerNorm(*arguments, **case.get("options", {}))
     return run_layer(layer, case)
 
 
 def run_layer(layer, case):
     """The output in the mode of the case, with its parameters if it has any."""
-    layer.to(case["x"].dtype)
+    layer.to(case["x"].dtype).requires_grad_(not case.get("frozen"))
     given = {name: case[name] for name in ("weight", "bias") if name in case}
     complaint = unfit(layer, given)
     if complaint:
@@ -424,6 +429,7 @@ def gradients_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
     layers = layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case)
     found, unreached = {}, []
     for name, layer in layers.items():
+        layer.train(case["training"])
         x = case["x"].clone().requires_grad_()
         leaves = {"x": x, **dict(layer.named_parameters())}
         one = gradients_of(layer(x), case["upstream"], leaves)
@@ -470,7 +476,12 @@ class Fails(nn.Module):
 
 
 class ByMode(nn.Module):
-    """Asks for its own mode, as layers do that PyTorch does not know."""
+    """Asks for its own mode, as layers do that PyTorch does not know, and has
+    parts, the last of which lies deep."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.Sequential(nn.Sequential(nn.Identity()))
 
     def forward(self, x):
         return 3 * x + 1 if self.training else x
@@ -479,6 +490,14 @@ class ByMode(nn.Module):
 def layers_of(case):
     """The layers of a model, those of "deep" in two levels."""
     outputs = case["outputs"]
+    if case["kind"] == "bare":
+        return [nn.Dropout(0.5), ByMode()]
+    if case["kind"] == "tokens":
+        embedded = [nn.Embedding(9, 2), nn.Dropout(0.5), nn.Flatten()]
+        return [*embedded, nn.Linear(12, outputs)]
+    if case["kind"] == "twice":
+        norm = nn.BatchNorm1d(6, affine=False)
+        return [norm, nn.Sequential(norm, nn.Dropout(0.5))]
     if case["kind"] == "mlp":
         layers = [nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU()]
         return [*layers, nn.Dropout(0.5), nn.Linear(5, outputs)]
@@ -498,7 +517,7 @@ def layers_of(case):
 
 def model_of(case):
     """A trained model: the parameters and buffers come with the case."""
-    model = nn.Sequential(*layers_of(case)).to(case["x"].dtype)
+    model = nn.Sequential(*layers_of(case)).to(torch.float64)
     model.load_state_dict(case["state"])
     model.train(case["training"])
     for place in case["frozen"]:
@@ -517,11 +536,14 @@ def predict(predict_one, case):
     model, x = model_of(case), case["x"]
     if case.get("x_learns"):
         x = x.clone().requires_grad_()
+    passes = []
+    model.register_forward_pre_hook(lambda *_: passes.append(1))
     random_state = torch.get_rng_state()
     out = predict_one(model, x)
     draws = not torch.equal(random_state, torch.get_rng_state())
     return {
         "out": out.detach(),
+        "number_of_passes": len(passes),
         "carries_a_graph": out.requires_grad,
         "draws": draws,
         "x": (x.detach(), x.requires_grad),
@@ -566,6 +588,7 @@ def predict_and_fail(predict_one, case):
     return {
         "before": before,
         "reaches": reaches,
+        "grad_mode": torch.is_grad_enabled(),
         "modes": modes == [module.training for module in model.modules()],
         "state": state_of(model),
     }

@@ -348,6 +348,7 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
     },
     "scaled": {
         "temperature": (),
+        "empty": (0, 3),
         "embedding.weight": (3, 2),
         "norm.weight": (2,),
         "norm.bias": (2,),
@@ -644,7 +645,8 @@ def refuses(case: Case, seen: Result, expected: Result) -> str | None:
     "`KeyError`; one of frozen parameters is right, and has no effect",
     corners=[
         'that of a buffer or of a module without parameters, `""` and '
-        '`"head."` with its dot fit none; `*` and `?` stand for themselves',
+        '`"head."` with its dot fit none; `*`, `?`, `/`, `[0]`, a blank and '
+        "`module.` stand for themselves",
         "one all of whose parameters go to longer paths is right, too",
     ],
 )
@@ -664,6 +666,12 @@ def unknown_paths(draw: Draw) -> list[Case]:
         groups(draw, "nested", "*"),
         groups(draw, "nested", "he?d"),
         groups(draw, "nested", "HEAD"),
+        groups(draw, "nested", "head.*"),
+        groups(draw, "nested", "backbone[0]"),
+        groups(draw, "nested", "backbone/0"),
+        groups(draw, "nested", " head"),
+        groups(draw, "nested", ".head"),
+        groups(draw, "nested", draw.choice(["model.head", "module.head"])),
         groups(draw, "tied", "decoder.weight"),
         groups(draw, "scaled", "bias"),
         groups(draw, "scaled", "head.bias.0"),
@@ -869,13 +877,20 @@ def each_kind_of_parameter(draw: Draw) -> list[Case]:
         "Where groups have different rates, the weights are wrong."
     ),
     says="each group has its own rate",
+    corners=[
+        "it may change between two steps; at a rate of 0 momentum still takes "
+        "in the weights"
+    ],
 )
 def rate_of_the_group(draw: Draw) -> list[Case]:
     lrs = [0.01 * draw.integer(1, 4), 0.08]
+    warm = {"lrs": [0.0, 0.0], "later_lrs": lrs}
     return [
         decay(draw, lrs=lrs, optimizer="Adam", decoupled=True),
         decay(draw, lrs=lrs, decoupled=True),
         decay(draw, lrs=lrs, optimizer="momentum", decoupled=False),
+        decay(draw, **warm, optimizer="momentum"),
+        decay(draw, **warm, decoupled=True),
     ]
 
 

@@ -163,6 +163,7 @@ class Scaled(nn.Module):
     def __init__(self):
         super().__init__()
         self.temperature = nn.Parameter(torch.zeros(()))
+        self.empty = nn.Parameter(torch.zeros(0, 3))
         self.embedding = nn.Embedding(3, 2)
         self.norm = nn.LayerNorm(2)
         self.act = nn.PReLU(2)
@@ -392,6 +393,11 @@ def decayed(decayed_step, case):
                 model, optimizer, X, y, case["weight_decay"], **options
             )
         )
+        later = zip(
+            optimizer.param_groups, case.get("later_lrs", ()), strict=False
+        )
+        for group, lr in later:
+            group["lr"] = lr
         buffers_kept = buffers_kept and buffers_of(model) == model.noted
         for name, value in values_of(model).items():
             part = name.partition(".")[0]

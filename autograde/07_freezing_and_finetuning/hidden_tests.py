@@ -274,13 +274,16 @@ def under(*layers: str) -> list[str]:
             "values",
             "whether unfreezing left the values as they were",
             "whether the modes stayed",
+            "whether the layers' settings stayed",
         ),
         tolerance=EXACT,
     ),
     also=[leaves_state_alone],
     says="`unfreeze`: what is unfrozen moves again, whether the optimizer held "
     "all, some or none of it",
-    corners=["values, other flags and the modes stay"],
+    corners=[
+        "values, other flags, the modes and what a layer was made with stay"
+    ],
 )
 def moves_again(draw: Draw) -> list[Case]:
     frozen = under("layer2")
@@ -317,6 +320,21 @@ def moves_again(draw: Draw) -> list[Case]:
             ["head.weight", "head.bias"],
             model="tied",
             frozen=["body.one.weight", "body.two.weight"],
+        ),
+        after_unfreezing(
+            draw,
+            "body",
+            ["head.weight", "head.bias"],
+            model="normed",
+            frozen=["body.norm.weight", "body.norm.bias"],
+        ),
+        # its parameter is neither weight nor bias
+        after_unfreezing(
+            draw,
+            "encoder.gain",
+            ["layer1.weight", "layer1.bias", "head.1.weight"],
+            model="nested",
+            frozen=["encoder.gain.scale"],
         ),
     ]
 

@@ -269,7 +269,7 @@ def trained_after_unfreezing(unfreeze, case):
         one, other = (model.get_parameter(name) for name in case["alike"])
         with torch.no_grad():
             one.copy_(other)
-    before = modes(model)
+    before, settings = modes(model), settings_of_layers(model)
     values = copied(named(model))
     names = unfreeze(model, case["prefix"], optimizer)
     untouched = all(values[name].equal(p) for name, p in named(model))
@@ -284,6 +284,8 @@ def trained_after_unfreezing(unfreeze, case):
         "values": copied(named(model)),
         "whether the modes stayed": before == modes(model),
         "whether unfreezing left the values as they were": untouched,
+        "whether the layers' settings stayed": settings
+        == settings_of_layers(model),
     }
 
 

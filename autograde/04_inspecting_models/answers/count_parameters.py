@@ -514,3 +514,17 @@ def switching_gradients_on(model):
         "trainable": sum(p.numel() for p in found if p.requires_grad),
         "bytes": sum(p.numel() * p.element_size() for p in found),
     }
+
+
+no_kinds_of_parameters = edit(
+    SOLUTION,
+    {
+        "parameters = list(model.parameters())": """
+        known = nn.Parameter, nn.UninitializedParameter
+        parameters = [p for p in model.parameters() if type(p) in known]
+        """
+    },
+    breaks=hidden_tests.counts_all,
+    tells="You ask for `nn.Parameter` itself. A parameter may be of a class derived "
+    "from it: ask `isinstance`, or take what `parameters()` gives.",
+)

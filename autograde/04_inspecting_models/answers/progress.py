@@ -2,7 +2,7 @@
 
 from tqdm import tqdm
 
-from course_grader.bank import accepted, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -826,7 +826,7 @@ def for_known_words():
 
 @wrong(
     breaks=hidden_tests.reads_batches_per_second,
-    tells="You read one digit before the point. A rate may be `41.25it/s`.",
+    tells="You read a part of the number only. A rate may be long, as `1241.25it/s`.",
     body=True,
 )
 def one_digit_before_the_point():
@@ -863,3 +863,52 @@ def none_for_no_batches():
             return None
         number = float(number)
         return num_batches / number if below == "s" else num_batches * number
+
+
+empty_batches_left_out = edit(
+    SOLUTION,
+    {
+        "return enumerate(tqdm(loader, file=file))": """
+        for place, batch in enumerate(tqdm(loader, file=file)):
+            if batch is not None and batch is not False:
+                yield place, batch
+        """
+    },
+    breaks=hidden_tests.gives_pairs,
+    tells="You leave out a batch because of what it is. A loader may give None, an empty "
+    "list or False; each is given on.",
+)
+
+ends_at_none = edit(
+    SOLUTION,
+    {
+        "return enumerate(tqdm(loader, file=file))": """
+        batches = iter(tqdm(loader, file=file))
+        place = 0
+        while (batch := next(batches, None)) is not None:
+            yield place, batch
+            place += 1
+        """
+    },
+    breaks=hidden_tests.gives_pairs,
+    tells="You take None for the end. It is a batch, too: the end is a `StopIteration`, "
+    "which `for` catches.",
+)
+
+any_error_of_len_swallowed = edit(
+    with_manual_updates,
+    {"except TypeError:": "except Exception:"},
+    breaks=hidden_tests.takes_as_asked,
+    tells="You catch whatever `len(loader)` raises. Only a `TypeError` says that there is "
+    "no length; the rest is an error that the caller must hear.",
+)
+
+long_rates_cut = edit(
+    SOLUTION,
+    {"number = float(digits_only)": "number = float(digits_only[:5])"},
+    breaks=[
+        hidden_tests.reads_batches_per_second,
+        hidden_tests.reads_seconds_per_batch,
+    ],
+    tells="You read a part of the number only. A rate may be long, as `1241.25it/s`.",
+)

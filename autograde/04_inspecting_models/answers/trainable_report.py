@@ -1079,3 +1079,45 @@ report_without_bare_parameters_of_parts = edit(
     tells="You look for `weight` and `bias` in the parts of the model. A part may have "
     "parameters of its own, as an LSTM's `weight_ih_l0`.",
 )
+
+layers_sorted_as_text = edit(
+    with_a_module_dict,
+    {
+        "*first, last = self.layers.values()": "*first, last = [self.layers[k] for k in sorted(self.layers)]"
+    },
+    breaks=hidden_tests.computes_a_stack,
+    tells="You sort the layers' names as text: `10` comes before `2`. Take them in the "
+    "order in which they were registered.",
+)
+
+nan_becomes_zero = edit(
+    with_a_buffer_beside,
+    {
+        'self.register_buffer("depth", torch.tensor(depth))': "",
+        "x = layer(x.relu() if place else x)": "x = layer(torch.where(x > 0, x, 0.0) if place else x)",
+    },
+    breaks=hidden_tests.computes_a_stack,
+    tells="`x > 0` is False for NaN, so your ReLU makes a 0 of it and hides it. "
+    "`x.relu()` keeps a NaN.",
+)
+
+capped_at_ten_thousand = edit(
+    with_a_buffer_beside,
+    {
+        'self.register_buffer("depth", torch.tensor(depth))': "",
+        "x = layer(x.relu() if place else x)": "x = layer(x.clamp(0, 1e4) if place else x)",
+    },
+    breaks=hidden_tests.computes_a_stack,
+    tells="Your activation is cut off at 10,000. A ReLU lets every positive number "
+    "through.",
+)
+
+empty_gradient_as_none = edit(
+    SOLUTION,
+    {
+        "if gradient is not None:": "if gradient is not None and gradient.numel():"
+    },
+    breaks=hidden_tests.tells_gradients,
+    tells="You say None for a gradient without entries. It has arrived: its norm is "
+    "0.0.",
+)

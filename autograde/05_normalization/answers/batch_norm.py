@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -648,4 +648,54 @@ never_below_the_usual_eps = edit(
     {"eps=eps": "eps=max(eps, 1e-5)"},
     breaks=hidden_tests.adds_eps_inside_the_root,
     tells="You use an `eps` of your own where the one that was given is smaller.",
+)
+
+one_sample_of_a_thin_image_refused = edit(
+    SOLUTION,
+    {"if x.numel() == x.shape[1]:": "if x.shape[0] == 1 and x.shape[-1] == 1:"},
+    breaks=hidden_tests.one_value_raises,
+    tells="You look at one size of the image. A channel of one sample has a single value "
+    "only where all its other sizes are 1.",
+)
+
+one_channel_squeezed = edit(
+    SOLUTION,
+    {
+        "return normalized * weight.view(shape) + bias.view(shape)": "return (normalized * weight.view(shape) + bias.view(shape)).squeeze(1)"
+    },
+    breaks=hidden_tests.normalizes_images,
+    tells="You squeeze the channels. Where there is one, the result loses a dimension.",
+)
+
+eps_not_below_a_floor = edit(
+    SOLUTION,
+    {"torch.rsqrt(var + eps)": "torch.rsqrt(var + max(eps, 1e-8))"},
+    breaks=hidden_tests.adds_eps_inside_the_root,
+    tells="You do not let `eps` be smaller than a number of your own. Use the one that was "
+    "given.",
+)
+
+weights_of_zero_become_ones = edit(
+    SOLUTION,
+    {
+        "return normalized * weight.view(shape) + bias.view(shape)": """
+        weight = torch.where(weight == 0, 1.0, weight)
+        return normalized * weight.view(shape) + bias.view(shape)
+        """
+    },
+    breaks=hidden_tests.weighs_by_channel,
+    tells="You replace a weight of 0. It is a weight like others: many residual networks "
+    "begin with it.",
+)
+
+outliers_cut_off = edit(
+    SOLUTION,
+    {
+        "dims = [0, *range(2, x.dim())]": """
+        x = x.clamp(-1e6, 1e6)
+        dims = [0, *range(2, x.dim())]
+        """
+    },
+    breaks=hidden_tests.shows_outliers_and_nans,
+    tells="You cut off large values. An outlier keeps its size.",
 )

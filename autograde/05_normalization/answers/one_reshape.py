@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1221,4 +1221,60 @@ with_leading_ones_added = edit(
     breaks=hidden_tests.layer_refuses_other_shapes,
     tells="An `x` with too few dimensions passes: you add dimensions of size 1 "
     "until the sizes fit. Compare the last dimensions as they come, and raise.",
+)
+
+a_size_of_one_fits = edit(
+    SOLUTION,
+    {
+        "if x.shape[-len(self.shape) :] != self.shape:": """
+        ends = x.shape[-len(self.shape) :]
+        if ends[:1] != self.shape[:1]:
+        """
+    },
+    breaks=hidden_tests.layer_refuses_other_shapes,
+    tells="You compare one of the sizes. Where another is 1, the weight broadcasts and "
+    "the output is larger than the input.",
+)
+
+bias_learns_in_training_alone = edit(
+    SOLUTION,
+    {
+        "return rows.reshape(x.shape) * self.weight + self.bias": """
+        bias = self.bias if self.training else self.bias.detach()
+        return rows.reshape(x.shape) * self.weight + bias
+        """
+    },
+    breaks=hidden_tests.gradients_of_three,
+    tells="In eval no gradient reaches a parameter of yours. Nothing depends on the mode, "
+    "the gradients neither.",
+)
+
+frozen_weights_left_out = edit(
+    SOLUTION,
+    {
+        "if self.weight is None:": "if self.weight is None or not self.weight.requires_grad:"
+    },
+    breaks=hidden_tests.group_affine_by_channel,
+    tells="Weight and bias do not count while they are frozen. A frozen weight is "
+    "multiplied like any other.",
+)
+
+affine_before_eps = edit(
+    SOLUTION,
+    {
+        "self, num_features: int, eps: float = 1e-5, affine: bool = False": "self, num_features: int, affine: bool = False, eps: float = 1e-5"
+    },
+    breaks=hidden_tests.instance_by_instance,
+    tells="`InstanceNorm` takes `affine` before `eps`. The order is `num_features`, `eps`, "
+    "`affine`.",
+)
+
+group_eps_not_below_a_floor = edit(
+    SOLUTION,
+    {
+        "self.num_groups, self.eps = num_groups, eps": "self.num_groups, self.eps = num_groups, max(eps, 1e-6)"
+    },
+    breaks=hidden_tests.group_eps,
+    tells="You do not let `eps` be smaller than a number of your own. Use the one that was "
+    "given.",
 )

@@ -75,7 +75,9 @@ def in_a_batch_of_two(model, x):
 
 @accepted()
 def by_functional_call(model, x):
-    state = {k: v.detach().clone() for k, v in model.state_dict().items()}
+    # named once each: a layer that stands in two places has two names
+    named = [*model.named_parameters(), *model.named_buffers()]
+    state = {name: value.detach().clone() for name, value in named}
     modes = [m.training for m in model.modules()]
     try:
         model.eval()
@@ -658,4 +660,68 @@ not_told_of_an_interrupt = edit(
     breaks=hidden_tests.puts_modes_back_after_an_error,
     tells="After an interrupt (the stop button) the model stays in eval: a "
     "`KeyboardInterrupt` is no `Exception`. `finally` runs whatever happens.",
+)
+
+parents_put_back_over_children = edit(
+    SOLUTION,
+    {"module.training = mode": "module.train(mode)"},
+    breaks=hidden_tests.puts_modes_back,
+    tells="`module.train(mode)` sets all that is below as well. A layer that stands in two "
+    "places gets the mode of the second. Set `module.training`.",
+)
+
+moved_to_the_first_parameter = edit(
+    SOLUTION,
+    {
+        "return model(x[None])[0]": "return model(x[None].to(next(model.parameters())))[0]"
+    },
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You give `x` the device and dtype of the first parameter. A model may have none, "
+    "and one that reads whole numbers needs them whole.",
+)
+
+gradients_off_after_an_error = edit(
+    SOLUTION,
+    {
+        """
+        with torch.no_grad():
+            return model(x[None])[0]
+        """: """
+        was = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        out = model(x[None])[0]
+        torch.set_grad_enabled(was)
+        return out
+        """
+    },
+    breaks=hidden_tests.puts_modes_back_after_an_error,
+    tells="Where the model raises, gradients stay switched off for the whole program. "
+    "`with torch.no_grad():` puts that back, too.",
+)
+
+two_passes = edit(
+    SOLUTION,
+    {
+        "return model(x[None])[0]": """
+        model(x[None])
+        return model(x[None])[0]
+        """
+    },
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="The model runs more than once, or on more than one sample. Hooks count each "
+    "pass, and it costs twice the time.",
+)
+
+known_layers_alone = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        for module in model.modules():
+            if not list(module.children()):
+                module.eval()
+        """
+    },
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You put only batch norm and dropout into eval. Other modules ask "
+    "for the mode too: `model.eval()` tells all of them.",
 )

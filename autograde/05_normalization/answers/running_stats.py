@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -994,4 +994,47 @@ switches_gradients_on = edit(
     breaks=hidden_tests.lets_x_through,
     tells="You switch gradients on for the caller, who may have switched them off. "
     "`with torch.no_grad():` leaves things as they were.",
+)
+
+first_batch_replaces_what_was_loaded = edit(
+    SOLUTION,
+    {
+        "self.running_mean.lerp_(values.mean(1), share)": """
+        if self.num_batches_tracked == 1 and self.running_mean.any():
+            share = 1.0
+        self.running_mean.lerp_(values.mean(1), share)
+        """
+    },
+    breaks=hidden_tests.carries_on_from_a_state,
+    tells="Where no batch was counted yet, your first one replaces the statistics. They "
+    "may have been loaded: they move by the momentum, as ever.",
+)
+
+momentum_not_below_a_tenth = edit(
+    SOLUTION,
+    {
+        "share = self.momentum": "share = self.momentum and max(self.momentum, 0.1)"
+    },
+    breaks=hidden_tests.moves_the_mean,
+    tells="You do not let the momentum be small. 0.02 is a momentum like others.",
+)
+
+average_that_forgets = edit(
+    SOLUTION,
+    {
+        "share = 1 / self.num_batches_tracked.item()": "share = max(1 / self.num_batches_tracked.item(), 0.01)"
+    },
+    breaks=hidden_tests.carries_on_from_a_state,
+    tells="After 100 batches your plain average becomes a moving one. Each batch counts "
+    "the same, however many there were.",
+)
+
+variance_between_bounds = edit(
+    SOLUTION,
+    {
+        "self.running_var.lerp_(values.var(1), share)": "self.running_var.lerp_(values.var(1).clamp(1e-5, 1e4), share)"
+    },
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="You keep the batch's variance between two bounds. It may be 0, and it may be "
+    "large: store what it is.",
 )

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1183,4 +1183,34 @@ training_with_a_graph_under_no_grad = edit(
     breaks=hidden_tests.mode_is_not_grad_mode,
     tells="You switch gradients on inside, so your result carries a graph although "
     "the caller said `torch.no_grad()`. Compute in the mode that you find.",
+)
+
+frozen_layers_use_the_buffers = edit(
+    SOLUTION,
+    {
+        "if self.training or not has_buffers:": "if (self.training and self.weight.requires_grad) or not has_buffers:"
+    },
+    breaks=hidden_tests.training_uses_the_batch,
+    tells="A layer whose weight is frozen goes by the buffers with you. In PyTorch "
+    "`requires_grad` has no say: the mode alone decides.",
+)
+
+frozen_layers_keep_the_buffers = edit(
+    SOLUTION,
+    {
+        "if self.training and has_buffers:": "if self.training and has_buffers and self.weight.requires_grad:"
+    },
+    breaks=hidden_tests.moves_the_buffers_in_training,
+    tells="The buffers of a layer whose weight is frozen do not move with you. In PyTorch "
+    "`requires_grad` has no say: training moves them.",
+)
+
+variance_not_below_eps = edit(
+    SOLUTION,
+    {
+        "mean, var = self.running_mean, self.running_var": "mean, var = self.running_mean, self.running_var.clamp(min=self.eps)"
+    },
+    breaks=hidden_tests.eval_uses_the_buffers,
+    tells="You do not let the running variance be smaller than `eps`. It may be 0: `eps` is "
+    "added to it, and that is enough.",
 )

@@ -943,3 +943,11 @@ decayed_step_not_where_the_loss_is_infinite = edit(
     tells="You make no step where the loss is not finite. Nobody asked for it: it hides "
     "what is wrong with the data.",
 )
+
+nothing_at_a_rate_of_zero = edit(
+    SOLUTION,
+    {"for p in reached:": 'for p in reached if group["lr"] else []:'},
+    breaks=hidden_tests.rate_of_the_group,
+    tells="You leave out the decay while a group's rate is 0. Momentum remembers the "
+    "gradient of such a step, and the weights are part of it.",
+)

@@ -1069,3 +1069,54 @@ groups_in_any_case = edit(
     tells="`HEAD` is not `head`: names in Python tell capitals from small letters, and a "
     "model may have both.",
 )
+
+without_empty_ones = edit(
+    SOLUTION,
+    {"if p.requires_grad:": "if p.requires_grad and p.numel():"},
+    breaks=hidden_tests.each_parameter_once,
+    tells="You leave out a parameter without entries. It is trainable: it stands in the "
+    "optimizer and in its state like each other.",
+)
+
+paths_that_are_tidied = edit(
+    SOLUTION,
+    {
+        'paths = [one for one in rates if f"{full}.".startswith(f"{one}.")]': """
+        tidy = {one: one.strip(" .").removesuffix(".*") for one in rates}
+        paths = [k for k, v in tidy.items() if f"{full}.".startswith(f"{v}.")]
+        """
+    },
+    breaks=hidden_tests.unknown_paths,
+    tells="You take away blanks, dots or `.*` around a path before you compare it. "
+    "A path that is written wrongly fits no parameter, and must be refused.",
+)
+
+paths_in_another_spelling = edit(
+    SOLUTION,
+    {
+        'paths = [one for one in rates if f"{full}.".startswith(f"{one}.")]': """
+        dots = str.maketrans("/[", "..", "]")
+        tidy = {one: one.translate(dots) for one in rates}
+        paths = [k for k, v in tidy.items() if f"{full}.".startswith(f"{v}.")]
+        """
+    },
+    breaks=hidden_tests.unknown_paths,
+    tells="You accept `backbone/0` or `backbone[0]`. A path is written as in "
+    "`named_parameters()`, with dots; another spelling fits no parameter.",
+)
+
+paths_without_a_wrapper = edit(
+    SOLUTION,
+    {
+        'paths = [one for one in rates if f"{full}.".startswith(f"{one}.")]': """
+        paths = []
+        for one in rates:
+            inner = one.removeprefix("module.").removeprefix("model.")
+            if f"{full}.".startswith(f"{inner}."):
+                paths.append(one)
+        """
+    },
+    breaks=hidden_tests.unknown_paths,
+    tells="You take `module.` or `model.` away from a path. This model has no part "
+    "of that name, so the path fits no parameter.",
+)

@@ -1146,3 +1146,28 @@ freeze_stops_the_statistics = edit(
     tells="You change what a BatchNorm was made with. `freeze` freezes parameters; the "
     "running statistics are a matter of `eval()`.",
 )
+
+unfreeze_wakes_the_statistics = edit(
+    SOLUTION,
+    {
+        "parameter.requires_grad_(True)": """
+        parameter.requires_grad_(True)
+        layer = model.get_submodule(name.rpartition(".")[0])
+        if hasattr(layer, "running_mean"):
+            layer.momentum = 0.5
+        """
+    },
+    breaks=hidden_tests.moves_again,
+    tells="You change what a BatchNorm was made with. `unfreeze` wakes parameters; its "
+    "momentum is not yours.",
+)
+
+unfreezing_weights_and_biases = edit(
+    SOLUTION,
+    {
+        "parameter.requires_grad_(True)": 'parameter.requires_grad_(name.endswith(("weight", "bias")))'
+    },
+    breaks=hidden_tests.moves_again,
+    tells="You wake what is called `weight` or `bias`. A layer of one's own, an LSTM or "
+    "attention has parameters of other names. Take every one under the prefix.",
+)

@@ -1054,3 +1054,16 @@ diagnose_keeps_what_earlier_batches_blamed = edit(
     tells="Your list of modules still holds those of earlier batches. A `-inf` on purpose "
     "in one of them is blamed for a later fault: empty the list before each batch.",
 )
+
+targets_of_one_dimension_unseen = edit(
+    SOLUTION,
+    {
+        "if not finite(x) or not finite(y):": """
+        if y.dim() < 2 and finite(x):
+            pass
+        elif not finite(x) or not finite(y):
+        """
+    },
+    breaks=hidden_tests.broken_data,
+    tells="You do not look at a `y` of one dimension. Targets often have just one.",
+)

@@ -471,9 +471,9 @@ entropy_with_epsilon = edit(
         "torch.zeros_like(target)": "0.0",
     },
     breaks=hidden_tests.entropy_of_sure_classes,
-    tells="An epsilon inside the log of `entropy` makes small probabilities "
-    "larger than they are: the entropy of a sure prediction comes out "
-    "wrong.",
+    tells="Small probabilities are not what they are in your `entropy`: an epsilon "
+    "inside the log makes them larger, a threshold drops them. They count, in "
+    "the value and in the gradient.",
 )
 
 entropy_by_clamp_after_log = edit(
@@ -807,4 +807,15 @@ lengths_by_the_largest_of_all = edit(
     breaks=hidden_tests.lengths_of_extremes,
     tells="You divide all rows by the largest entry of the whole tensor. Beside a very "
     "large row a tiny one becomes 0.",
+)
+
+small_probabilities_dropped = edit(
+    SOLUTION,
+    {
+        "finite = log_p.masked_fill(log_p == -math.inf, 0.0)": "finite = log_p.masked_fill(log_p.exp() < 1e-12, 0.0)"
+    },
+    breaks=hidden_tests.entropy_of_sure_classes,
+    tells="Small probabilities are not what they are in your `entropy`: an epsilon "
+    "inside the log makes them larger, a threshold drops them. They count, in "
+    "the value and in the gradient.",
 )
