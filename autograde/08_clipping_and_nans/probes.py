@@ -70,7 +70,7 @@ def clipped(clip_gradients, case):
     options = dict(case["options"])
     if options.get("norm_type") == math.inf:
         options["norm_type"] = float("inf")  # equal to math.inf, another object
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     norm, raised = None, ""
     try:
         norm = clip_gradients(given, case["max_norm"], **options)
@@ -156,7 +156,7 @@ def named(nonfinite_entries, case):
     values = [leaf.detach().clone() for leaf in leaves]
     versions = [leaf._version for leaf in leaves]
     graphs = [leaf.requires_grad for leaf in leaves]
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     arguments = () if case["name"] is None else (case["name"],)
     names = nonfinite_entries(tree, *arguments)
     same = before == signature(tree)
@@ -306,7 +306,7 @@ def epoch(guarded_epoch, case):
 
     modes = [layer.training for layer in model.modules()]
     frozen = [not p.requires_grad for p in model.parameters()]
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     reports = []
     for _ in range(case["num_epochs"]):
         read.clear()
@@ -413,7 +413,7 @@ def strided(x, case):
 def of_all(root, lengths, entropy, known_mse, case):
     """What the four do to the tensors themselves and to PyTorch."""
     x, target = case["x"], case["target"]
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     results = [root(x), lengths(x), entropy(x), known_mse(x, target)]
     leaf = x.clone().requires_grad_()
     for function in (root, lengths, entropy):
@@ -643,7 +643,7 @@ def diagnosed(diagnose, case):
     before = what_a_run_may_change(model)
     batches = [(x, y) for x, y in case["batches"]]
     given = list(batches)
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     loss_function, outputs = loss_function_of(case["loss"])
     found = diagnose(model, loss_function, batches, case["lr"])
     after = what_a_run_may_change(model)

@@ -187,7 +187,7 @@ def step_in_micro_batches(accumulated_step, case):
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
     modes = modes_of(model)
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     for X, y in batches:
         inputs = [*model.parameters(), X, y]
         with saved_tensor_bytes(inputs) as saved:
@@ -213,7 +213,7 @@ def gradients_of_a_window(accumulate_gradients, case):
     given = list(micro_batches)
     model = made(case, micro_batches[0][0].shape[1])
     modes = modes_of(model)
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     before = weights_of(model).clone()
     largest = max(micro_batches, key=lambda pair: len(pair[0]))
     one = bytes_of_one(model, *largest)
@@ -268,7 +268,7 @@ def some_epochs(train_epoch, case):
     micro_batches, k = case["micro_batches"], case["accumulation_steps"]
     model = made(case, case["num_features"])
     modes = modes_of(model)
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     groups = [{"params": list(model.parameters())}]
     if case["two_groups"]:
         groups = [
@@ -422,7 +422,7 @@ def measured_gap(accumulation_gap, case):
     if case["old_gradients"]:
         model[3].weight.grad = torch.ones_like(model[3].weight)
         model[0].weight.grad = torch.ones_like(model[0].weight)
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
     unseeded = torch.initial_seed() == SEED
     return {

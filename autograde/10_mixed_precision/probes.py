@@ -228,7 +228,7 @@ def rng_kept():
     """Whether PyTorch's global generator is as `torch.manual_seed(SEED)` left it:
     neither seeded nor drawn from."""
     state = torch.get_rng_state()
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     kept = torch.equal(state, torch.get_rng_state())
     torch.set_rng_state(state)
     return kept
@@ -297,7 +297,7 @@ def trained_in_bf16(train_in_bf16, case):
     given = reader.read() if case["as_generator"] else batches
     options = {} if case["enabled"] is None else {"enabled": case["enabled"]}
     close_autocast()
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     try:
         losses = train_in_bf16(model, optimizer, loss_fn, given, **options)
         autocast_after = autocast_now()
@@ -330,7 +330,7 @@ def some_steps(LossScaler, case):
     model = made(case)
     optimizer = optimizer_of(case, model)
     dtype = DTYPES.get(case["autocast"], torch.bfloat16)
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     scaler = scaler_of(LossScaler, case)
     history = []
     for (x, y), spoilt in zip(case["batches"], case["spoilt"], strict=True):
@@ -566,7 +566,7 @@ def clipped_steps(clipped_step, case):
         options["dtype"] = DTYPES[case["autocast"]]
     history = []
     close_autocast()
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     try:
         for x, y in case["batches"]:
             result = clipped_step(
@@ -644,7 +644,7 @@ def epochs_in_windows(train_epoch_amp, case):
     if micro_batches:
         largest = max(micro_batches, key=lambda pair: len(pair[1]))
         one = bytes_of_one(model, *largest, case["autocast"])
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     close_autocast()
     history = []
     try:

@@ -12,11 +12,15 @@ import contextlib
 import functools
 import io
 import os
+import random
 import secrets
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import torch
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading, load_grading
@@ -151,6 +155,18 @@ def _silence() -> Iterator[None]:
                 del stream.write
 
 
+@contextlib.contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Every probe call is seeded, and this process is the learner's."""
+    numpy, python = np.random.get_state(), random.getstate()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            np.random.set_state(numpy)
+            random.setstate(python)
+
+
 @functools.cache
 def _grading(chapter: str) -> Grading:
     return load_grading(find_course(), chapter)
@@ -166,7 +182,7 @@ def grade(chapter: str, exercise_id: str, namespace: dict[str, Any]) -> float:
         exercise_id: the exercise.
         namespace: the learner's globals.
     """
-    with _silence():
+    with _silence(), _random_state_kept():
         grading = _grading(chapter)
         expected = local_expectations(
             grading, secrets.randbelow(2**31), exercise_id

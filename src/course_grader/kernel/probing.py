@@ -14,6 +14,7 @@ import random
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,9 @@ def run_probe(
         "effects": {},
     }
     modules = _ModuleWatch()
-    with _same_conditions():
-        before = _Before(case)
+    settings = _settings()
+    with _same_conditions(settings):
+        before = _Before(case, settings)
         with (
             warnings.catch_warnings(record=True) as caught,
             contextlib.redirect_stdout(io.StringIO()),
@@ -114,9 +116,8 @@ def _implementations(
     modules: _ModuleWatch,
     trace: Trace | None,
 ) -> list[Any]:
-    names = list(inspect.signature(probe).parameters)[:-1]
     given = []
-    for name in names:
+    for name in _names_of(probe):
         if name not in namespace:
             raise MissingName(name)
         value = namespace[name]
@@ -126,6 +127,12 @@ def _implementations(
             value = trace.traced(name, value)
         given.append(value)
     return given
+
+
+@functools.cache
+def _names_of(probe: Callable[..., Any]) -> list[str]:
+    """What a probe asks of the learner's namespace."""
+    return list(inspect.signature(probe).parameters)[:-1]
 
 
 def _describe(
@@ -159,17 +166,12 @@ def _describe(
 
 
 @contextlib.contextmanager
-def _same_conditions() -> Iterator[None]:
-    """Seeds everything for the call and puts the settings back after it."""
-    settings = _settings()
+def _same_conditions(settings: dict[str, Any]) -> Iterator[None]:
+    """Seeds everything for the call and puts the settings back after it. Random
+    states are left as the call left them: the next one is seeded too."""
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    rng = (torch.get_rng_state(), np.random.get_state(), random.getstate())
     always = torch.is_warn_always_enabled()
-    # the CPU generator alone: torch.manual_seed also queues a call, with a
-    # stack trace, for a CUDA that never comes up
-    torch.default_generator.manual_seed(PROBE_SEED)
-    np.random.seed(PROBE_SEED)
-    random.seed(PROBE_SEED)
+    _seed()
     torch.set_warn_always(True)
     try:
         yield
@@ -186,9 +188,48 @@ def _same_conditions() -> Iterator[None]:
         )
         torch.set_autocast_enabled("cpu", settings["autocast"])
         _set_back(settings)
-        torch.set_rng_state(rng[0])
-        np.random.set_state(rng[1])
-        random.setstate(rng[2])
+
+
+def _seed() -> None:
+    # the CPU generator alone: torch.manual_seed also queues a call, with a
+    # stack trace, for a CUDA that never comes up
+    torch.default_generator.manual_seed(PROBE_SEED)
+    np.random.seed(PROBE_SEED)
+    random.seed(PROBE_SEED)
+
+
+@dataclass(frozen=True)
+class _RandomState:
+    """The global random state; reading it takes longer than many a call."""
+
+    torch: torch.Tensor
+    keys: Any
+    position: int
+    python: tuple[Any, ...]
+
+    @classmethod
+    def now(cls) -> _RandomState:
+        numpy: Any = np.random.get_state(legacy=True)
+        return cls(
+            torch.get_rng_state(), numpy[1], numpy[2], random.getstate()
+        )
+
+    def moved(self, to: _RandomState) -> list[str]:
+        """Of which libraries two states differ."""
+        differs = {
+            "torch": not torch.equal(self.torch, to.torch),
+            "numpy": self.position != to.position
+            or not np.array_equal(self.keys, to.keys),
+            "random": self.python != to.python,
+        }
+        return [name for name, one in differs.items() if one]
+
+
+@functools.cache
+def _seeded() -> _RandomState:
+    """What every call begins with."""
+    _seed()
+    return _RandomState.now()
 
 
 def _settings() -> dict[str, Any]:
@@ -229,16 +270,10 @@ def _set_back(settings: dict[str, Any]) -> None:
         torch.autograd.set_detect_anomaly(settings["anomaly detection"])
 
 
-def _numpy_rng() -> tuple[Any, int]:
-    """Keys and position of NumPy's global generator."""
-    state: Any = np.random.get_state(legacy=True)
-    return state[1], state[2]
-
-
 class _Before:
-    """The case's tensors and the global state as they were before the call."""
+    """The case's tensors and the global settings as they were before the call."""
 
-    def __init__(self, case: dict[str, Any]) -> None:
+    def __init__(self, case: dict[str, Any], settings: dict[str, Any]) -> None:
         self.tensors = list(_tensors(case, ""))
         self.copies = [
             (value._version, value.shape, value.detach().clone())
@@ -246,19 +281,10 @@ class _Before:
             else value.copy()
             for _, value in self.tensors
         ]
-        self.settings = _settings()
-        self.torch_rng = torch.get_rng_state()
-        self.numpy_rng = _numpy_rng()
-        self.python_rng = random.getstate()
+        self.settings = settings
+        self.random = _seeded()
 
     def changes(self) -> dict[str, Any]:
-        numpy_rng = _numpy_rng()
-        rng = {
-            "torch": not torch.equal(self.torch_rng, torch.get_rng_state()),
-            "numpy": self.numpy_rng[1] != numpy_rng[1]
-            or not np.array_equal(self.numpy_rng[0], numpy_rng[0]),
-            "random": self.python_rng != random.getstate(),
-        }
         settings = _settings()
         return {
             "inputs_changed": [
@@ -268,7 +294,7 @@ class _Before:
                 )
                 if _changed(value, copy)
             ],
-            "rng_changed": [name for name, moved in rng.items() if moved],
+            "rng_changed": self.random.moved(_RandomState.now()),
             "state_changed": [
                 name
                 for name in settings
