@@ -709,6 +709,8 @@ def keyed(
     plain: bool = False,
     dtype: str = "float32",
     form: str = "",
+    odd: bool = False,
+    learns: bool = False,
 ) -> Case:
     """A state dict with these keys; `form` says what is special about them."""
     shuffled = [keys[int(index)] for index in draw.permutation(len(keys))]
@@ -718,6 +720,8 @@ def keyed(
         "plain_dict": plain,
         "dtype": dtype,
         "form": form,
+        "odd": odd,
+        "learns": learns,
     }
 
 
@@ -743,6 +747,7 @@ def hands_on_the_tensors(
         ("same_keys", "Your caller's dict has other keys than before."),
         ("same_metadata", "The `_metadata` of your caller's dict changed."),
         ("new", "You return the caller's own dict; make a new one."),
+        ("learns", "A tensor of your caller's asks no longer for gradients."),
     ):
         if data.get(name) is not True:
             return sentence
@@ -761,6 +766,7 @@ def hands_on_the_tensors(
     weight=2,
     rule=keys_and_values,
     says="all keys, some or none have the prefix",
+    corners=["tensors of any shape, memory and dtype"],
 )
 def all_some_or_none(draw: Draw) -> list[Case]:
     return [
@@ -779,6 +785,8 @@ def all_some_or_none(draw: Draw) -> list[Case]:
         keyed(draw, "module.a.b", "c", dtype="float64"),
         keyed(draw, "module.num_batches_tracked", "c", dtype="int64"),
         keyed(draw, "module.mask", "c", dtype="bool"),
+        keyed(draw, "module.a", "module.b", "c", dtype="bfloat16", odd=True),
+        keyed(draw, "module.a", "b", dtype="float16"),
     ]
 
 
@@ -881,6 +889,20 @@ def other_prefixes(draw: Draw) -> list[Case]:
             prefix="old_",
             form="a key that is the prefix and nothing more",
         ),
+        keyed(
+            draw,
+            "a+b.fc.weight",
+            "aab.fc.weight",
+            prefix="a+b.",
+            form="a prefix with signs that mean something to `re`",
+        ),
+        keyed(
+            draw,
+            "..fc.weight",
+            ".bias",
+            prefix=".",
+            form="a prefix that is one dot",
+        ),
     ]
 
 
@@ -897,8 +919,9 @@ def other_prefixes(draw: Draw) -> list[Case]:
 def leaves_the_dict_alone(draw: Draw) -> list[Case]:
     return [
         keyed(draw, "module.fc.weight", "module.bn.bias"),
-        keyed(draw, "module.fc.weight", "head.bias"),
+        keyed(draw, "module.fc.weight", "head.bias", learns=True),
         keyed(draw, "fc.weight", "head.bias"),
+        keyed(draw, "fc.weight", "head.bias", prefix=""),
     ]
 
 
@@ -1122,6 +1145,23 @@ def everything_else_raises(draw: Draw) -> list[Case]:
         versions(
             draw, cut="2.bias", form="with a shape that would be broadcast"
         ),
+        versions(
+            draw,
+            cut="1.running_mean",
+            form="with a buffer whose shape would be broadcast",
+        ),
+        versions(
+            draw,
+            source="frozen",
+            target="frozen",
+            without=["weight", "bias", "mean", "var"],
+            form="that is empty",
+        ),
+        versions(
+            draw,
+            with_extra=["7.running_mean", "7." + COUNTER],
+            form="with one more buffer, and a counter beside it",
+        ),
         versions(draw, prefix="module.", form="with a wrong prefix"),
         versions(
             draw,
@@ -1161,6 +1201,9 @@ def epochs(draw: Draw, *metrics: float, **options: Any) -> Case:
         "mode": "max",
         "metric_type": "float",
         "precise": False,
+        "coarse": False,
+        "tied": False,
+        "frozen": False,
         "twice": False,
         **options,
     }
@@ -1215,6 +1258,7 @@ IN_GENERAL = "where metrics rise and fall"
         "bit for bit.",
     ),
     says="the weights and buffers of the best epoch come back, bit for bit",
+    corners=["in any dtype; a layer may stand at two places"],
 )
 def best_epoch_comes_back(draw: Draw) -> list[Case]:
     return [
@@ -1222,6 +1266,8 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
         epochs(draw, *some_metrics(draw, 4)),
         epochs(draw, *some_metrics(draw, 6), mode=None),
         epochs(draw, *some_metrics(draw, 4), precise=True),
+        epochs(draw, *some_metrics(draw, 4), coarse=True),
+        epochs(draw, *some_metrics(draw, 4), tied=True),
     ]
 
 
@@ -1237,16 +1283,18 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
         "back the best weights.",
         same_parameters="After `restore` the model's parameters are other "
         "objects; the optimizer still holds the old ones.",
-        still_trains="After `restore` not all parameters are trainable.",
+        still_trains="After `restore` other parameters are trained than before.",
         same_mode="After `restore` the model is in another mode.",
     ),
     says="restored into the same parameters, and once more after training on",
-    corners=["so that the optimizer still knows them"],
+    corners=["so that the optimizer still knows them; a frozen one stays so"],
 )
 def restored_twice(draw: Draw) -> list[Case]:
     return [
         epochs(draw, *some_metrics(draw, 4), twice=True),
-        epochs(draw, *some_metrics(draw, 5), mode="min", twice=True),
+        epochs(
+            draw, *some_metrics(draw, 5), mode="min", twice=True, frozen=True
+        ),
     ]
 
 
@@ -1299,6 +1347,8 @@ def which_is_best(draw: Draw) -> list[Case]:
         epochs(draw, 0.0, -0.5, 0.25, metric_type="tensor"),
         # almost equal, and better by the last bits of a float
         epochs(draw, *(0.5 + step * 2.0**-44 for step in range(3))),
+        epochs(draw, 0.5, 0.5 + 2.0**-53),
+        epochs(draw, 1e-20, 2e-20),
     ]
 
 

@@ -855,11 +855,22 @@ def perturb(path, factor):
 # strip_prefix
 
 
+def odd(number, value):
+    """A tensor that is not contiguous, one without elements, or a number."""
+    return (value.repeat(3, 1).t(), value.new_empty(0, 3), value[0])[number % 3]
+
+
 def a_state_dict(case):
     state_dict = OrderedDict(
         (key, value.to(getattr(torch, case["dtype"])))
         for key, value in case["state_dict"].items()
     )
+    if case["odd"]:
+        for number, (key, value) in enumerate(state_dict.items()):
+            state_dict[key] = odd(number, value)
+    for value in state_dict.values():
+        if case["learns"]:
+            value.requires_grad_()
     state_dict._metadata = OrderedDict(
         ("".join(key.rpartition(".")[:1]), {"version": 2})
         for key in case["state_dict"]
@@ -891,7 +902,10 @@ def callers_dict(strip_prefix, case):
         "new": made is not given,
         "types": sorted({type(value).__name__ for value in made.values()}),
         "keys": {str(key) for key in made},
-        "given_after": dict(given),
+        "given_after": {k: value.detach() for k, value in given.items()},
+        "learns": all(
+            v.requires_grad == case["learns"] for v in given.values()
+        ),
     }
 
 
@@ -1132,10 +1146,17 @@ def an_epoch(model, shift):
 
 
 def a_watched_model(case):
-    """Linear and BatchNorm; after very many batches, and in float64, if asked."""
-    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    """Linear and BatchNorm; after very many batches, and in float64, if asked; in
+    bfloat16; with a layer that stands there twice; with a frozen bias."""
+    layers = [nn.Linear(3, 4), nn.BatchNorm1d(4)]
+    if case["tied"]:
+        layers += [nn.Linear(4, 4)] * 2
+    model = nn.Sequential(*layers)
     if case["precise"]:
         model.double()[1].num_batches_tracked.fill_(2**40 + 1)
+    if case["coarse"]:
+        model.bfloat16()
+    model[0].bias.requires_grad_(not case["frozen"])
     return model
 
 
@@ -1150,6 +1171,7 @@ def kept_best(BestWeights, case):
     """Trains, keeps the best, trains on, restores."""
     model = a_watched_model(case)
     before = [id(one) for one in model.parameters()]
+    learn = [one.requires_grad for one in model.parameters()]
     keeper = keeper_of(BestWeights, model, case)
     answers, shown = [], torch.zeros(())
     for metric, shift in zip(case["metrics"], case["shifts"], strict=True):
@@ -1182,7 +1204,7 @@ def kept_best(BestWeights, case):
         "drifted": drifted,
         "restored_again": state_of(model),
         "same_parameters": before == [id(one) for one in model.parameters()],
-        "still_trains": all(one.requires_grad for one in model.parameters()),
+        "still_trains": learn == [p.requires_grad for p in model.parameters()],
         "same_mode": training == model.training,
     }
 

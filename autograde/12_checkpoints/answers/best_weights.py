@@ -861,3 +861,44 @@ zero_taken_for_none = edit(
     "best of 0.0 counts as none, and the next metric replaces it. Ask "
     "`metric is None`.",
 )
+
+ByParametersAndBuffers = edit(
+    ByClones,
+    {
+        "k: v.detach().clone() for k, v in self.model.state_dict().items()": "k: v.detach().clone() for k, v in [*self.model.named_parameters(), *self.model.named_buffers()]",
+    },
+    breaks=hidden_tests.best_epoch_comes_back,
+    tells="You keep parameters and buffers by name. A layer that stands at two places "
+    "has two keys in the `state_dict`, and loading misses the second.",
+)
+
+ThroughNumPy = edit(
+    ByClones,
+    {"k: v.detach().clone()": "k: torch.from_numpy(v.detach().numpy().copy())"},
+    breaks=hidden_tests.best_epoch_comes_back,
+    tells="You keep the weights as NumPy arrays, which know no bfloat16. `clone()` "
+    "copies any tensor.",
+)
+
+WithASmallestGain = edit(
+    ByClones,
+    {
+        "value > self.metric if self.mode": "value > self.metric + 1e-15 if self.mode",
+    },
+    breaks=hidden_tests.which_is_best,
+    tells="You ask for a gain of 1e-15 at least. However little better a metric is, it "
+    "is the best.",
+)
+
+ThawingAfterwards = edit(
+    ByClones,
+    {
+        "self.model.load_state_dict(self.weights)": """
+        self.model.load_state_dict(self.weights)
+        self.model.requires_grad_(True)
+        """,
+    },
+    breaks=hidden_tests.restored_twice,
+    tells="After `restore` frozen parameters are trained. Loading weights changes "
+    "values; leave `requires_grad` as it is.",
+)

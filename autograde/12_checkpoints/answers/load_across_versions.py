@@ -651,3 +651,30 @@ counters_through_floats = edit(
     tells="Your counters pass through float32, which holds whole numbers "
     "up to 16777216 exactly. Leave them int64.",
 )
+
+spreading_small_buffers = edit(
+    checked_by_hand_and_copied,
+    {
+        "elif own[name].shape != state_dict[name].shape:": "elif name in dict(model.named_parameters()) and own[name].shape != state_dict[name].shape:",
+    },
+    breaks=hidden_tests.everything_else_raises,
+    tells="A buffer of another shape is accepted: `copy_` broadcasts it. Compare the "
+    "shapes of buffers as well as of parameters.",
+)
+
+dropping_what_stands_beside = edit(
+    mended_counters_by_the_end_of_the_key,
+    {
+        "adapted = {k: v for k, v in state_dict.items() if k not in left_out}": """
+        gone = {one.rpartition(".")[0] for one in left_out}
+        adapted = {
+            k: v
+            for k, v in state_dict.items()
+            if k in own or k.rpartition(".")[0] not in gone
+        }
+        """,
+    },
+    breaks=hidden_tests.everything_else_raises,
+    tells="Where a counter is left over you drop all that stands beside it. Only the "
+    "counter may be left out; a left-over mean must raise.",
+)

@@ -430,3 +430,38 @@ def the_same_dict_if_nothing_is_to_do(state_dict, prefix="module."):
     if not any(key.startswith(prefix) for key in state_dict):
         return state_dict
     return {k.removeprefix(prefix): v for k, v in state_dict.items()}
+
+
+giving_the_dict_back = edit(
+    SOLUTION,
+    {
+        "return {": """
+        if not prefix:
+            return state_dict
+        return {
+        """,
+    },
+    breaks=hidden_tests.leaves_the_dict_alone,
+    tells="For the empty prefix you return the caller's own dict. Whoever changes "
+    "the one then changes the other: make a new dict each time.",
+)
+
+passing_through_numpy = edit(
+    SOLUTION,
+    {
+        "name.removeprefix(prefix): tensor for": "name.removeprefix(prefix): torch.from_numpy(tensor.detach().numpy()) for",
+    },
+    breaks=hidden_tests.all_some_or_none,
+    tells="You take the values through NumPy, which knows no bfloat16. Hand on the "
+    "tensors as they are.",
+)
+
+freezing_the_callers = edit(
+    SOLUTION,
+    {
+        "name.removeprefix(prefix): tensor for": "name.removeprefix(prefix): tensor.requires_grad_(False) for",
+    },
+    breaks=hidden_tests.leaves_the_dict_alone,
+    tells="`requires_grad_(False)` freezes the caller's own tensors. Use `detach()`, "
+    "which makes a new tensor, or hand them on as they are.",
+)
