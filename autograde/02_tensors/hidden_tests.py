@@ -160,6 +160,8 @@ def red_first(draw: Draw) -> list[Case]:
 
 def bytes_over_255(case: Case, seen: Result, expected: Result) -> str | None:
     """dtype and numbers, wherever they are."""
+    if seen.data.get("default_kept") is False:
+        return "Your code left the default dtype changed."
     if "raised" in seen.data:
         return same(case, seen, expected)
     got, wanted = seen.data["batch"], expected.data["batch"]
@@ -210,7 +212,7 @@ def float32_from_0_to_1(draw: Draw) -> list[Case]:
     probe=probes.image,
     rule=bytes_over_255,
     says="float32 whatever the default dtype is",
-    corners=["a quotient of bytes has the default dtype"],
+    corners=["a quotient of bytes has the default dtype; the default stays"],
 )
 def float32_by_any_default(draw: Draw) -> list[Case]:
     pixels = pixels_of(draw, 4, 5, 3)
@@ -640,8 +642,10 @@ def gradients_through_axes(draw: Draw) -> list[Case]:
             "weights": draw.normal(12),
             "dims": dims,
             "ones": ones,
+            "leaf": leaf,
         }
         for dims, ones in (((0, 2), (1,)), ((-1,), (3, 1)), ((), ()))
+        for leaf in (True, False)
     ]
 
 
@@ -680,11 +684,14 @@ def blocks(case: Case, seen: Result, expected: Result) -> str | None:
     "warns",
 )
 def default_within_the_block(draw: Draw) -> list[Case]:
-    other = draw.choice([torch.float16, torch.bfloat16])
     cases = [
-        {"outside": torch.float32, "dtypes": [torch.float64]},
-        {"outside": torch.float32, "dtypes": [other]},
-        {"outside": torch.float32, "dtypes": [torch.float32]},
+        {"outside": torch.float32, "dtypes": [dtype]}
+        for dtype in (
+            torch.float64,
+            torch.float16,
+            torch.bfloat16,
+            torch.float32,
+        )
     ]
     return with_numbers(draw, cases)
 
@@ -1018,6 +1025,7 @@ def integers_of_their_own(draw: Draw) -> list[Case]:
         cases.append(cast(x, target))
         cases.append(cast(x.T, target, "a turned tensor"))
         cases.append(cast(x[:, ::2].double(), target))
+        cases.append(cast(x.view(1, 3, 1, 4), target, "axes of size 1"))
         cases.append(cast(x.long(), target))
         for one in (x, x.double()):
             wide = cast(one[:1].clone(), target, "an expanded tensor")
@@ -1493,6 +1501,7 @@ def reorder_gives_a_view(draw: Draw) -> list[Case]:
         (named(draw.normal(2, 3, 4), "HWC", "CHW"), "turned"),
         (named(draw.normal(2, 3), "ab", "ba"), "turned"),
         (named(draw.normal(2, 3, 8), "abc", "cab"), "every second"),
+        (named(draw.normal(2, 1, 3, 2, 4), "abcde", "daebc"), "plain"),
     ]
     return [
         {**case, "layout": layout, "value": 10.0 + draw.integer(0, 50)}
@@ -1611,6 +1620,8 @@ def bad_orders_raise(draw: Draw) -> list[Case]:
     cases = [named(x, *words) for words in with_letters(draw, forms)]
     for words in with_letters(draw, [("abc", "ca", missing)]):
         cases.append(named(draw.normal(3, 1, 3), *words))
+    alone = draw.normal(1)[0]
+    cases.append(named(alone, "k", "k", "a letter for x without axes"))
     return [{**case, "errors": ["ValueError"]} for case in cases]
 
 
@@ -1645,6 +1656,11 @@ def bad_sums_raise(draw: Draw) -> list[Case]:
         ("", "", "axes without letters"),
     ]
     cases = [summing(x, *words) for words in with_letters(draw, forms)]
+    capitals = ("ABC", "b", "a small letter in over where axes has capitals")
+    cases.append(summing(x, *capitals))
+    alone = draw.normal(1)[0]
+    for over in ("", "k"):
+        cases.append(summing(alone, "k", over, "a letter for x without axes"))
     return [{**case, "errors": ["ValueError"]} for case in cases]
 
 
@@ -1669,6 +1685,7 @@ def gradients_through_names(draw: Draw) -> list[Case]:
             "axes": axes,
             "target": target,
             "over": over,
+            "leaf": dtype is torch.float32,
         }
         for axes, target, over in cases
         for dtype in (torch.float32, torch.float64)

@@ -16,7 +16,9 @@ from torch.utils._pytree import tree_map
 def image(image_to_batch, case):
     given = _array_of(case)
     with _default(case.get("default", torch.float32)):
-        return _told(case, lambda: {"batch": image_to_batch(given)}, given)
+        before = torch.get_default_dtype()
+        found = _told(case, lambda: {"batch": image_to_batch(given)}, given)
+        return {**found, "default_kept": torch.get_default_dtype() == before}
 
 
 def image_twice(image_to_batch, case):
@@ -121,7 +123,8 @@ def gradients_of_axes(add_axes, drop_axes, case):
     found = {}
     for name, function in (("add_axes", add_axes), ("drop_axes", drop_axes)):
         x = case["x"].clone().requires_grad_()
-        out = function(x, case["dims" if name == "add_axes" else "ones"])
+        given = x if case["leaf"] else 1 * x
+        out = function(given, case["dims" if name == "add_axes" else "ones"])
         found[name] = None
         if isinstance(out, torch.Tensor) and out.requires_grad:
             loss = (out.flatten() * case["weights"]).sum()
@@ -469,10 +472,11 @@ def gradients_by_name(reorder, sum_over, case):
     found = {}
     for name in ("reorder", "sum_over"):
         x = case["x"].clone().requires_grad_()
+        given = x if case["leaf"] else 1 * x
         if name == "reorder":
-            out = reorder(x, case["axes"], case["target"])
+            out = reorder(given, case["axes"], case["target"])
         else:
-            out = sum_over(x, case["axes"], case["over"])
+            out = sum_over(given, case["axes"], case["over"])
         found[name] = None
         if isinstance(out, torch.Tensor) and out.requires_grad:
             loss = (out * case["weights"][: out.numel()].view(out.shape)).sum()

@@ -744,14 +744,16 @@ for x, y in window:
     scaler.scale(part_loss).backward()
 scaler.unscale_(optimizer)
 nn.utils.clip_grad_norm_(parameters, max_norm)
+scale = scaler.get_scale()
 scaler.step(optimizer)
 scaler.update()
-scheduler.step()
+if scaler.get_scale() >= scale:
+    scheduler.step()
 optimizer.zero_grad()
 ```
 
 Scale each part; unscale, clip, step and update once per window. The scale must not change within a
-window. Chapter 10 explains the scaler; bfloat16 needs none.
+window. Where it has fallen, the step was left out, and the schedule waits. Chapter 10 explains the scaler; bfloat16 needs none.
 
 Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch
 2.13 `param.grad_dtype = torch.float32` keeps the sum in float32.

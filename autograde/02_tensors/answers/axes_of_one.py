@@ -568,3 +568,17 @@ resolves_the_conjugate = edit(
     tells="`resolve_conj` copies where a conjugation is pending. `unsqueeze` needs no such "
     "step: leave it out.",
 )
+
+detaching_what_was_computed = edit(
+    with_reshape,
+    {
+        "places = _places(dims, x.dim())": """
+        if not x.is_leaf:
+            x = x.detach()
+        places = _places(dims, x.dim())
+        """,
+    },
+    breaks=hidden_tests.gradients_through_axes,
+    tells="You detach an x that comes from a computation, so no gradient goes on to "
+    "what it was made of.",
+)

@@ -547,3 +547,16 @@ further_axes_too = edit(
     tells="You take an image with a fourth axis of size 1. It is another shape "
     "than (H, W, 3) and (H, W): raise a `ValueError`.",
 )
+
+leaving_the_default_at_float32 = edit(
+    by_the_idiom,
+    {
+        "rgb = np.ascontiguousarray(image[..., ::-1])": """
+        torch.set_default_dtype(torch.float32)
+        rgb = np.ascontiguousarray(image[..., ::-1])
+        """,
+    },
+    breaks=hidden_tests.float32_by_any_default,
+    tells="You set the default dtype and leave it so for the rest of the program. Ask "
+    "for float32 where you make the tensor.",
+)

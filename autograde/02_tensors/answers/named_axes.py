@@ -575,3 +575,27 @@ sum_of_all_as_a_number = edit(
     tells="Where all axes are summed, you make a new tensor of a number: the "
     "gradient ends there. Return what `x.sum` gives.",
 )
+
+copying_many_axes = edit(
+    by_a_dict,
+    {
+        "return torch.permute(x, tuple(map(places.get, target)))": """
+        out = torch.permute(x, tuple(map(places.get, target)))
+        return out.contiguous() if x.dim() > 4 else out
+        """,
+    },
+    breaks=hidden_tests.reorder_gives_a_view,
+    tells="From five axes on you return a copy. The result is a view, for any number "
+    "of axes.",
+)
+
+passing_numbers_through = edit(
+    by_a_dict,
+    {
+        "range(x.dim()), strict=True))": "range(x.dim()), strict=x.dim() > 0))",
+        "if sorted(places) != sorted(target):": "if places and sorted(places) != sorted(target):",
+    },
+    breaks=[hidden_tests.bad_orders_raise, hidden_tests.bad_sums_raise],
+    tells="A tensor without axes passes with any letters. It has no axis, so it takes "
+    "no letter: raise a `ValueError`.",
+)
