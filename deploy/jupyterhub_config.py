@@ -41,6 +41,7 @@ from settings import (  # noqa: E402
 
 from course_exchange.share import MAX_BODY_BYTES, Share, ShareError  # noqa: E402
 from course_grader.course import find_course  # noqa: E402
+from course_home.server import HOME  # noqa: E402
 
 c = get_config()  # noqa: F821  (traitlets provides it)
 
@@ -128,7 +129,7 @@ else:
 c.Spawner.start_timeout = 120
 c.Spawner.http_timeout = 120
 c.Spawner.notebook_dir = "~/work"
-c.Spawner.default_url = "/lab/tree/README.md"
+c.Spawner.default_url = f"/{HOME}"
 c.Spawner.args = [
     # a socket in a folder of one's own; on a port everybody could listen
     "--KernelManager.transport=ipc",

@@ -25,6 +25,8 @@ from people import TEACHING
 from settings import COURSE_ID
 from traitlets import Integer, Unicode
 
+import course_home
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 GROUP = "course-learners"
@@ -32,10 +34,10 @@ GROUP = "course-learners"
 EXCHANGE = "/srv/exchange"
 """Of nbgrader, in a room."""
 DESK = "/srv/course"
-"""Settings and the course's page, in a room."""
+"""Settings and the contents of the course, in a room."""
 OWN_EXCHANGE = ".course/exchange"
 """Where no disk is shared: a learner's own copy, in their home."""
-LEARNERS_PACKAGES = ("course_utils", "course_exchange")
+LEARNERS_PACKAGES = ("course_utils", "course_exchange", "course_home")
 """What a room shows of the course's own code."""
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64")
 _ETC = (
@@ -111,7 +113,7 @@ def room(
         home: the folder that the room shows as the account's home.
         identity: a folder for the room's `passwd` and `group`.
         exchange: nbgrader's; None where there is no shared disk.
-        desk: settings and the course's page.
+        desk: settings and the contents of the course.
     """
     identity.mkdir(parents=True, exist_ok=True)
     inside = account.pw_dir
@@ -336,6 +338,8 @@ def desk_environment(desk: str, teaching: bool, share: str) -> dict[str, str]:
     who = [f"{desk}/instructor"] if teaching else []
     return ({"COURSE_SHARE": share} if share else {}) | {
         "JUPYTER_CONFIG_PATH": os.pathsep.join([*who, f"{desk}/learner"]),
+        # JupyterLab's extension that leads to the home
+        "JUPYTER_PATH": str(Path(course_home.__file__).parent),
         # short, for sockets' names have at most 107 characters
         "JUPYTER_RUNTIME_DIR": "/tmp/jupyter",
         "JUPYTER_PREFER_ENV_PATH": "0",

@@ -1,7 +1,7 @@
 """`make hub`: makes what the class server needs, says where it is, starts it.
 
-`start.py --desk FOLDER` writes a learner's settings and the course's page alone, for an
-image (deploy/kubernetes).
+`start.py --desk FOLDER` writes alone what lies on a learner's desk, for an image
+(deploy/kubernetes).
 """
 
 from __future__ import annotations
@@ -28,28 +28,12 @@ from settings import (
     share_account,
 )
 
-from course_grader.chapter.readme import table_of_chapters
+from course_grader.chapter.contents import contents
 from course_grader.course import Course, CourseError, find_course
 from course_grader.needs import need_program
+from course_home.contents import write_contents
 
 HERE = Path(__file__).resolve().parent
-PAGE = """\
-# {title}
-
-Open a chapter from the list on the left, or here. It was laid into this folder
-when your server started; a chapter that was released since comes with *Nbgrader →
-Assignment List → Fetch*. Your files stay as you leave them.
-
-1. Run the chapter from the top, answer where a cell says `YOUR CODE HERE`, and run
-   the cell below the answer.
-2. Hand in: *Nbgrader → Assignment List → Submit*, as often as you like; the newest
-   counts.
-3. Feedback: the same page, *Fetch Feedback*, then *view feedback*.
-
-*File → Hub Control Panel* stops your server and changes your password.
-
-{chapters}
-"""
 
 
 def write_settings(course: Course) -> bool:
@@ -144,23 +128,13 @@ def make_folders(course: Course, settings: Settings) -> None:
 
 
 def write_desk(course: Course, desk: Path) -> None:
-    """What a learner's server finds on its desk: settings, and the course's page."""
+    """What a learner's server finds on its desk: settings, and what its home shows of
+    the chapters."""
     # in place: rooms that outlived the last hub look at this very folder
     shutil.copytree(HERE / "desk", desk, dirs_exist_ok=True)
-    page = PAGE.format(
-        title=course_title(course), chapters=table_of_chapters(course)
-    )
-    # of the table's links only the last two parts lie in work/
-    (desk / "README.md").write_text(page.replace("](notebooks/", "]("))
+    write_contents(desk / "contents.json", contents(course))
     for path in [desk, *desk.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def course_title(course: Course) -> str:
-    """What the project calls itself."""
-    text = (course.root / "pyproject.toml").read_text(encoding="utf-8")
-    described = text.partition('description = "')[2].partition('"')[0]
-    return described.partition(" as ")[0]
 
 
 def make_account(name: str, home: Path) -> pwd.struct_passwd:

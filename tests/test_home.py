@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
 from commands import course_says
 
+from course_grader.chapter.contents import contents
 from course_grader.course import Course
 from course_grader.feedback import learner
 from course_grader.judge.report import ExerciseReport, SubmissionReport
-from course_grader.lab.home import home_page
-from course_grader.lab.progress import keep_progress, newest_report
+from course_grader.lab.home import home_of
+from course_grader.lab.progress import keep_progress
 from course_grader.lab.work import fill_work
+from course_home import server
+from course_home.contents import read_contents, write_contents
+from course_home.progress import newest_report
+from course_utils import expect, visible_check
 
 NAME = "03_mini"
 
@@ -23,6 +29,10 @@ NAME = "03_mini"
 def built(mini: Course) -> Course:
     course_says(mini.root, "build")
     return mini
+
+
+def home_page(course: Course, base_url: str) -> str:
+    return server.home_page(home_of(course), base_url)
 
 
 def got(exercise: str, points: float) -> ExerciseReport:
@@ -71,14 +81,14 @@ def test_every_link_to_an_exercise_names_a_cell_of_its_notebook(
 def test_fetched_feedback_counts_and_is_the_newest_report(
     built: Course,
 ) -> None:
-    assert newest_report(built, NAME) is None
+    assert newest_report(built.work, NAME) is None
     report = SubmissionReport(NAME, 1, (got("double", 3.0), got("mean", 0.0)))
     folder = built.work / NAME / "feedback" / "2026-11-22 10:00:00 UTC"
     folder.mkdir(parents=True)
     page = folder / f"{NAME}.html"
     page.write_text(learner.page(report, None, student="ada"))
 
-    assert newest_report(built, NAME) == page
+    assert newest_report(built.work, NAME) == page
     home = home_page(built, "/")
     assert "1 of 2 exercises solved" in home
     assert f'href="/course/reports/{NAME}"' in home
@@ -97,6 +107,55 @@ def test_a_spoilt_file_of_progress_is_no_progress(
     assert "0 of 2 exercises solved" in home_page(built, "/")
     keep_progress(built, NAME, got("mean", 2.0))
     assert "1 of 2 exercises solved" in home_page(built, "/")
+
+
+def saved_with(course: Course, said: dict[str, str]) -> None:
+    """A learner's saved notebook whose visible checks said this."""
+    notebook = nbformat.read(course.notebook_of(NAME), as_version=4)
+    for cell in notebook.cells:
+        for exercise, line in said.items():
+            if f'visible_check("{exercise}")' in cell.source:
+                output = nbformat.v4.new_output("stream", text=line)
+                cell.outputs = [output]
+    path = course.work / NAME / f"{NAME}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+
+
+def line_of(capsys: pytest.CaptureFixture[str], answer: object) -> str:
+    """What a visible check prints about an answer that should be 1."""
+    capsys.readouterr()
+    with visible_check("double"):
+        expect("it", answer, 1)
+    return capsys.readouterr().out
+
+
+def test_on_a_class_server_the_saved_notebook_says_what_passes(
+    built: Course, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = built.root / "contents.json"
+    write_contents(file, contents(built))
+    home = server.Home(
+        built.work, lambda: read_contents(file), class_server=True
+    )
+    page = server.home_page(home, "/user/ada/")
+    assert "Not released yet." in page
+    assert "Nothing is open here." in page
+    assert "/lab/tree/" not in page
+
+    passes = line_of(capsys, 1)
+    saved_with(built, {"double": passes, "mean": "mean: not attempted\n"})
+    page = server.home_page(home, "/user/ada/")
+    assert "1 more with visible checks that pass" in page
+    assert "0 of 2 exercises solved" in page
+    assert "<b>Go on with:</b>" in next_link(page)
+    assert "#cell-id=task-mean" in next_link(page)
+    shutil.rmtree(built.work)
+
+    saved_with(built, {"double": line_of(capsys, 2)})
+    page = server.home_page(home, "/user/ada/")
+    assert "visible checks that pass" not in page
+    assert "not solved yet" in page
 
 
 def newer_edition(course: Course) -> None:

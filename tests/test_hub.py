@@ -136,11 +136,14 @@ def test_a_learner_lands_on_the_courses_page_with_the_chapters(
     answer = ada.session.get(f"{ada.hub.address}/hub/home", timeout=PATIENCE_S)
     assert answer.ok
     landed = ada.session.get(ada.home, timeout=PATIENCE_S)
-    assert landed.url == f"{ada.home}lab/tree/README.md"
+    assert landed.url == f"{ada.home}course"
+    assert f'href="{ada.home.removeprefix(ada.hub.address)}lab/tree/' in (
+        landed.text
+    )
     listed = ada.get("api/contents/").json()["content"]
-    assert {"README.md", CHAPTER} <= {one["name"] for one in listed}
-    page = ada.get("api/contents/README.md").json()["content"]
-    assert f"]({CHAPTER}/{CHAPTER}.ipynb)" in page
+    assert CHAPTER in {one["name"] for one in listed}
+    # JupyterLab's menu leads back
+    assert "course-home" in ada.get("lab").text
 
 
 def test_what_was_handed_in_is_graded_and_the_page_is_back(
@@ -152,6 +155,11 @@ def test_what_was_handed_in_is_graded_and_the_page_is_back(
         f"print(open(glob.glob('{CHAPTER}/feedback/*/*.html')[0]).read())"
     )
     assert "values are doubled" in found
+    home = ada.get("course").text
+    assert "<b>5</b> <span>of 5 points</span>" in home
+    assert "handed in 20" in home
+    report = ada.get(f"course/reports/{CHAPTER}").text
+    assert "values are doubled" in report
 
 
 def test_two_instructors_have_formgrader_at_once(hub: Hub) -> None:

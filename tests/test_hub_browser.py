@@ -81,8 +81,8 @@ def answer(page: Page, head: str, code: str) -> None:
 
 
 def open_chapter(page: Page, hub: Hub, name: str) -> None:
-    """From the course's page to the chapter, whose kernel is ready."""
-    chapter = page.locator(".jp-RenderedMarkdown a", has_text="03 · Mini")
+    """From the course's home to the chapter, whose kernel is ready."""
+    chapter = page.locator("h2 a", has_text="03 · Mini")
     expect(chapter).to_be_visible()
     picture(page, f"{name}-lands")
     with page.expect_websocket(lambda one: "/channels" in one.url):
@@ -151,6 +151,12 @@ def test_a_day_of_the_term(browser: Any, hub: Hub) -> None:
         0
     )
 
+    # the home knows what the saved notebook shows
+    home = ada.context.new_page()
+    home.goto(f"{hub.address}/user/{ADA}/course")
+    expect(home.locator("main")).to_contain_text("2 more with visible checks")
+    picture(home, "ada-home-answered")
+
     hand_in(ada, "ada")
     hand_in(bob, "bob")
     log = hub.course / "class" / "grading.log"
@@ -206,3 +212,12 @@ def test_a_day_of_the_term(browser: Any, hub: Hub) -> None:
             f"{files}/{when['name']}/{CHAPTER}.html"
         ).json()["content"]
         assert f"Seen by instructor {number}." in text
+
+    # and the home has its marks
+    home.reload()
+    expect(home.locator("main")).to_contain_text("2 of 2 exercises solved")
+    expect(home.locator("main")).to_contain_text("handed in")
+    picture(home, "ada-home-marked")
+    menu(bob, "View", "Course Home")
+    expect(bob.locator("main")).to_contain_text("3 of 5 points")
+    picture(bob, "bob-home")

@@ -105,6 +105,7 @@ def test_a_learners_image_starts_as_a_room_does() -> None:
     )
     wanted = desk_environment("/srv/course", False, "")
     del wanted["PATH"]
+    wanted["JUPYTER_PATH"] = "/srv/packages/course_home"
     assert said == {"PYTHONPATH": "/srv/packages", **wanted}
 
 

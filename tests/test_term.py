@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from commands import (
     course_says,
+    environment,
     exported,
     points,
     run_course,
@@ -25,7 +26,8 @@ from nbclient import NotebookClient
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered
 from course_grader.course import Course
-from course_grader.lab.home import home_page
+from course_grader.lab.home import home_of
+from course_home.server import home_page
 
 CHAPTER = "03_mini"
 ROSTER = (
@@ -245,7 +247,7 @@ def test_an_extension_is_given_before_anything_is_handed_in(
         assert f"due {due} 12:00 CET" in page.read_text()
     course_says(root, "build")
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(term.autograde))
-    assert "due 2026-12-01" in home_page(term, "/")
+    assert "due 2026-12-01" in home_page(home_of(term), "/")
     run_nbgrader(root, "db", "student", "add", "cleo")
     found = exported(root, "03")
     assert found["cleo"]["points"] == ""  # has a row, and nothing in it
@@ -256,7 +258,7 @@ def test_who_needs_a_human_gets_no_zero_in_an_lms(term: Course) -> None:
     root = term.root
     notebook = term.people / "submitted" / "bob" / CHAPTER / f"{CHAPTER}.ipynb"
     notebook.write_text("not a notebook")
-    course_says(root, "grade", "03")
+    assert "bob: " in course_says(root, "grade", "03", code=3)
     done = run_course(root, "export", "--format", "canvas")
     assert done.returncode == 3
     assert "Look at bob" in done.stderr
@@ -265,6 +267,10 @@ def test_who_needs_a_human_gets_no_zero_in_an_lms(term: Course) -> None:
     assert rows["bob"] == ""
     status = json.loads(course_says(root, "status", "--json"))
     assert status[0]["look"] == 1
+    narrow = environment(activated=False) | {"COLUMNS": "80"}
+    shown = run_course(root, "status", env=narrow).stdout
+    assert CHAPTER in shown
+    assert "…" not in shown
 
 
 def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
@@ -280,7 +286,19 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     inbound = term.people / "exchange" / "pytorch_training_tricks" / "inbound"
     (inbound / f"cleo+{CHAPTER}+2026-12-04 14:00:00 UTC").mkdir()
     assert "Nothing was deleted" in course_says(root, "forget", "cleo")
+    # what was graded without a gradebook is forgotten, too
+    submitted = term.people / "submitted" / "ada" / CHAPTER
+    for student in ("ada", "cleo"):
+        shutil.copytree(submitted, tmp_path / "alone" / student)
+    course_says(root, "grade", "03", "--from", tmp_path / "alone")
+    results = term.people / "results" / CHAPTER
+    assert "cleo" in (results / "details.json").read_text()
+    assert str(results / "feedback" / "cleo") in course_says(
+        root, "forget", "cleo"
+    )
     course_says(root, "forget", "cleo", "--yes")
+    for name in ("scores.json", "details.json"):
+        assert set(json.loads((results / name).read_text())) == {"ada"}
     left = [path.name for path in term.people.rglob("*cleo*")]
     assert left == []
     for page in term.people.rglob("*.html"):

@@ -35,6 +35,7 @@ CHECKS = (
 BELONGS = (
     ("src/course_utils/", ["course_utils_*"]),
     ("src/course_exchange/", ["hub_share"]),
+    ("src/course_home/", ["home", "feedback_pages"]),
     ("src/course_grader/bank.py", ["build", "misconceptions"]),
     ("src/course_grader/checks.py", ["judging"]),
     ("src/course_grader/cli.py", ["course_command"]),

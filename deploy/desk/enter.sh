@@ -1,10 +1,10 @@
 # The first thing in a learner's room: sh enter.sh EXCHANGE COURSE COMMAND...
-# Puts the course's page and the released chapters into ~/work, where they are not
-# there yet. What is there is the learner's and stays as it is.
+# Puts the released chapters into ~/work, where they are not there yet. What is there
+# is the learner's and stays as it is.
 desk=$(dirname "$0")
 released=$1/$2/outbound
 course=$2
-export COURSE_EXCHANGE="$1"
+export COURSE_EXCHANGE="$1" COURSE_CONTENTS="$desk/contents.json"
 shift 2
 umask 077
 mkdir -p "$HOME/work" "$JUPYTER_RUNTIME_DIR"
@@ -13,7 +13,6 @@ if [ -n "$COURSE_SHARE" ]; then
     mkdir -p "$COURSE_EXCHANGE"
     python -m course_exchange "$COURSE_EXCHANGE" "$course"
 fi
-[ -e README.md ] || cp "$desk/README.md" README.md
 for chapter in "$released"/*/; do
     name=$(basename "$chapter")
     if [ -d "$chapter" ] && [ ! -e "$name" ] && [ ! -L "$name" ]; then

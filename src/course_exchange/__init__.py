@@ -1,3 +1,3 @@
-"""nbgrader's exchange where learners' servers and the course share no folder: ngshare
-keeps it, and everybody has a copy of what they may see. Learners' servers have this
-package and `course_utils`, and not `course_grader`."""
+"""nbgrader's exchange as learners' servers see it: a folder that all share, or ngshare,
+of which everybody has a copy of what they may see. Learners' servers have this package,
+`course_home` and `course_utils`, and not `course_grader`."""

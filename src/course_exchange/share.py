@@ -30,6 +30,8 @@ MAX_FILES = 1000
 DUE = "due"
 """What is released under this name is `due.json`, and no chapter."""
 DUE_FILE = "due.json"
+"""Beside the released chapters: due dates, which nbgrader keeps in the gradebook,
+where no learner may look. It holds no more than everybody may know."""
 _TIME = "%Y-%m-%d %H:%M:%S.%f"
 
 

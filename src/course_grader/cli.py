@@ -22,6 +22,7 @@ from course_grader.commands import (
 )
 from course_grader.commands.terminal import errors
 from course_grader.course import Course, CourseError, find_course
+from course_grader.needs import NO_SPACE, disk_is_full
 from course_grader.startup import skip_slow_imports
 
 PACKAGE = "pytorch-training-tricks"
@@ -127,6 +128,11 @@ def main() -> None:
     except CourseError as error:
         errors.print(f"course: {error}", style="bold red", markup=False)
         sys.exit(2)
+    except Exception as error:
+        if not disk_is_full(error):
+            raise
+        errors.print(f"course: {NO_SPACE}", style="bold red", markup=False)
+        sys.exit(1)
     except KeyboardInterrupt:
         errors.print("course: stopped.")
         sys.exit(130)

@@ -5,6 +5,7 @@ command that installs it. A Python that is too old is caught earlier, by
 `tools/setup.sh`, before any of this can be imported.
 """
 
+import errno
 import os
 import shutil
 import socket
@@ -13,6 +14,10 @@ import webbrowser
 from dataclasses import dataclass
 
 _LOOPBACK = "127.0.0.1"
+NO_SPACE = (
+    "There is no space left on the disk. What was stored before stays as it is: "
+    "free some space, then type the command again."
+)
 
 
 @dataclass(frozen=True)
@@ -163,3 +168,19 @@ def report() -> list[Need]:
         Need("bubblewrap", need_program("bwrap")),
         Need("port 8888", need_port(8888)),
     ]
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """Whether this error, or one that led to it, is that a disk is full or that
+    somebody has used up their part of it."""
+    seen: BaseException | None = error
+    while seen is not None:
+        full = isinstance(seen, OSError) and seen.errno in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+        )
+        # SQLite's words, whichever library hands them on
+        if full or "database or disk is full" in str(seen):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

@@ -22,6 +22,8 @@ from course_grader.grading.notebook_file import MAX_FILE_BYTES
 from course_grader.grading.pool import Job, Outcome
 from course_grader.judge.report import SubmissionReport
 
+RESULTS = "results"
+"""In class/: a folder for each chapter, unless `--to` names another."""
 _LIMITS = Limits(
     max_file_bytes=MAX_FILE_BYTES, max_total_bytes=2 * MAX_FILE_BYTES
 )
@@ -226,6 +228,30 @@ class Run:
         details |= {who: {"failed": why} for who, why in self.failed.items()}
         details |= {who: one["details"] for who, one in self.done.items()}
         _write_tree(self.to / "details.json", details)
+
+
+def results_of(results: Path, student: str) -> list[Path]:
+    """The folders with a learner's pages.
+
+    Args:
+        results: holds a folder of results for each chapter.
+        student: the learner's id.
+    """
+    found = (one / "feedback" / student for one in sorted(results.glob("*")))
+    return [one for one in found if one.is_dir()]
+
+
+def forget_results(results: Path, student: str) -> None:
+    """Takes a learner's lines out of such folders' files; `results_of` has the
+    pages."""
+    for name in ("scores.json", "details.json"):
+        for path in results.glob(f"*/{name}"):
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            if tree.pop(student, None) is not None:
+                _write_tree(path, tree)
+    for path in results.glob("*/unfinished.jsonl"):
+        kept = [one for one in _lines(path) if one.get("student") != student]
+        write_private(path, "".join(map(_line, kept)))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -12,6 +12,11 @@ from course_grader.classroom.attempts import FOLDER
 from course_grader.classroom.audit import forget_trail
 from course_grader.classroom.backup import STEPS, inbound
 from course_grader.classroom.collect_versions import bad_student_id
+from course_grader.classroom.folder import (
+    RESULTS,
+    forget_results,
+    results_of,
+)
 from course_grader.classroom.lms_exchange import forget_sent
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.term import forget_extensions
@@ -38,6 +43,7 @@ def places(classroom: Classroom, student: str) -> list[Path]:
         if step not in ("source", "release")
     ]
     found += [root / "versions" / student, root / FOLDER / student]
+    found += results_of(root / RESULTS, student)
     pages = root / coursedir.feedback_directory
     found += sorted(pages.glob("*.html"))
     waiting = inbound(classroom)
@@ -52,7 +58,8 @@ def places(classroom: Classroom, student: str) -> list[Path]:
 
 def forget(classroom: Classroom, student: str) -> int:
     """Deletes everything of a learner's: work, versions, marks, feedback,
-    extensions, what waits in the exchange, and the line on the roster.
+    extensions, what `course grade --from` wrote into `results/`, what waits in the
+    exchange, and the line on the roster.
 
     Returns:
         How many folders were deleted.
@@ -70,6 +77,7 @@ def forget(classroom: Classroom, student: str) -> int:
     forget_extensions(coursedir, student)
     forget_sent(classroom, student)
     forget_trail(Path(coursedir.root), student)
+    forget_results(Path(coursedir.root) / RESULTS, student)
     with (
         Gradebook(coursedir.db_url, coursedir.course_id) as gradebook,
         contextlib.suppress(MissingEntry),

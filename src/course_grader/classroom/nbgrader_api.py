@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -22,9 +23,14 @@ from traitlets.config.loader import PyFileConfigLoader
 from course_grader.classroom.collect_versions import Outcome
 from course_grader.classroom.private import shut
 from course_grader.course import Course, CourseError
+from course_grader.needs import NO_SPACE
 
 _FAILED = re.compile(r"error processing assignment '.*?' for student '(.*?)'")
 """What nbgrader says of work that it could not turn into a page."""
+# nbgrader logs a gradebook's errors with their tracebacks, and raises them too
+logging.getLogger("tornado.application").addFilter(
+    lambda record: "Rolling back session" not in record.getMessage()
+)
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,8 @@ def feedback(classroom: Classroom, chapter: str) -> Path:
     if not without:
         succeed(written, f"writing feedback for {chapter}")
     succeed(api.release_feedback(chapter), f"releasing feedback for {chapter}")
+    if without and os.strerror(errno.ENOSPC) in str(written.get("log")):
+        raise CourseError(NO_SPACE)
     if without:
         raise CourseError(
             f"No page could be written for {', '.join(sorted(set(without)))}, but "

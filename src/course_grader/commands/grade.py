@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,14 @@ from rich.table import Table
 
 from course_grader.commands.terminal import (
     CHAPTER,
+    LOOK,
     AddCommand,
     console,
     progress_bar,
     saying,
 )
 from course_grader.course import Course, CourseError
+from course_grader.needs import disk_is_full
 
 if TYPE_CHECKING:
     from course_grader.grading.pool import Outcome
@@ -34,15 +36,14 @@ def grade(course: Course, args: argparse.Namespace) -> int:
         return grade_class(course, args, name, seed)
     if args.scheduler:
         raise CourseError("--scheduler grades a class, not --from.")
-    from course_grader.classroom.folder import results_folder
+    from course_grader.classroom.folder import RESULTS, results_folder
 
     if args.to is None and args.source.is_file():
-        from course_grader.lab.progress import REPORTS
-        from course_grader.lab.work import OWN
+        from course_home.progress import OWN, REPORTS
 
         args.to = course.work / OWN / REPORTS
     elif args.to is None:
-        args.to = course.people / "results" / name
+        args.to = course.people / RESULTS / name
     results_folder(args.to, args.source)
     if args.source.is_file():
         return _grade_file(course, args, name, seed)
@@ -125,7 +126,7 @@ def grade_class(
         )
         before[who] = sum(got.automatic.values()) if got else 0.0
     held_back: list[Outcome] = []
-    failed = 0
+    codes: set[int] = set()
     with gradebook.open_gradebook(classroom) as book, progress_bar() as bar:
         task = bar.add_task("grading", total=len(todo))
 
@@ -143,7 +144,10 @@ def grade_class(
                 raise
             except Exception as error:
                 # whatever it is, the others' marks are stored
-                why = f"its marks cannot be stored ({error}); grade it again"
+                why = "there is no space left on the disk"
+                if not disk_is_full(error):
+                    why = str(error)
+                why = f"its marks cannot be stored ({why}); grade it again"
                 lost.append(Outcome(job, None, failed=why))
 
         outcomes = (
@@ -168,7 +172,7 @@ def grade_class(
             )
         )
         for outcome in outcomes:
-            failed += _tell(bar.console, outcome)
+            codes.add(_tell(bar.console, outcome))
             if outcome.report is not None:
                 if every[outcome.job.student].graded:
                     held_back.append(outcome)
@@ -180,8 +184,8 @@ def grade_class(
             for outcome in held_back:
                 save(outcome)
     for outcome in lost:
-        failed += _tell(console, outcome)
-    return 1 if failed else 0
+        codes.add(_tell(console, outcome))
+    return _gravest(codes)
 
 
 def _wanted(
@@ -246,23 +250,23 @@ def _grade_folder(
         sandboxed,
         pages=True,
     )
-    failed = 0
+    codes = {LOOK} if refused else set()
     with progress_bar() as bar:
         task = bar.add_task("grading", total=len(jobs))
         for outcome in run.write(outcomes, refused):
-            failed += _tell(bar.console, outcome)
+            codes.add(_tell(bar.console, outcome))
             bar.advance(task)
     console.print(
         f"{args.to}: scores.json, details.json, feedback/STUDENT/{name}.html"
     )
-    return 1 if failed else 0
+    return _gravest(codes)
 
 
 def _grade_file(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
-    """Grades one notebook; 0 if it was graded, 2 if it is none of the chapter, 1
-    if the machinery failed."""
+    """Grades one notebook; the exit code, which is 2 if it is none of the
+    chapter."""
     from course_grader.chapter.build import build_chapter
     from course_grader.grading.pool import Job, grade_many
     from course_grader.grading.repair import repair
@@ -289,16 +293,16 @@ def _grade_file(
     from course_grader.lab.progress import keep_progress
     from course_grader.needs import open_in_browser
 
-    failed = 0
+    codes = set()
     for outcome in outcomes:
         if outcome.report is None:
-            failed = _tell(console, outcome)
+            codes.add(_tell(console, outcome))
             continue
         for one in outcome.report.exercises:
             points = f"{one.points:g} of {one.max_points:g}"
             ended = standing(one, one.points)
             console.print(f"{points:>10}  {one.title}: {ended}", markup=False)
-        failed = _tell(console, outcome)
+        codes.add(_tell(console, outcome))
         path = write_page(args.to, outcome).resolve()
         if args.source.resolve().is_relative_to(course.work.resolve()):
             for one in outcome.report.exercises:
@@ -308,11 +312,11 @@ def _grade_file(
         )
         if args.browser:
             open_in_browser(path.as_uri())
-    return 1 if failed else 0
+    return _gravest(codes)
 
 
 def _tell(where: Console, outcome: Outcome) -> int:
-    """One line about a graded submission; 1 if the machinery failed on it."""
+    """One line about a graded submission; the exit code that it asks for."""
     report = outcome.report
     if report is None:
         said = f"could not be graded: {outcome.failed}"
@@ -321,11 +325,19 @@ def _tell(where: Console, outcome: Outcome) -> int:
     else:
         said = f"{report.points:g} of {report.max_points:g} points"
     where.print(f"{outcome.job.student}: {said}", markup=False)
-    if report is not None and not report.refused:
-        for why in report.needs_human:
-            said = f"{outcome.job.student}: look at this. {why}"
-            where.print(said, markup=False)
-    return int(report is None)
+    if report is None:
+        return 1
+    if report.refused:
+        return LOOK
+    for why in report.needs_human:
+        said = f"{outcome.job.student}: look at this. {why}"
+        where.print(said, markup=False)
+    return LOOK if report.needs_human else 0
+
+
+def _gravest(codes: Collection[int]) -> int:
+    """The exit code of a command some of whose work asks for these."""
+    return next((one for one in (1, LOOK) if one in codes), 0)
 
 
 def register(command: AddCommand) -> None:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 def lab(course: Course, args: argparse.Namespace) -> int:
     """Opens JupyterLab on work/, filled with the chapters."""
-    from course_grader.lab.home import HOME
     from course_grader.lab.server import lab_command, lab_environment
     from course_grader.lab.work import fill_work
     from course_grader.needs import need_program
+    from course_home.server import HOME
 
     port = port_of(args)
     filled = fill_work(course)

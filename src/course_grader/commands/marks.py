@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich import box
+from rich.table import Column, Table
 
 from course_grader.commands.terminal import (
     CHAPTER,
@@ -49,15 +50,22 @@ def status(course: Course, args: argparse.Namespace) -> int:
         print_json(found)
         return 0
     students = len(gradebook.students(classroom))
+    # whole in 80 columns, and nothing is cut where there are fewer
+    narrow = ["due", "re-\nleased", "handed\nin", "late", "miss-\ning"]
+    narrow += ["graded", "to\nlook\nat", "feed-\nback"]
     table = Table(
-        *("chapter", "due", "released", "handed in", "late", "missing"),
-        *("graded", "to look at", "feedback"),
+        Column("chapter", overflow="fold"),
+        *(Column(one, no_wrap=True) for one in narrow),
         title=f"{students} on the roster",
+        box=box.SIMPLE_HEAD,
+        padding=0,
+        show_edge=False,
+        pad_edge=False,
     )
     for one in found:
         table.add_row(
             one.chapter,
-            said(one.due, classroom.zone),
+            said(one.due, classroom.zone).replace(" ", "\n", 1),
             "yes" if one.released else "no",
             str(one.handed_in),
             str(one.late),

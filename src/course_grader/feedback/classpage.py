@@ -7,15 +7,17 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from course_grader.feedback import frame
-from course_grader.feedback.learner import Standing, standing
+from course_grader.feedback.learner import standing
 from course_grader.judge.report import (
     CheckReport,
     ExerciseReport,
     SubmissionReport,
     Verdict,
 )
+from course_home import frame
+from course_home.progress import Standing
 
 MOST_CHECKS = 12
 """Checks that are listed among those that fail most."""
@@ -103,7 +105,7 @@ def class_report(chapter: str, reports: Mapping[str, SubmissionReport]) -> str:
     titles = _titles(graded.values())
     checks = _check_rows(graded.values(), titles)
     return frame.render(
-        "class.html.jinja",
+        Path(__file__).with_name("class.html.jinja"),
         chapter=chapter,
         submissions=len(reports),
         graded=graded,

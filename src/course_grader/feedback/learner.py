@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -19,13 +19,15 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from course_grader.feedback import content, frame
+from course_grader.feedback import content
 from course_grader.judge.report import (
     CheckReport,
     ExerciseReport,
     SubmissionReport,
     Verdict,
 )
+from course_home import frame
+from course_home.progress import Standing
 
 MOST_OUTPUTS = 30
 """Outputs of one exercise that are shown."""
@@ -51,15 +53,6 @@ class Mark:
     points: float | None = None
     max_points: float = 0.0
     comment: str = ""
-
-
-class Standing(StrEnum):
-    """How an exercise ended as a whole."""
-
-    SOLVED = "solved"
-    PARTLY = "partly solved"
-    NOT_SOLVED = "not solved yet"
-    NOT_ATTEMPTED = "not attempted"
 
 
 @dataclass(frozen=True)
@@ -171,7 +164,7 @@ def page(
         notebook = None
     others = list(marks.values())
     return frame.render(
-        "learner.html.jinja",
+        Path(__file__).with_name("learner.html.jinja"),
         report=report,
         exercises=views,
         others=others,
@@ -206,13 +199,13 @@ def below_a_cell(report: SubmissionReport) -> str:
     (one,) = report.exercises
     failed = [c for c in one.checks if c.verdict is not Verdict.PASSED]
     return frame.render(
-        "notebook.html.jinja",
+        Path(__file__).with_name("notebook.html.jinja"),
         report=one,
         notes=report.notes,
         failed=failed,
         first=_first_open(one),
         passed=[c for c in one.checks if c.verdict is Verdict.PASSED],
-        notebook_style=frame.notebook_style(),
+        notebook_style=_notebook_style(),
     )
 
 
@@ -238,7 +231,7 @@ def page_without_report(
         for mark in marks
     }
     return frame.render(
-        "marks.html.jinja",
+        Path(__file__).with_name("marks.html.jinja"),
         chapter=chapter,
         marks=marks,
         cells=cells,
@@ -426,3 +419,10 @@ def _highlighted(cell: Mapping[str, Any]) -> tuple[Markup, ...]:
     source = content.code(cell.get("source")).strip("\n")
     marked_up = highlight(source, *_lexer_and_formatter())
     return tuple(Markup(line) for line in marked_up.rstrip("\n").split("\n"))
+
+
+@cache
+def _notebook_style() -> Markup:
+    """The style of what is shown within a notebook."""
+    path = Path(__file__).with_name("notebook.css")
+    return Markup(path.read_text(encoding="utf-8"))

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
+from pathlib import Path
 
-from course_grader.feedback import frame
+from course_home import frame
 
 _NAME = re.compile(r"(?<![\w.])[^\W\d]\w*")
 MOST_LINES = 120
@@ -76,5 +77,8 @@ def _bare(line: str) -> str:
 def similar_page(chapter: str, rows: Sequence[Row], notebooks: int) -> str:
     """The page. It never says who copied, and nothing depends on it."""
     return frame.render(
-        "similar.html.jinja", chapter=chapter, rows=rows, notebooks=notebooks
+        Path(__file__).with_name("similar.html.jinja"),
+        chapter=chapter,
+        rows=rows,
+        notebooks=notebooks,
     )

@@ -6,10 +6,11 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_grader.feedback import frame
 from course_grader.judge.report import SubmissionReport, Verdict
+from course_home import frame
 
 if TYPE_CHECKING:
     from course_grader.classroom.gradebook import Mark
@@ -91,7 +92,7 @@ def term_report(
     )
     learners = _learners(chapters, marks, names)
     return frame.render(
-        "term.html.jinja",
+        Path(__file__).with_name("term.html.jinja"),
         chapters=chapters,
         means=_means(chapters, learners),
         learners=sorted(learners, key=lambda one: (not one.why, one.student)),

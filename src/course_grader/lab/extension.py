@@ -10,7 +10,8 @@ from typing import Any
 
 from course_grader.course import find_course
 from course_grader.lab.asking import ADDRESS
-from course_grader.lab.home import add_home
+from course_grader.lab.home import home_of
+from course_home.server import add_home
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -20,7 +21,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(app: Any) -> None:
     """Called by Jupyter when the server starts; kernels inherit the address."""
     course = find_course()
-    add_home(app.web_app, course)
+    add_home(app.web_app, home_of(course))
     if not hasattr(socket, "AF_UNIX"):
         return  # on Windows; the visible checks are what there is
     from course_grader.lab.service import Service

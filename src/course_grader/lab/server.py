@@ -6,8 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+import course_home
 from course_grader.course import Course
-from course_grader.lab.home import HOME
+from course_home.server import HOME
 
 EXTENSIONS = {
     "course_grader.lab.extension": True,
@@ -69,7 +70,10 @@ def lab_environment(course: Course, token: str) -> dict[str, str]:
         "JUPYTER_CONFIG_PATH": _before(
             "JUPYTER_CONFIG_PATH", room / "config", course.autograde
         ),
-        "JUPYTER_PATH": _before("JUPYTER_PATH", room),
+        # kernels, and JupyterLab's extension that leads to the home
+        "JUPYTER_PATH": _before(
+            "JUPYTER_PATH", room, Path(course_home.__file__).parent
+        ),
         "JUPYTER_TOKEN": token,
     }
 

@@ -17,11 +17,10 @@ from course_grader.chapter.notebook import with_solution_folds, write
 from course_grader.chapter.source import read_chapter
 from course_grader.classroom.private import private_folder, write_private
 from course_grader.course import Course, CourseError
+from course_home.progress import OWN
 
-OWN = ".course"
-"""The folder below work/ that is the course's, not the learner's."""
 COPIES = "copies.json"
-"""There: which edition each copy was made from."""
+"""In work/.course: which edition each copy was made from."""
 
 
 @dataclass

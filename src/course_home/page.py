@@ -1,20 +1,19 @@
-"""The learner's home: the chapters, how far one is, and what comes next."""
+"""The page: the chapters, how far one is, and what comes next."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import quote
 
-from course_grader.chapter.source import Chapter, Exercise, Level, Role
-from course_grader.feedback import frame
-from course_grader.feedback.learner import Standing
+from course_home import frame
+from course_home.contents import ChapterEntry, ExerciseEntry
+from course_home.progress import Standing
 
-_TEACHES = re.compile(
-    r"\*\*After this chapter you can\*\*\n\n(- .*?)(?:\n\n|\Z)", re.DOTALL
-)
+VISIBLE = "visible checks pass"
+"""How an exercise stands that nobody has graded yet."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class TaskView:
     title: str
     level: str
     link: str
-    standing: Standing
+    standing: str
     points: float
     max_points: float
 
@@ -35,28 +34,24 @@ class ChapterView:
     """One chapter as the home shows it.
 
     Attributes:
-        title: as `03 · One-hot labels and losses`.
-        link: where JupyterLab opens it.
-        minutes: reading and exercises.
-        core_minutes: those of them that everybody should spend.
-        builds_on: words of the chapter.
-        teaches: what one can do after it.
+        entry: what it is.
+        link: where JupyterLab opens it; empty if it is not in work/.
+        released: it can be fetched.
         exercises: in order.
         tried: when an exercise was tried last; empty if never.
+        handed_in: when it was handed in last; empty if never.
         report: where its newest report is; empty if there is none.
         newer: where a newer edition stands; empty if there is none.
         due: when it is due; empty if that is not known.
         current: the next exercise is one of its own.
     """
 
-    title: str
+    entry: ChapterEntry
     link: str
-    minutes: int
-    core_minutes: int
-    builds_on: str
-    teaches: tuple[str, ...]
+    released: bool
     exercises: tuple[TaskView, ...]
     tried: str
+    handed_in: str
     report: str
     newer: str
     due: str
@@ -72,11 +67,15 @@ class ChapterView:
 
 
 def chapter_view(
-    chapter: Chapter,
-    points: dict[str, float],
+    entry: ChapterEntry,
+    points: Mapping[str, float],
     *,
     base_url: str,
+    here: bool,
+    released: bool,
+    visible: Mapping[str, bool],
     tried: datetime | None,
+    handed_in: datetime | None,
     report: str,
     newer: str,
     due: datetime | None,
@@ -84,68 +83,72 @@ def chapter_view(
     """What the home shows of a chapter.
 
     Args:
-        chapter: the chapter.
+        entry: the chapter.
         points: the most that each exercise ever got, by its id; none if it was
             never tried.
         base_url: of the Jupyter server, with a slash at its end.
+        here: whether it is in work/.
+        released: whether it can be fetched.
+        visible: whether the visible checks of an exercise pass that was
+            attempted.
         tried: when an exercise was tried last.
+        handed_in: when the chapter was handed in last.
         report: where its newest report is.
         newer: the name of the file that holds a newer edition.
         due: when the chapter is due for all.
     """
-    folder = f"{base_url}lab/tree/{quote(chapter.name)}/"
-    link = f"{folder}{quote(chapter.name)}.ipynb"
+    folder = f"{base_url}lab/tree/{quote(entry.name)}/"
+    link = f"{folder}{quote(entry.name)}.ipynb" if here else ""
 
-    cell_ids = {
-        one.name: one.id for one in chapter.cells if one.role is Role.TASK
-    }
-
-    def task(one: Exercise) -> TaskView:
+    def task(one: ExerciseEntry) -> TaskView:
         return TaskView(
-            chapter.title,
+            entry.title,
             one.title,
-            str(one.level),
-            f"{link}#cell-id={cell_ids[one.id]}",
-            _standing(points.get(one.id), one.points),
+            one.level,
+            f"{link}#cell-id={one.cell_id}" if here else "",
+            _standing(points.get(one.id), one.points, visible.get(one.id)),
             points.get(one.id, 0.0),
             one.points,
         )
 
-    found = _TEACHES.search(chapter.cells[0].source)
-    teaches = re.split(r"\n(?=- )", found[1]) if found else []
-    core = chapter.reading_minutes + chapter.minutes(Level.CORE)
     return ChapterView(
-        title=chapter.title,
+        entry=entry,
         link=link,
-        minutes=chapter.reading_minutes + chapter.minutes(),
-        core_minutes=core,
-        builds_on=chapter.builds_on.replace("*", ""),
-        teaches=tuple(" ".join(one[2:].split()) for one in teaches),
-        exercises=tuple(task(one) for one in chapter.exercises),
+        released=released,
+        exercises=tuple(task(one) for one in entry.exercises),
         tried=_said(tried),
+        handed_in=_said(handed_in),
         report=report,
         newer=f"{folder}{quote(newer)}" if newer else "",
         due=_said(due),
     )
 
 
-def page(chapters: Sequence[ChapterView]) -> str:
-    """The home as one HTML file that runs no script."""
+def page(chapters: Sequence[ChapterView], *, class_server: bool) -> str:
+    """The home as one HTML file that runs no script.
+
+    Args:
+        chapters: in order.
+        class_server: chapters are released, handed in and given back here.
+    """
     tasks = [task for one in chapters for task in one.exercises]
-    unsolved = [one for one in tasks if one.standing is not Standing.SOLVED]
-    first = next(iter(unsolved), None)
+    unsolved = [one for one in tasks if one.standing != Standing.SOLVED]
+    answered = [one for one in unsolved if one.standing == VISIBLE]
+    open_here = [one for one in unsolved if one.link and one not in answered]
+    first = next(iter(open_here), None)
     return frame.render(
-        "home.html.jinja",
+        Path(__file__).with_name("home.html.jinja"),
         chapters=[
-            ChapterView(**vars(one) | {"current": first in one.exercises})
-            for one in chapters
+            replace(one, current=first in one.exercises) for one in chapters
         ],
         next=first,
-        begun=any(one.standing is not Standing.NOT_ATTEMPTED for one in tasks),
+        begun=any(one.standing != Standing.NOT_ATTEMPTED for one in tasks),
         solved=len(tasks) - len(unsolved),
+        answered=len(answered),
         exercises=len(tasks),
         points=sum(one.points for one in tasks),
         max_points=sum(one.max_points for one in tasks),
+        class_server=class_server,
     )
 
 
@@ -154,9 +157,13 @@ def _said(moment: datetime | None) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M %Z}" if moment else ""
 
 
-def _standing(points: float | None, max_points: float) -> Standing:
+def _standing(
+    points: float | None, max_points: float, visible: bool | None
+) -> str:
     if points is None:
-        return Standing.NOT_ATTEMPTED
+        if visible is None:
+            return Standing.NOT_ATTEMPTED
+        return VISIBLE if visible else Standing.NOT_SOLVED
     if points >= max_points:
         return Standing.SOLVED
     return Standing.PARTLY if points > 0 else Standing.NOT_SOLVED

@@ -1,5 +1,5 @@
-"""What every page of this room shares: templates, style, and a policy that lets
-a browser run nothing and load nothing.
+"""What every page of the course shares: style, drawings, and a policy that lets a
+browser run nothing and load nothing.
 """
 
 from __future__ import annotations
@@ -14,23 +14,31 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from course_grader.judge.report import whole
-
 _ROOM = Path(__file__).parent
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
-def render(template: str, **values: Any) -> str:
-    """The page that a template of this room makes, fit to be written as UTF-8.
-    Values are escaped unless they are `Markup`."""
+def render(template: Path, **values: Any) -> str:
+    """The page that a template makes, fit to be written as UTF-8.
+
+    Args:
+        template: its file; it may import the macros of this room.
+        values: escaped unless they are `Markup`.
+    """
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = _environment().get_template(template)
-    return whole(page.render(style=Markup(style), policy=policy, **values))
+    environment = _environment(template.parent)
+    page = environment.get_template(template.name).render(
+        style=Markup(style), policy=policy, **values
+    )
+    # what a learner's process prints may hold lone surrogates, which no file can
+    return page.encode("utf-16-le", "surrogatepass").decode(
+        "utf-16-le", "replace"
+    )
 
 
 def chapter_name(chapter: str) -> str:
@@ -71,15 +79,9 @@ def _style() -> str:
 
 
 @cache
-def notebook_style() -> Markup:
-    """The style of what is shown within a notebook."""
-    return Markup((_ROOM / "notebook.css").read_text(encoding="utf-8"))
-
-
-@cache
-def _environment() -> Environment:
+def _environment(room: Path) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_ROOM),
+        loader=FileSystemLoader([room, _ROOM]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
