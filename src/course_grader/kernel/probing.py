@@ -210,9 +210,7 @@ class _RandomState:
     @classmethod
     def now(cls) -> _RandomState:
         numpy: Any = np.random.get_state(legacy=True)
-        return cls(
-            torch.get_rng_state(), numpy[1], numpy[2], random.getstate()
-        )
+        return cls(torch.get_rng_state(), numpy[1], numpy[2], random.getstate())
 
     def moved(self, to: _RandomState) -> list[str]:
         """Of which libraries two states differ."""
