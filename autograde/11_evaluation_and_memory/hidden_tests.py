@@ -513,6 +513,13 @@ def padded(draw: Draw, case: Case, label: int = -100) -> Case:
     return {**case, "pairs": pairs}
 
 
+def not_a_number(draw: Draw, case: Case) -> Case:
+    """The case with a NaN among the logits of a batch, not of the first one."""
+    x, _ = case["pairs"][draw.integer(1, len(case["pairs"]))]
+    x[0, 0] = torch.nan
+    return case
+
+
 METRICS = ("loss", "accuracy", "count", "ticket")
 
 
@@ -548,6 +555,7 @@ def right_metrics(*names: str, but: str = "") -> Rule:
     weight=2,
     rule=right_metrics("loss"),
     says="the mean loss is that of all labels: 17 in batches of 1, 4 and 17",
+    corners=["a NaN among the logits shows in it"],
 )
 def mean_loss_of_all(draw: Draw) -> list[Case]:
     return [
@@ -556,6 +564,7 @@ def mean_loss_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 17),
         labelled(draw, 6, 1, 9),
         labelled(draw, 7, 4, base=-40.0),
+        not_a_number(draw, labelled(draw, 4, 3, 5)),
     ]
 
 
@@ -575,6 +584,7 @@ def accuracy_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 6, 6, num_classes=6),
         labelled(draw, 20, 20, close=2e-3),
         labelled(draw, 9, 6, base=-40.0),
+        labelled(draw, 12, 6, scale=1e-9),
     ]
 
 
@@ -603,12 +613,14 @@ def ignored_labels(draw: Draw) -> list[Case]:
     probe=probes.averaged,
     rule=right_metrics(*METRICS[:3], but=" where a batch has no label"),
     says="a batch in which nothing counts adds nothing",
+    corners=["nor does one without rows"],
 )
 def nothing_counts_in_a_batch(draw: Draw) -> list[Case]:
     return [
         unlabelled(labelled(draw, 4, 3, 5), -100, 1, 3, 0),
         unlabelled(labelled(draw, 2, 6), -100, 2, 1),
         unlabelled(labelled(draw, 5, 3, ignore_index=2), 2, 1, 3),
+        labelled(draw, 0, 4, 3),
     ]
 
 
@@ -633,7 +645,7 @@ def nothing_counts_at_all(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_metrics(*METRICS[:3], but=" for logits (n, C, d)"),
     says="logits (n, C, d) with labels (n, d), also where C, d and n are equal",
-    corners=["the classes are in dimension 1"],
+    corners=["the classes are in dimension 1; logits of any strides"],
 )
 def labels_at_positions(draw: Draw) -> list[Case]:
     return [
@@ -642,6 +654,7 @@ def labels_at_positions(draw: Draw) -> list[Case]:
         unlabelled(labelled(draw, 4, 3, 2, positions=3), -100, 2, 1, 1),
         labelled(draw, 4, 2, num_classes=4, positions=1),
         labelled(draw, 1, 3, 1, num_classes=5, positions=4),
+        labelled(draw, 4, 2, positions=3, strided=True),
         padded(draw, labelled(draw, 6, 5, positions=7)),
         padded(draw, labelled(draw, 4, 3, positions=5, ignore_index=1), 1),
     ]
@@ -738,6 +751,7 @@ def metrics_leave_the_rest(draw: Draw) -> list[Case]:
         unlabelled(labelled(draw, 3, 2, positions=4), -100, 1, 0),
         labelled(draw, 4, 3, dtype=torch.float64),
         unlabelled(labelled(draw, 4, 3, dtype=torch.float16), -100, 1, 1),
+        labelled(draw, 4, 3, no_grad=True),
     ]
 
 
@@ -1112,6 +1126,10 @@ def classified(
     with_graph: bool = False,
     base: float = 0.0,
     close: float = 0.0,
+    scale: float = 1.0,
+    dtype: torch.dtype = torch.float32,
+    strided: bool = False,
+    no_grad: bool = False,
 ) -> Case:
     """Logits and labels in batches: labels are of the classes in `truths`,
     predictions of those in `guesses`, half of them right where they can be.
@@ -1130,7 +1148,7 @@ def classified(
             guess = guess[:, None]
             second = logits.gather(1, guess) - close
             logits.scatter_(1, (guess - 1) % num_classes, second)
-        pairs.append((logits, y))
+        pairs.append(((scale * logits).to(dtype), y))
     return {
         "pairs": pairs,
         "length": len(pairs),
@@ -1138,6 +1156,8 @@ def classified(
         "ticket": draw.integer(0, 10**9),
         "as_list": as_list,
         "with_graph": with_graph,
+        "strided": strided,
+        "no_grad": no_grad,
     }
 
 
@@ -1194,9 +1214,17 @@ def right_report(*names: str) -> Rule:
     weight=2,
     rule=right_report("precision", "recall"),
     says="precision and recall of each class, over all predictions",
+    corners=["logits of any size, some -inf; every batch has rows"],
 )
 def precision_and_recall(draw: Draw) -> list[Case]:
+    ruled_out = classified(draw, 24)
+    for logits, _ in ruled_out["pairs"]:
+        logits[::2].masked_fill_(logits[::2] < 0.5, -math.inf)
     return [
+        ruled_out,
+        classified(draw, 24, base=-30000.0),
+        classified(draw, 24, scale=1e-9),
+        classified(draw, 12, 8, dtype=torch.float16, strided=True),
         classified(draw, 24),
         classified(draw, 8, 8, 8, 3),
         classified(draw, 30, num_classes=2),
@@ -1376,6 +1404,7 @@ def report_leaves_the_rest(draw: Draw) -> list[Case]:
         classified(draw, 8, 5),
         classified(draw, 8, 5, with_graph=True),
         classified(draw, 6, as_list=False),
+        classified(draw, 8, 5, no_grad=True),
     ]
 
 

@@ -869,3 +869,26 @@ def report_counting_in_bytes(pairs, num_classes):
         "macro_f1": float(f1.mean()),
         "weighted_f1": float(f1 @ truths / truths.sum()),
     }
+
+
+report_of_probabilities = edit(
+    report_by_a_confusion_matrix,
+    {"logits.argmax(1)": "logits.softmax(1).argmax(1)"},
+    breaks=hidden_tests.precision_and_recall,
+    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
+    "equal ones, and the first wins. Take `argmax` of the logits.",
+)
+
+report_without_infinite_rows = edit(
+    report_by_a_confusion_matrix,
+    {
+        "for logits, y in pairs:": """
+        for logits, y in pairs:
+            keep = logits.isfinite().all(1)
+            logits, y = logits[keep], y[keep]
+        """,
+    },
+    breaks=hidden_tests.precision_and_recall,
+    tells="Rows with a logit of -inf are left out. That is a class that is ruled out, "
+    "and its row is a prediction like others.",
+)

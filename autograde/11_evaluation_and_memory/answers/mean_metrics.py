@@ -805,3 +805,58 @@ metrics_of_absolute_logits = edit(
     tells="You look for the logit that is farthest from 0. The predicted class is "
     "that with the *highest*: where all are negative, the one nearest to 0.",
 )
+
+metrics_by_view = edit(
+    metrics_of_everything_together,
+    {"labels.append(y.reshape(-1))": "labels.append(y.view(-1))"},
+    breaks=hidden_tests.labels_at_positions,
+    tells="`view` refuses labels that are not contiguous, such as a part of a larger "
+    "tensor. `reshape` and `flatten` copy where they must.",
+)
+
+metrics_of_probabilities = edit(
+    metrics_of_everything_together,
+    {
+        "right = logits.argmax(1) == labels": "right = logits.float().softmax(1).argmax(1) == labels",
+    },
+    breaks=hidden_tests.accuracy_of_all,
+    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
+    "equal ones, and the first wins. Take `argmax` of the logits.",
+)
+
+metrics_without_broken_rows = edit(
+    metrics_of_everything_together,
+    {
+        "keep = labels != ignore_index": "keep = (labels != ignore_index) & logits.isfinite().all(1)",
+    },
+    breaks=hidden_tests.mean_loss_of_all,
+    tells="Rows with a NaN are left out, so a broken model looks healthy. All labels "
+    "count, and the NaN shows in the loss.",
+)
+
+metrics_switching_gradients_on = edit(
+    metrics_of_everything_together,
+    {
+        "logits, labels = [], []": """
+        logits, labels = [], []
+        torch.set_grad_enabled(True)
+        """,
+    },
+    breaks=hidden_tests.metrics_leave_the_rest,
+    tells="You switch gradients on, also for a caller who has them off. Leave the mode "
+    "as you find it.",
+)
+
+metrics_up_to_an_empty_batch = edit(
+    metrics_of_everything_together,
+    {
+        "classes_last = x.detach().double().movedim(1, -1)": """
+        if len(y) == 0:
+            break
+        classes_last = x.detach().double().movedim(1, -1)
+        """,
+    },
+    breaks=hidden_tests.nothing_counts_in_a_batch,
+    tells="A batch without rows ends your loop, and what comes after it is lost. Go on "
+    "with `continue`.",
+)
