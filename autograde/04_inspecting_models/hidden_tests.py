@@ -859,6 +859,7 @@ def boxes_for_parameters(draw: Draw) -> list[Case]:
         graphed(draw, "residual"),
         graphed(draw, "tied"),
         graphed(draw, "frozen"),
+        graphed(draw, "branches"),
     ]
 
 

@@ -239,7 +239,7 @@ class Nest(nn.Module):
     """A leaf that returns much more than a tensor."""
 
     def forward(self, x):
-        return [x.sum(), (x, [x[:, :1]]), None, {"x": x}, 3]
+        return [x.sum(), (x, [x[:, :1]]), None, {"x": x}, 3, [], ()]
 
 
 Pair = namedtuple("Pair", ["values", "indices"])
@@ -616,8 +616,27 @@ class Residual(nn.Module):
         return self.act(left(x)) * self.act(right(x)) + x
 
 
+class Branches(nn.Module):
+    """One operation takes what many branches give; a parameter is a number."""
+
+    def __init__(self, a, names):
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(2.0))
+        for name in names:
+            self.add_module(name, nn.Linear(a, a))
+        self.names = names
+
+    def forward(self, x):
+        given = [getattr(self, name)(x) for name in self.names]
+        first = given[0]
+        others = [first.sin(), first.cos(), first.exp()]
+        return torch.cat([*others, *given]) * self.gain
+
+
 def graphed_model(case):
     a, names = case["width"], case["names"]
+    if case["kind"] == "branches":
+        return Branches(a, names)
     if case["kind"] == "residual":
         return Residual(a, names, getattr(nn, case["acts"][0])())
     if case["kind"] == "diamond":

@@ -724,8 +724,10 @@ def large_numbers_are_finite(draw: Draw) -> list[Case]:
     bad = [tensor_leaf(draw, INF, dtype) for dtype in FLOATS]
     top = torch.finfo(FLOAT).max
     wide = torch.full((2, 3), complex(top, -top), dtype=torch.complex64)
+    widest = torch.full((2, 3), 1e308 - 1e308j, dtype=torch.complex128)
     return [
         tree(draw, shuffled(draw, ["tensor", [wide, "plain"]], bad[1])),
+        tree(draw, shuffled(draw, ["tensor", [widest, "plain"]], bad[3])),
         tree(draw, shuffled(draw, *big, bad[0], bad[3])),
         tree(draw, shuffled(draw, *low, *bad)),
         tree(draw, shuffled(draw, number(1.7e308), bad[1], number(-1.7e308))),
@@ -763,7 +765,9 @@ def every_kind_of_tensor(draw: Draw) -> list[Case]:
     "nonfinite_entries",
     probe=probes.named,
     **NAMES,
-    says="an `OrderedDict`, a named tuple, an `nn.Parameter`; keys with dots",
+    says="an `OrderedDict`, a `defaultdict`, a named tuple, an `nn.Parameter`; "
+    "keys with dots",
+    corners=["keys and names may be empty"],
 )
 def relatives_of_the_types(draw: Draw) -> list[Case]:
     def leaf(form: str = "plain") -> Node:
@@ -790,6 +794,9 @@ def relatives_of_the_types(draw: Draw) -> list[Case]:
         tree(draw, ["ordered", keys(*parameters)]),
         tree(draw, ["ordered", keys(leaf(), bad, leaf(), leaf())]),
         tree(draw, ["list", [leaf(), ["pair", [leaf(), bad]], leaf()]]),
+        tree(draw, ["default", keys(leaf(), bad, leaf())]),
+        tree(draw, ["dict", [["", bad], [one, leaf()]]]),
+        tree(draw, ["list", [leaf(), bad]], ""),
         tree(draw, twice),
     ]
 

@@ -6,7 +6,7 @@ model or a run is like; the objects are made here.
 """
 
 import math
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 
 import torch
 from torch import nn
@@ -109,6 +109,10 @@ def made_tree(node, leaves):
     kind, content = node
     if kind == "dict":
         return {key: made_tree(one, leaves) for key, one in content}
+    if kind == "default":
+        made = defaultdict(list)
+        made.update((key, made_tree(one, leaves)) for key, one in content)
+        return made
     if kind == "ordered":
         pairs = [(key, made_tree(one, leaves)) for key, one in content]
         return OrderedDict(pairs)

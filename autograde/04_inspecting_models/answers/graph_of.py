@@ -424,3 +424,19 @@ one_edge_for_each_box = edit(
     tells="You draw no edge from a box that you have met before. What goes into "
     "several operations has an edge to each.",
 )
+
+following_three_inputs = edit(
+    by_walking,
+    {"in fn.next_functions:": "in fn.next_functions[:3]:"},
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="You follow the first three inputs of an operation. `torch.cat` may have "
+    "more: follow all of `next_functions`.",
+)
+
+naming_arrays_only = edit(
+    with_attributes,
+    {"if p.requires_grad}": "if p.requires_grad and p.dim()}"},
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="A parameter without dimensions has no name in your graph. It gets a "
+    "gradient as others do.",
+)

@@ -986,3 +986,17 @@ with_buffers_replaced = edit(
     tells="You put copies in the place of buffers or parameters. Whoever holds "
     "the old ones, such as an optimizer, has lost them.",
 )
+
+taking_the_empty_for_a_shape = edit(
+    with_partial_hooks,
+    {
+        "if isinstance(value, (tuple, list)):": """
+        if isinstance(value, (tuple, list)):
+            if not value:
+                return ()
+        """,
+    },
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="An empty list or tuple gives `()`, which is the shape of a tensor without "
+    "dimensions. For a list or tuple the entry is a list: `[]`.",
+)

@@ -602,3 +602,36 @@ entries_by_absolute_values = edit(
     "both of its parts are finite. `torch.isfinite` takes complex "
     "numbers as they are.",
 )
+
+entries_of_two_kinds_of_dicts = edit(
+    entries_by_a_stack,
+    {
+        "if isinstance(node, dict):": 'if type(node).__name__ in ("dict", "OrderedDict"):',
+    },
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You know two kinds of dicts by name; a `defaultdict` is passed over. "
+    "`isinstance(data, dict)` knows all that derive from it.",
+)
+
+entries_named_if_there_is_a_name = edit(
+    entries_by_a_stack,
+    {
+        '[(f"{path}.{key}", one) for key': '[(f"{path}.{key}" if key else path, one) for key',
+    },
+    breaks=hidden_tests.relatives_of_the_types,
+    tells='An empty key gets no dot of its own. What stands under "" is called '
+    "`name.`, as under any other key.",
+)
+
+entries_of_narrow_numbers = edit(
+    entries_by_a_stack,
+    {
+        "if not node.detach().isfinite().min():": """
+        node = node.to(torch.complex64) if node.is_complex() else node
+        if not node.detach().isfinite().min():
+        """,
+    },
+    breaks=hidden_tests.large_numbers_are_finite,
+    tells="You turn complex128 into complex64, where large numbers become infinite. "
+    "Look at the numbers as they are.",
+)
