@@ -424,7 +424,8 @@ def not_set_and_empty(draw: Draw) -> list[Case]:
     "of the numbers 0 to `num_gpus - 1`",
     corners=[
         "negative, too large or empty entries, and what is not digits alone: "
-        "`x`, `0.5`, `1 2` (PyTorch's own reader takes `1 2` for 1)"
+        "`x`, `0.5`, `1 2` (PyTorch's own reader takes `1 2` for 1); `+1` and "
+        "`1_0` are not tried"
     ],
 )
 def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
@@ -440,6 +441,9 @@ def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
         visible(f"{gpu},,{other}", many, "an empty entry"),
         visible(f"{gpu},{other},", many, "a comma at the end"),
         visible(f"{other},x,{third}", many, "letters"),
+        visible(
+            f"{other},,{third},", many, "an empty entry, a comma at the end"
+        ),
         visible(f"{gpu},1 2,{other}", many, "a blank within an entry"),
         visible(f"{other},0.5,{gpu}", many, "a number with a point"),
         visible(f"{other}, ,{gpu}", many, "an entry of a blank"),
@@ -684,7 +688,8 @@ def types_of_containers(draw: Draw) -> list[Case]:
     corners=[
         "None, text, numbers, NumPy arrays, sets, ranges, iterators, a "
         "`UserDict` or another mapping that is no dict",
-        "objects of a class or a dataclass, even if they have a `.to`",
+        "objects of a class or a dataclass, an `nn.Module`, even if they have "
+        "a `.to`",
         "a `deque`, a `defaultdict` and other classes made of containers are "
         "not tried",
     ],
@@ -697,6 +702,8 @@ def other_objects(draw: Draw) -> list[Case]:
         batch(draw, "a number"),
         batch(draw, "an object of a class"),
         batch(draw, "an object of a dataclass"),
+        batch(draw, "an object with _fields"),
+        batch(draw, "an nn.Module"),
         batch(draw, "a NumPy array"),
         batch(draw, "a set"),
         batch(draw, "a range"),
@@ -711,6 +718,7 @@ def other_objects(draw: Draw) -> list[Case]:
     probe=probes.moved,
     rule=same_structure,
     says="empty containers come back empty",
+    corners=["they may be the caller's own"],
 )
 def nothing_in_it(draw: Draw) -> list[Case]:
     return [
@@ -740,6 +748,7 @@ def callers_batch_stays(draw: Draw) -> list[Case]:
         "a dict of lists and tuples",
         "five levels",
         "an object of a class",
+        "an nn.Module",
     )
     return [
         *(batch(draw, form) for form in forms),
@@ -794,6 +803,7 @@ def keeps_requires_grad(draw: Draw) -> list[Case]:
         batch(draw, "a list"),
         batch(draw, "a named tuple", "cpu"),
         batch(draw, "a tensor", needs_gradient=[True, False, False]),
+        batch(draw, "a frozen nn.Parameter"),
     ]
 
 
@@ -802,6 +812,8 @@ def gradient_arrives(case: Case, seen: Result, expected: Result) -> str | None:
         return "No gradient finds its way back through the move."
     if not seen.data["arrives from meta"]:
         return "No gradient finds its way back from another device."
+    if seen.data["gradient of an nn.Parameter"] is None:
+        return "No gradient finds its way back to an `nn.Parameter`."
     return compared(case, seen, expected)
 
 
@@ -810,6 +822,7 @@ def gradient_arrives(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.gradient_through_the_move,
     rule=gradient_arrives,
     says="a gradient finds its way back through the move",
+    corners=["to an `nn.Parameter` of the batch, too"],
 )
 def gradient_comes_back(draw: Draw) -> list[Case]:
     return [{"x": draw.normal(3, 2), "scale": draw.normal(3, 2)}]

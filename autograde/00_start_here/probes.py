@@ -116,6 +116,12 @@ class Record:
     x: torch.Tensor
 
 
+class Fields:
+    """No tuple, although it has what a named tuple has."""
+
+    _fields = ("x",)
+
+
 def build(form, t, case):
     """A batch of this form, of the tensors `t`."""
     others = [None, "text", 7, 2.5, True, np.arange(3), Sample(t[0]), b"raw"]
@@ -126,6 +132,9 @@ def build(form, t, case):
         "a tuple": lambda: (t[0], t[1], t[2]),
         "a tuple of one": lambda: (t[1],),
         "an nn.Parameter": lambda: nn.Parameter(t[0]),
+        "a frozen nn.Parameter": lambda: nn.Parameter(t[0], False),
+        "an nn.Module": lambda: [nn.Linear(2, 1), t[0]],
+        "an object with _fields": lambda: Fields(),
         "a list with an nn.Parameter": lambda: [t[1], nn.Parameter(t[0])],
         "a dict": lambda: {"x": t[0], "y": t[1], case["key"]: t[2]},
         "a dict with numbers and tuples as keys": lambda: {
@@ -226,6 +235,8 @@ def _identities(value):
         return [*here, value._version, value.requires_grad, str(value.device)]
     if isinstance(value, Sample | Record):
         return [*here, id(value.x)]
+    if isinstance(value, nn.Module):
+        return [*here, *map(_identities, value.parameters())]
     if isinstance(value, dict):
         return [*here, *([key, _identities(one)] for key, one in value.items())]
     if isinstance(value, list | tuple):
@@ -277,6 +288,11 @@ def gradient_through_the_move(to_device, case):
     far = to_device([{"x": leaf * 2}], "meta")[0]["x"]
     out = to_device([{"x": leaf * 2}], "cpu")[0]["x"]
     facts = {"arrives from meta": _leads_to(far.grad_fn, leaf)}
+    own = nn.Parameter(case["x"].clone())
+    (used,) = to_device([own], "cpu")
+    if used.requires_grad:
+        (used * case["scale"]).sum().backward()
+    facts["gradient of an nn.Parameter"] = own.grad
     if not out.requires_grad:
         return {**facts, "gradient": None}
     (out * case["scale"]).sum().backward()
@@ -404,6 +420,10 @@ def after_moves(TokenRNN, case):
     holder = nn.ModuleDict({"inner": model}) if case["inside"] else model
     for step in case["moves"]:
         _apply(holder, step)
+    if case.get("exact"):  # weights that are no numbers of float32
+        with torch.no_grad():
+            for one in model.parameters():
+                one.add_(1e-10)
     tokens = case["tokens"].to(model.embed.weight.device)
     try:
         out = model(tokens)

@@ -264,6 +264,7 @@ def plain_cross_entropy(draw: Draw) -> list[Case]:
     "cross_entropy",
     probe=probes.loss,
     says="logits in the thousands give the right, finite loss",
+    corners=["no case has infinite ones"],
 )
 def large_logits(draw: Draw) -> list[Case]:
     cases = []
@@ -356,7 +357,12 @@ def class_weights(draw: Draw) -> list[Case]:
     # A class that costs nothing.
     weight = draw.uniform(3, low=0.5, high=4.0)
     weight[draw.integer(0, 3)] = 0.0
-    return [*cases, scored(draw, 9, 3, weight=weight)]
+    tiny = 1e-18 * draw.uniform(5, low=0.1, high=4.0)
+    return [
+        *cases,
+        scored(draw, 9, 3, weight=weight),
+        scored(draw, 9, 5, weight=tiny),
+    ]
 
 
 @check(
@@ -391,6 +397,7 @@ def nan_in_ignored_logits(draw: Draw) -> list[Case]:
     counted = scored(draw, 6, 4)
     counted["logits"][draw.integer(0, 6), draw.integer(0, 4)] = math.nan
     cases = [counted]
+    cases.append({**counted, "reduction": "none"})
     for reduction in ("mean", "none"):
         case = ignoring(draw, scored(draw, 6, 4, reduction=reduction))
         ignored = int((case["target"] == IGNORED).nonzero()[0])
@@ -410,7 +417,7 @@ def smoothed_labels(draw: Draw) -> list[Case]:
         return scored(draw, 8, 4, label_smoothing=smoothing)
 
     little = scored(draw, 8, 4, label_smoothing=0.01 * draw.integer(1, 5))
-    return [case(), case(), little]
+    return [case(), case(), little, scored(draw, 8, 4, label_smoothing=1.0)]
 
 
 @check(
@@ -458,19 +465,27 @@ def options_together(draw: Draw) -> list[Case]:
         if "reduction" in options:
             form = f'{form} and reduction "{options["reduction"]}"'
         cases.append({**case, "form": form})
-    return cases
+    ignored = {"ignore_index": draw.integer(0, 6), "label_smoothing": 0.2}
+    form = "an ignored class and smoothing"
+    return [*cases, {**scored(draw, 9, 6, **ignored), "form": form}]
 
 
 @check(
     "cross_entropy",
     probe=probes.loss,
     says="logits (N, C, d) with a target (N, d): the classes are dimension 1",
+    corners=["neither need be contiguous"],
 )
 def extra_dimension(draw: Draw) -> list[Case]:
     return [
         scored(draw, 3, 5, 6),
         scored(draw, 4, 4, 4),
         scored(draw, 3, 5, 1),
+        # as a model of sequences gives them: classes last, then transposed
+        {
+            "logits": draw.normal(3, 6, 5, std=2.0).transpose(1, 2),
+            "target": draw.integers(0, 5, 6, 3).T,
+        },
     ]
 
 
@@ -527,7 +542,7 @@ def _is_nan(value: Tensor | float) -> bool:
     probe=probes.loss,
     rule=nan_if_nothing_counts,
     says="nothing to count: the mean is NaN, the sum 0",
-    corners=["N is 0, or all targets are ignored"],
+    corners=["N is 0, all targets are ignored, or all their weights are 0"],
 )
 def nothing_to_count(draw: Draw) -> list[Case]:
     all_ignored = scored(draw, 5, 4)
@@ -538,6 +553,8 @@ def nothing_to_count(draw: Draw) -> list[Case]:
         for case in (all_ignored, empty)
         for reduction in ("none", "sum", "mean")
     ]
+    unweighed = scored(draw, 5, 4, weight=torch.zeros(4))
+    cases.append({**unweighed, "form": "where all weights are 0"})
     # A sum of 0 counts only beside a sum that is none.
     return [*cases, scored(draw, 5, 4, reduction="sum")]
 
@@ -705,12 +722,17 @@ def as_many_samples_as_classes(draw: Draw) -> list[Case]:
 def mse_of_rows(draw: Draw) -> list[Case]:
     rows = one_hot_rows(draw.integers(0, 5, 6), 5)
     numbers = draw.integers(-3, 4, 4, 4)
+    spoilt = draw.normal(6, 5)
+    spoilt[draw.integer(0, 6), draw.integer(0, 5)] = math.nan
     return [
         compared(draw.normal(6, 5), rows, "one-hot rows of floats"),
         compared(draw.normal(6, 5), rows.long(), "one-hot rows of integers"),
         compared(draw.normal(4, 4), draw.uniform(4, 4), "rows of floats"),
         compared(draw.normal(4, 4), numbers, "rows of integers, N = C"),
         compared(draw.normal(6, 1), draw.normal(6, 1), "rows (N, 1), C = 1"),
+        compared(draw.normal(5, 6).T, rows, "scores that are not contiguous"),
+        compared(1e4 * draw.normal(6, 5), rows, "scores in the ten thousands"),
+        compared(spoilt, rows, "a score that is NaN"),
     ]
 
 
@@ -725,6 +747,7 @@ def mse_of_rows(draw: Draw) -> list[Case]:
         "single label",
         "labels or rows for another number of samples, rows (C, N), a stack of "
         "rows with a third dimension",
+        "for a single sample, too; no case has bools or complex numbers",
     ],
 )
 def other_targets_raise(draw: Draw) -> list[Case]:
@@ -749,6 +772,9 @@ def other_targets_raise(draw: Draw) -> list[Case]:
         *(compared(scores, target, form) for target, form in forms),
         compared(wide, draw.normal(6), "floating-point numbers (C,)"),
         compared(wide, draw.normal(2, 4, 6), "a stack (2, N, C)"),
+        compared(wide, draw.normal(1, 4, 6), "a stack (1, N, C)"),
+        compared(wide[:1], draw.normal(6), "numbers (C,) for one sample"),
+        compared(wide[:1], labels[0], "a label without dimensions, N = 1"),
         compared(*column, "floating-point numbers (N,) for scores (N, 1)"),
         compared(*turned, "rows (C, N)"),
     ]

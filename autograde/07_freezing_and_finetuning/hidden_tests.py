@@ -607,7 +607,7 @@ def frozen_from_the_beginning(draw: Draw) -> list[Case]:
     says="the frozen parameters stay and get no gradient",
     corners=[
         "a gradient that stood in `grad` before may stay",
-        "parameters may have any name",
+        "parameters may have any name, or two",
     ],
 )
 def weights_stay(draw: Draw) -> list[Case]:
@@ -617,6 +617,7 @@ def weights_stay(draw: Draw) -> list[Case]:
         partly(draw, "single norms", "norm"),
         partly(draw, "own parameters", "block1"),
         partly(draw, "own parameters", "block2"),
+        partly(draw, "in two places", "last"),
     ]
 
 
@@ -663,11 +664,14 @@ def independent_of_the_batch(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="a gradient passes through a frozen part",
+    corners=["in both modes, also where every part is frozen"],
 )
 def gradients_pass_through(draw: Draw) -> list[Case]:
     return [
         partly(draw, "rows", "block10"),
         partly(draw, "rows", "block2", "head"),
+        partly(draw, "rows", "block10", modes=["eval"]),
+        partly(draw, "rows alone", "block1", "head"),
     ]
 
 
@@ -680,7 +684,9 @@ def gradients_pass_through(draw: Draw) -> list[Case]:
     says="`train` and `eval` set the rest, return the net and can be called "
     "in turn",
     corners=[
-        "`net.training` follows, too",
+        "`net.training` follows, too, and the model's hooks run",
+        "a layer of the rest that somebody put into eval follows `net.train()` "
+        "again; what a layer was made with stays",
         "who calls `net.model.train()` goes around the wrapper",
     ],
 )
@@ -689,6 +695,8 @@ def follows_the_modes(draw: Draw) -> list[Case]:
         partly(draw, "rows", "block1", modes=["train", "eval", "train(True)"]),
         partly(draw, "rows", "block2", modes=["train(False)", "train"]),
         partly(draw, "rows", "head", modes=["eval", "train", "train(False)"]),
+        partly(draw, "rows", "block1", hooked=True),
+        partly(draw, "rows", "block1", modes=["train", "head.eval", "train"]),
     ]
 
 
@@ -731,6 +739,7 @@ def parts_of_any_kind(draw: Draw) -> list[Case]:
     return [
         partly(draw, "single norms", "norm"),
         partly(draw, "single norms", "norm2", "first"),
+        partly(draw, "in two places", "two.0"),
         partly(draw, "images", "stem", shape=IMAGES),
         partly(draw, "images", "stem.inner", shape=IMAGES),
         partly(draw, "images", "stem.inner.0", "body.1", shape=IMAGES),

@@ -366,7 +366,11 @@ def instances():
 
 
 class Shifted(nn.Module):
-    """A layer of one's own that looks at its mode."""
+    """A layer of one's own that looks at its mode, and has a part."""
+
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Identity()
 
     def forward(self, x):
         return x + 1 if self.training else x
@@ -392,6 +396,19 @@ def rows_alone():
     return sequence(block1=row_block(3), head=nn.Linear(4, 2))
 
 
+def in_two_places():
+    """A norm that stands twice, and a weight of two layers."""
+    norm = nn.BatchNorm1d(3)
+    model = sequence(
+        one=norm,
+        middle=nn.Linear(3, 3),
+        two=nn.Sequential(norm, nn.Tanh()),
+        last=nn.Linear(3, 3),
+    )
+    model.last.weight = model.middle.weight
+    return model
+
+
 def own_parameters():
     return sequence(
         block1=nn.Sequential(nn.Linear(3, 4), Scale(4)),
@@ -402,6 +419,7 @@ def own_parameters():
 
 NETS = {
     "own parameters": own_parameters,
+    "in two places": in_two_places,
     "rows": rows,
     "single norms": single_norms,
     "dropout": with_dropout,
@@ -428,6 +446,7 @@ def put_into(net, mode):
         "train(True)": lambda: net.train(True),
         "train(False)": lambda: net.train(False),
         "eval": lambda: net.eval(),
+        "head.eval": lambda: net.model.head.eval() and net,
     }[mode]() is net
 
 
@@ -451,7 +470,7 @@ def trained_partly(PartlyFrozen, case):
         optimizer.step()
     state = net.state_dict()
     after = copied((key, state.get("model." + key)) for key in before)
-    weights = [name for name, _ in model.named_parameters()]
+    weights = [name for name, _ in named(model)]
     parts = {"frozen_buffers": {}, "frozen_weights": {}}
     parts |= {"rest_buffers": {}, "rest_weights": {}}
     for key, value in after.items():
@@ -496,7 +515,8 @@ def gradients_before_part(PartlyFrozen, case):
     """The gradients of what lies before a frozen part, and of the input."""
     model = a_net(case)
     net = PartlyFrozen(model, case["prefixes"])
-    put_into(net, "train")
+    for mode in case["modes"]:
+        put_into(net, mode)
     x = case["x"].clone().requires_grad_()
     net(x).square().mean().backward()
     first = next(iter(model.children()))
@@ -509,6 +529,9 @@ def gradients_before_part(PartlyFrozen, case):
 def outputs_in_modes(PartlyFrozen, case):
     """The outputs after each change of mode, and the state in the end."""
     model = a_net(case)
+    settings = settings_of_layers(model)
+    if case.get("hooked"):
+        model.register_forward_hook(lambda layer, given, out: 2 * out)
     net = PartlyFrozen(model, case["prefixes"])
     outs, returned, modes_seen = [], [], []
     prefixes = case["prefixes"]
@@ -527,6 +550,8 @@ def outputs_in_modes(PartlyFrozen, case):
         "outs": outs,
         "whether the net was returned": returned,
         "`training` of the net and of the rest": modes_seen,
+        "whether the layers' settings stayed": settings
+        == settings_of_layers(model),
         "state": copied(
             (key, state.get("model." + key)) for key in model.state_dict()
         ),

@@ -602,6 +602,7 @@ def epochs(
     scheduled: bool = False,
     max_norm: float | None = None,
     as_list: bool = True,
+    sized: bool = False,
     two_groups: bool = False,
     traps: bool = False,
     mode: str = "train",
@@ -631,8 +632,17 @@ def epochs(
         "scheduled": scheduled,
         "max_norm": max_norm,
         "as_list": as_list,
+        "sized": sized,
         "sgd": {"lr": lr, **sgd},
     }
+
+
+def with_a_nan(case: Case) -> Case:
+    """The case whose last micro-batch holds a NaN."""
+    *others, (x, y) = case["micro_batches"]
+    x = x.clone()
+    x[0, 0] = torch.nan
+    return {**case, "micro_batches": [*others, (x, y)]}
 
 
 @check(
@@ -642,7 +652,10 @@ def epochs(
     on=("weights", "gradients"),
     **CLOSE,
     says="full windows: each step uses the mean over the window's samples",
-    corners=["the optimizer holds all parameters of the model"],
+    corners=[
+        "the optimizer holds all parameters of the model",
+        "a NaN in a batch is trained on, and shows in weights and loss",
+    ],
 )
 def full_windows(draw: Draw) -> list[Case]:
     return [
@@ -650,6 +663,7 @@ def full_windows(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 2, num_epochs=2, momentum=0.9),
         epochs(draw, [4] * 6, 3, weight_decay=0.1),
         epochs(draw, [2] * 22, 11),
+        with_a_nan(epochs(draw, [4] * 4, 2)),
     ]
 
 
@@ -732,6 +746,8 @@ def clipped_once(draw: Draw) -> list[Case]:
         epochs(draw, [6, 2, 5, 3], 3, max_norm=0.2, lr=1.0),
         epochs(draw, [4] * 6, 3, max_norm=1e3),
         epochs(draw, [4] * 4, 2, max_norm=5.0, loudness=300.0, lr=0.01),
+        epochs(draw, [4] * 4, 2, max_norm=5e3, loudness=1e5, lr=1e-5),
+        with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
         epochs(draw, [4] * 4, 2, max_norm=0.1, two_groups=True),
         epochs(draw, [4] * 3, 2, max_norm=0.0),
     ]
@@ -768,6 +784,7 @@ def loss_of_the_epoch(draw: Draw) -> list[Case]:
         epochs(draw, [4, 4, 4, 1], 3, num_epochs=2),
         epochs(draw, [6, 1, 5], 1, num_epochs=2),
         epochs(draw, [4, 4, 4, 4, 1], 3, num_epochs=2),
+        with_a_nan(epochs(draw, [4, 4, 4], 2)),
     ]
 
 
@@ -799,7 +816,8 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
     "train_epoch",
     probe=probes.some_epochs,
     rule=reads_as_it_goes,
-    says="the loader may be a generator, and is read as training goes",
+    says="the loader may be a generator, and is read as training goes, with a "
+    "length or without",
     corners=[
         "before a window's step, read at most one micro-batch beyond that "
         "window"
@@ -809,6 +827,7 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 5, 2, as_list=False),
         epochs(draw, [4] * 8, 2, as_list=False),
+        epochs(draw, [4] * 8, 2, as_list=False, sized=True),
     ]
 
 
@@ -850,6 +869,7 @@ def graphs_in_the_loop(draw: Draw) -> list[Case]:
     on=("weights", "gradients"),
     **CLOSE,
     says="frozen and unused parameters: no error, and no step moves them",
+    corners=["unused is what no window uses"],
 )
 def epoch_without_some_gradients(draw: Draw) -> list[Case]:
     return [
@@ -894,6 +914,7 @@ def network(
     other_mode: bool = False,
     quiet: bool = False,
     traps: bool = False,
+    two_names: bool = False,
     old_gradients: bool = False,
 ) -> Case:
     """A batch, and what the network that it goes through is like: with
@@ -912,6 +933,7 @@ def network(
         "other_mode": other_mode,
         "quiet": quiet,
         "traps": traps,
+        "two_names": two_names,
         "old_gradients": old_gradients,
     }
 
@@ -923,9 +945,13 @@ def network(
     on=("gap",),
     rtol=1e-6,
     says="batch norm in training: the gap, as large as it is",
+    corners=[
+        "so for any layer that mixes samples, as one that subtracts their mean",
+    ],
 )
 def gap_of_batch_norm(draw: Draw) -> list[Case]:
     return [
+        network(draw, "centred", 2),
         network(draw, "batch", 2),
         network(draw, "batch", 4, images=True),
         network(draw, "batch", 8),
@@ -996,7 +1022,8 @@ def gap_in_the_models_mode(draw: Draw) -> list[Case]:
     "mode are as they were",
     corners=[
         "your tensors, PyTorch's settings and its random seed are left alone, "
-        "too"
+        "too; `X` needs no gradient",
+        "each buffer is in the `state_dict()`",
     ],
 )
 def model_as_it_was(draw: Draw) -> list[Case]:
@@ -1028,10 +1055,11 @@ def gap_beside_old_gradients(draw: Draw) -> list[Case]:
     on=("gap",),
     rtol=1e-6,
     says="frozen and unused parameters take no part",
-    corners=["they have no gradient"],
+    corners=["they have no gradient", "a layer with two names counts once"],
 )
 def gap_with_frozen_layers(draw: Draw) -> list[Case]:
     return [
+        network(draw, "batch", 4, two_names=True),
         network(draw, "batch", 4, traps=True),
         network(draw, "batch", 2, traps=True, images=True),
     ]
@@ -1075,6 +1103,12 @@ INPUT_SHAPES = {
 BATCH_SIZE = 8
 
 
+def of_both_signs(draw: Draw, n: int) -> Tensor:
+    scale = draw.uniform(n, low=0.5, high=2.0, dtype=DOUBLE)
+    scale[::2] *= -1
+    return scale
+
+
 def model(
     draw: Draw,
     kind: str,
@@ -1085,7 +1119,8 @@ def model(
     dtype: str = "float64",
     measured: bool = False,
     frozen: bool = False,
-    frozen_norm: bool = False,
+    all_frozen: bool = False,
+    frozen_norm: tuple[str, ...] = (),
     faint: bool = False,
     eps: float = 1e-5,
 ) -> Case:
@@ -1106,14 +1141,15 @@ def model(
         "dtype": dtype,
         "measured": measured,
         "frozen": frozen,
-        "frozen_norm": frozen_norm,
+        "all_frozen": all_frozen,
+        "frozen_norm": list(frozen_norm),
         "eps": eps,
         "inputs": scale * inputs + offset,
         "X": draw.normal(BATCH_SIZE, 150, dtype=DOUBLE)[
             :, : FEATURES.get(kind, channels)
         ].contiguous(),
         "y": draw.integers(0, 3, BATCH_SIZE),
-        "scale": draw.uniform(channels, low=0.5, high=2.0, dtype=DOUBLE),
+        "scale": of_both_signs(draw, channels),
         "shift": draw.normal(channels, dtype=DOUBLE),
         "start": draw.normal(2500, dtype=DOUBLE),
     }
@@ -1186,14 +1222,14 @@ def keeps_the_rest(case: Case, seen: Result, expected: Result) -> str | None:
     for name, (kind, *values) in right.items():
         found = others[name]
         if found[0] != kind or len(found) != len(values) + 1:
-            return "A layer that is no batch norm was replaced."
+            return "A layer that is no batch norm was replaced, or is set anew."
         for one, value in zip(found[1:], values, strict=True):
             if isinstance(value, Tensor) and not same(one, value):
                 return "A layer that is no batch norm lost its values."
             if isinstance(value, bool) and one is not value:
                 return (
-                    "A layer that is no batch norm is in another mode, or "
-                    "what was frozen is not."
+                    "A layer that is no batch norm is in another mode, lost its "
+                    "hooks, or what was frozen is not."
                 )
     return None
 
@@ -1223,7 +1259,7 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
         return "A replacement has not as many parameters as its batch norm."
     if seen.data["num_trained"] != expected.data["num_trained"]:
         if case["frozen_norm"]:
-            return "A frozen batch norm became a layer that is trained."
+            return "A replacement is not frozen as its batch norm was."
         return "A replacement's weight or bias cannot be trained."
     return normalizes(case, seen, expected)
 
@@ -1294,6 +1330,7 @@ def any_number_of_channels(draw: Draw) -> list[Case]:
     rule=affine_as_before,
     says="weight and bias of the batch norm carry over; with `affine=False` "
     "there is none",
+    corners=["otherwise each has both; a weight may be negative"],
 )
 def weight_and_bias(draw: Draw) -> list[Case]:
     return [
@@ -1337,10 +1374,15 @@ def original_left_alone(draw: Draw) -> list[Case]:
     rule=keeps_the_rest,
     says="all other layers stay: their names, values and modes, and what is "
     "frozen",
-    corners=["no layer stands at two places"],
+    corners=[
+        "no layer stands at two places",
+        "hooks, buffers and what a layer was made with stay, too",
+        "no case has another kind of batch norm",
+    ],
 )
 def others_are_kept(draw: Draw) -> list[Case]:
     return [
+        model(draw, "nested", all_frozen=True),
         model(draw, "nested"),
         model(draw, "mlp"),
         model(draw, "nested", frozen=True),
@@ -1365,11 +1407,13 @@ def small_eps(draw: Draw) -> list[Case]:
     probe=probes.repaired,
     rule=affine_as_before,
     says="a frozen batch norm gives a frozen layer, the others are trained",
+    corners=["the weight or the bias alone may be frozen"],
 )
 def frozen_norms(draw: Draw) -> list[Case]:
     return [
-        model(draw, "mlp", frozen_norm=True),
-        model(draw, "convnet", frozen_norm=True, trained=True),
+        model(draw, "mlp", frozen_norm=("weight", "bias")),
+        model(draw, "convnet", frozen_norm=("bias",), trained=True),
+        model(draw, "mlp", frozen_norm=("weight",)),
     ]
 
 

@@ -245,7 +245,10 @@ class Recorder:
     def __init__(self, micro_batches):
         self.micro_batches, self.num_read = micro_batches, 0
 
-    def read(self):
+    def __len__(self):
+        return len(self.micro_batches)
+
+    def __iter__(self):
         for x, y in self.micro_batches:
             self.num_read += 1
             yield x, y
@@ -298,7 +301,8 @@ def some_epochs(train_epoch, case):
     losses, graphs, left = [], [], []
     for _ in range(case["num_epochs"]):
         steps_before, reader = len(found), Recorder(micro_batches)
-        loader = micro_batches if case["as_list"] else reader.read()
+        loader = reader if case["sized"] else iter(reader)
+        loader = micro_batches if case["as_list"] else loader
         with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
             loss = train_epoch(model, optimizer, loader, k, **options)
         losses.append(loss)
@@ -337,10 +341,18 @@ FAINT = {"faint": 1e-7, "fainter": 1e-12}
 
 
 class Quiet(nn.Module):
-    """A ten-millionth of its input: all gradients are small."""
+    """Next to nothing of its input: all gradients are small."""
 
     def forward(self, x):
-        return 1e-7 * x
+        return 1e-20 * x
+
+
+class Centred(nn.Module):
+    """Its input less the mean of the batch: no batch norm, and each sample
+    depends on the others."""
+
+    def forward(self, x):
+        return x - x.mean(0)
 
 
 def plain_network(case):
@@ -360,6 +372,8 @@ def plain_network(case):
             return nn.Identity()
         if norm == "group":
             return nn.GroupNorm(1, width)
+        if norm == "centred":
+            return Centred()
         if norm == "no statistics":
             kind = nn.BatchNorm2d if images else nn.BatchNorm1d
             return kind(width, track_running_stats=False)
@@ -388,6 +402,8 @@ def plain_network(case):
     if case["traps"]:
         model[0].requires_grad_(False)
         model[1].extra = nn.Linear(2, 2).double()
+    if case["two_names"]:
+        model[1].extra = model[3]
     model.train(case["train"])
     if case["other_mode"]:
         model[1].train(not case["train"])
@@ -442,16 +458,19 @@ class Block(nn.Module):
     def __init__(self, channels):
         super().__init__()
         self.conv = nn.Conv2d(channels, channels, 3, padding=1)
-        self.norms = nn.ModuleDict({"bn": nn.BatchNorm2d(channels)})
+        norms = nn.ModuleList([nn.BatchNorm2d(channels)])
+        self.norms = nn.ModuleDict({"bn": norms})
+        self.register_buffer("offset", torch.full((2,), 0.1))
         self.instance = nn.InstanceNorm2d(channels, affine=True)
         self.layer = nn.LayerNorm(4)
-        self.drop = nn.Dropout(0.0)
+        self.drop = nn.Dropout(0.125)
+        self.drop.register_forward_hook(lambda layer, given, output: given[0])
         for norm in (self.instance, self.layer):
             nn.init.constant_(norm.weight, 1.5)
             nn.init.constant_(norm.bias, 0.5)
 
     def forward(self, x):
-        new = self.instance(self.norms["bn"](self.conv(x)))
+        new = self.instance(self.norms["bn"][0](self.conv(x)))
         return x + self.drop(self.layer(new))
 
 
@@ -503,6 +522,8 @@ def repaired(without_batch_norm, case):
     model = model.to(torch.float64 if mixed else getattr(torch, case["dtype"]))
     if mixed:
         list(places.values())[-1].float()
+    if case["all_frozen"]:
+        model.requires_grad_(False)
     if case["frozen"]:
         model.eval().stem.requires_grad_(False)
         model.blocks.train()
@@ -513,8 +534,8 @@ def repaired(without_batch_norm, case):
                 layer.bias.copy_(case["shift"])
     for layer in places.values():
         layer.eps = case["eps"]
-    if case["frozen_norm"]:
-        list(places.values())[-1].requires_grad_(False)
+    for name in case["frozen_norm"]:
+        getattr(list(places.values())[-1], name).requires_grad_(False)
     before = state_of(model)
     new = without_batch_norm(model)
     left = [
@@ -615,7 +636,8 @@ def others_of(model, places):
         )
         if inside or "" in places:
             continue
-        others[name] = [type(layer).__name__, layer.training]
+        kind = f"{type(layer).__name__}({layer.extra_repr()})"
+        others[name] = [kind, layer.training, len(layer._forward_hooks) == 0]
         for parameter in layer.parameters(recurse=False):
             others[name].append(parameter.requires_grad)
         for key, value in layer.state_dict().items():

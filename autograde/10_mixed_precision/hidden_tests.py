@@ -1011,10 +1011,11 @@ def right_norm(case: Case, seen: Result, expected: Result) -> str | None:
 def right_loss(case: Case, seen: Result, expected: Result) -> str | None:
     if not is_a_pair(seen):
         return "What you return is not a tuple of two."
-    for one, other in in_pairs(seen, expected):
+    for i, (one, other) in enumerate(in_pairs(seen, expected)):
         if type(one["loss"]) is not float:
             return "The loss that you return is not a Python float."
-        if not near(one["loss"], other["loss"], slack(case)):
+        # After a step, sums taken in another order show in 16 bits.
+        if not near(one["loss"], other["loss"], slack(case) if i else 1e-5):
             return "The loss that you return is not the batch's mean."
     return None
 
@@ -1231,6 +1232,7 @@ def clipped_backward_outside(draw: Draw) -> list[Case]:
     probe=probes.clipped_steps,
     rule=right_loss,
     says="the loss returned is the batch's mean, not scaled, a Python float",
+    corners=["with all digits of float32, under autocast too"],
 )
 def clipped_loss(draw: Draw) -> list[Case]:
     return [
@@ -1434,11 +1436,15 @@ def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
         if type(one["loss"]) is not float:
             return "The loss that you return is not a Python float."
         if math.isnan(other["loss"]):
-            if not math.isnan(one["loss"]):
-                if case["micro_batches"]:
-                    return "A sample's loss was NaN, and the mean hides it."
-                return "Without a micro-batch the loss is NaN."
-        elif not near(one["loss"], other["loss"], slack(case)):
+            if math.isnan(one["loss"]):
+                continue
+            if case["micro_batches"]:
+                return "A sample's loss was NaN, and the mean hides it."
+            return "Without a micro-batch the loss is NaN."
+        # With one step, nothing is rounded but the logits.
+        once = len(case["micro_batches"]) <= case["accumulation_steps"]
+        tolerance = 1e-5 if once else slack(case)
+        if not near(one["loss"], other["loss"], tolerance):
             return "The loss is not the mean over all samples of the epoch."
     return None
 
@@ -1638,8 +1644,9 @@ def epoch_loss(draw: Draw) -> list[Case]:
         epochs(draw, [], 2),
         epochs(draw, [4, 3, 4, 2], 3, overflows=(1,), num_epochs=2),
         epochs(draw, [4, 3, 2], 2, nans=(1,)),
-        epochs(
-            draw, [5, 3, 2], 2, weights_dtype="float32", autocast="bfloat16"
+        *(
+            epochs(draw, sizes, 2, weights_dtype="float32", autocast="bfloat16")
+            for sizes in ([5, 3, 2], [6, 3], [5])
         ),
     ]
 

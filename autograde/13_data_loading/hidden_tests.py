@@ -1173,6 +1173,8 @@ def right_times(case: Case, seen: Result, expected: Result) -> str | None:
     data, right = seen.data, expected.data
     if data["type"] != "tuple" or data["types"] != ["float", "float"]:
         return "What is returned is no tuple of two floats."
+    if data["could_train"] is not True:
+        return "`step` runs with gradients switched off: it could not train."
     if not case["clock"]:
         if data["sensible"] is not True:
             return "Without a `clock` of the caller's the times make no sense."
@@ -1225,6 +1227,7 @@ def about_the_log(found: list[str], right: list[str]) -> str | None:
     weight=2,
     rule=right_times,
     says="the time in each `next()` is waiting, the time in each step is work",
+    corners=["a step may train: gradients are on in it"],
 )
 def times_of_the_parts(draw: Draw) -> list[Case]:
     return [

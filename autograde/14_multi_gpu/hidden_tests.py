@@ -1,5 +1,6 @@
 """What is checked in chapter 14: several GPUs, several processes."""
 
+import math
 from itertools import chain, pairwise
 
 import torch
@@ -33,7 +34,9 @@ def same(seen: object, expected: Tensor) -> bool:
         isinstance(seen, Tensor)
         and seen.dtype == expected.dtype
         and seen.shape == expected.shape
-        and torch.allclose(seen, expected, rtol=1e-10, atol=1e-12)
+        and torch.allclose(
+            seen, expected, rtol=1e-10, atol=1e-12, equal_nan=True
+        )
     )
 
 
@@ -393,6 +396,15 @@ def sharded(
     }
 
 
+def with_a_nan(case: Case) -> Case:
+    """The case with a NaN in a batch of the last rank."""
+    x, y = case["shards"][-1][-1][0]
+    x = x.clone()
+    x[0, ..., 0] = torch.nan
+    case["shards"][-1][-1][0] = (x, y)
+    return case
+
+
 def same_update(case: Case, seen: Result, expected: Result) -> str | None:
     for one, right in zip(
         seen.data["ranks"], expected.data["ranks"], strict=True
@@ -479,6 +491,8 @@ def losses_of_all(case: Case, seen: Result, expected: Result) -> str | None:
         for loss, other in zip(one["losses"], right["losses"], strict=True):
             if type(loss) is not float:
                 return f"What {where} returned is not a Python float."
+            if math.isnan(loss) and math.isnan(other):
+                continue
             if not abs(loss - other) <= 1e-10 * (1 + abs(other)):
                 return f"The loss that {where} returned is wrong."
     return None
@@ -522,11 +536,13 @@ def equal_shards(draw: Draw) -> list[Case]:
     weight=3,
     rule=same_update,
     says="unequal shards: every sample counts the same, wherever it is",
+    corners=["a NaN shows on all ranks"],
 )
 def unequal_shards(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[6], [2]]),
         sharded(draw, [[1], [5], [draw.integer(2, 4)]]),
+        with_a_nan(sharded(draw, [[3], [2]])),
     ]
 
 
@@ -599,6 +615,7 @@ def loss_of_all_ranks(draw: Draw) -> list[Case]:
         sharded(draw, [[4], [4]]),
         sharded(draw, [[6, 1], [2, 2]], num_steps=2),
         sharded(draw, [[1], [2], [draw.integer(3, 8)]]),
+        with_a_nan(sharded(draw, [[3], [2]])),
     ]
 
 

@@ -796,7 +796,8 @@ def cross_entropy(
     target_weight = weight[index] * kept
     spread = (log_probs.movedim(1, -1) * weight).mean(-1)
     losses = -(1 - label_smoothing) * picked * target_weight
-    losses = losses - label_smoothing * spread
+    if label_smoothing:  # 0 times an infinite logit would be NaN
+        losses = losses - label_smoothing * spread
     losses = torch.where(kept, losses, 0.0)  # NaN * 0 would be NaN
     if reduction == "none":
         return losses

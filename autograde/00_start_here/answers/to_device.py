@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -765,4 +765,42 @@ user_dicts_too = edit(
     breaks=hidden_tests.other_objects,
     tells="You rebuild a `UserDict`. It is no dict: it comes back as the "
     "same object.",
+)
+
+parameters_made_anew = edit(
+    SOLUTION,
+    {
+        "if isinstance(batch, Tensor):": """
+        if isinstance(batch, torch.nn.Parameter):
+            return torch.nn.Parameter(batch.data.to(device), batch.requires_grad)
+        if isinstance(batch, Tensor):
+        """
+    },
+    breaks=hidden_tests.gradient_comes_back,
+    tells="You make a new `nn.Parameter` of one. No gradient finds its way back to the old "
+    "one: move it like any tensor.",
+)
+
+modules_moved_too = edit(
+    SOLUTION,
+    {
+        "if isinstance(batch, Tensor):": "if isinstance(batch, Tensor | torch.nn.Module):"
+    },
+    breaks=hidden_tests.callers_batch_stays,
+    tells="You move an `nn.Module` that is in the batch, and with it the caller's. Only "
+    "tensors are moved.",
+)
+
+whatever_has_fields = edit(
+    SOLUTION,
+    {
+        "if isinstance(batch, dict):": """
+        if hasattr(batch, "_fields"):
+            return type(batch)(*(to_device(one, device) for one in batch))
+        if isinstance(batch, dict):
+        """
+    },
+    breaks=hidden_tests.other_objects,
+    tells="You take whatever has `_fields` for a named tuple. Ask whether it is a tuple, "
+    "too.",
 )

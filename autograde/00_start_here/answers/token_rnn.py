@@ -751,3 +751,13 @@ weights_of_its_own = edit(
     tells="You draw the first weights in another way than PyTorch. The task "
     "leaves them as `nn.Embedding` and `nn.Linear` made them.",
 )
+
+embedded_by_way_of_float32 = edit(
+    SOLUTION,
+    {
+        "x = self.embed(ids)": "x = self.embed(ids).float().to(self.embed.weight.dtype)"
+    },
+    breaks=hidden_tests.works_in_another_dtype,
+    tells="You take the embedding through float32. Weights in float64 lose half of their "
+    "digits.",
+)

@@ -447,3 +447,60 @@ compared_in_the_dtype_of_the_labels = edit(
     "uint8, 300 is 44, so a row gets two ones. Turn the indices into int64 "
     "first.",
 )
+
+squeezed_targets = edit(
+    SOLUTION,
+    {
+        "integer = not target.is_floating_point()": """
+        if target.dim() == 3 and len(target) == 1:
+            target = target[0]
+        integer = not target.is_floating_point()
+        """
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="You take a stack of one: (1, N, C) is not the shape of the scores. Refuse it.",
+)
+
+one_sample_without_its_dimension = edit(
+    SOLUTION,
+    {
+        "integer = not target.is_floating_point()": """
+        if len(scores) == 1 and target.dim() < 2:
+            if target.numel() == scores.shape[1] or target.dim() == 0:
+                target = target[None]
+        integer = not target.is_floating_point()
+        """
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="For a single sample you take a target without its first dimension. N is 1 and "
+    "still there: refuse it.",
+)
+
+viewed_scores = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return F.mse_loss(scores.view(-1), target.to(scores.dtype).reshape(-1))"
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="`view` refuses scores that are not contiguous. `F.mse_loss` takes any.",
+)
+
+differences_cut_off = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return (scores - target.to(scores.dtype)).clamp(-1e3, 1e3).square().mean()"
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="You cut off large differences, or leave out what is NaN. The mean goes over all "
+    "elements as they are.",
+)
+
+nan_left_out = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return (scores - target.to(scores.dtype)).square().nanmean()"
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="You cut off large differences, or leave out what is NaN. The mean goes over all "
+    "elements as they are.",
+)

@@ -992,3 +992,52 @@ smoothing_over_the_positions = edit(
     tells="Your smoothing term mixes the positions: it averages over them as "
     "well. Average over the classes alone.",
 )
+
+viewed_logits = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": "log_probs = logits.view(logits.shape).log_softmax(dim=1).view(logits.shape[0], logits.shape[1], -1).view(logits.shape)",
+        "index = torch.where(kept, target, 0)": "index = torch.where(kept, target.view(-1).view(target.shape), 0)",
+    },
+    breaks=hidden_tests.extra_dimension,
+    tells="`view` refuses tensors that are not contiguous, as transposed logits or targets "
+    "are. `reshape` copies where it must.",
+)
+
+weights_not_below_a_floor = edit(
+    SOLUTION,
+    {
+        "return losses.sum() / target_weight.sum()": "return losses.sum() / target_weight.sum().clamp(min=1e-8 if weight.any() else 0)"
+    },
+    breaks=hidden_tests.class_weights,
+    tells="You do not let the sum of the weights be small. Weights may be as small as they "
+    "like: only their ratio counts.",
+)
+
+smoothing_without_the_ignored_class = edit(
+    SOLUTION,
+    {
+        "spread = (log_probs.movedim(1, -1) * weight).mean(-1)": """
+        share = weight.clone()
+        if 0 <= ignore_index < len(share):
+            share[ignore_index] = 0
+        spread = (log_probs.movedim(1, -1) * share).mean(-1)
+        """
+    },
+    breaks=hidden_tests.options_together,
+    tells="The class that `ignore_index` names gets no share of the smoothing with you. It is "
+    "spread over all C classes.",
+)
+
+smoothing_below_one = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": """
+        if label_smoothing >= 1:
+            label_smoothing = 0.0
+        kept = target != ignore_index
+        """
+    },
+    breaks=hidden_tests.smoothed_labels,
+    tells="You do not smooth with 1.0. It spreads all of the label, as PyTorch does.",
+)

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -65,8 +65,7 @@ class ByPatchedForward(nn.Module):
         for prefix in prefixes:
             for layer in model.get_submodule(prefix).modules():
                 layer.requires_grad_(False)
-                if not list(layer.children()):
-                    layer.forward = self.in_eval_mode(layer)
+                layer.forward = self.in_eval_mode(layer)
 
     @staticmethod
     def in_eval_mode(layer):
@@ -631,4 +630,103 @@ BatchNormAlone = edit(
     tells="You put the batch norms of a part into eval mode and nothing else. Dropout "
     "stays on, and so does instance norm with statistics. `part.eval()` reaches "
     "every layer.",
+)
+
+frozen_by_first_names = edit(
+    SOLUTION,
+    {
+        """
+        for part in self.frozen_parts:
+            part.requires_grad_(False)
+        """: """
+        for name, parameter in model.named_parameters():
+            if any(name.startswith(one + ".") for one in prefixes):
+                parameter.requires_grad_(False)
+        """
+    },
+    breaks=hidden_tests.weights_stay,
+    tells="You go by the names of `named_parameters()`, which gives a shared weight by its "
+    "first name alone. Ask the part for its own: `part.requires_grad_(False)`.",
+)
+
+parts_by_first_names = edit(
+    SOLUTION,
+    {
+        "self.frozen_parts = [model.get_submodule(one) for one in prefixes]": """
+        for one in prefixes:
+            model.get_submodule(one)
+        named = model.named_modules()
+        self.frozen_parts = [part for name, part in named if name in prefixes]
+        """
+    },
+    breaks=hidden_tests.parts_of_any_kind,
+    tells="You go by the names of `named_modules()`, which gives a layer that stands in two "
+    "places by its first name alone. `get_submodule` finds it by each.",
+)
+
+layers_without_parts_in_eval = edit(
+    SOLUTION,
+    {
+        "part.eval()": """
+        for layer in part.modules():
+            if not list(layer.children()):
+                layer.eval()
+        """
+    },
+    breaks=hidden_tests.dropout_of_the_part_is_off,
+    tells="You put the kinds of layers into eval mode that you thought of. A part may "
+    "hold others, layers of one's own too, that look at `training`: call `eval()` "
+    "of the whole part.",
+)
+
+without_a_graph_in_eval = edit(
+    SOLUTION,
+    {
+        "return self.model(x)": """
+        learns = any(p.requires_grad for p in self.parameters())
+        with torch.set_grad_enabled(self.training and learns):
+            return self.model(x)
+        """
+    },
+    breaks=hidden_tests.gradients_pass_through,
+    tells="You record no graph in eval, or where everything is frozen. A gradient passes "
+    "through all the same, to what lies before.",
+)
+
+forward_called_directly = edit(
+    SOLUTION,
+    {"return self.model(x)": "return self.model.forward(x)"},
+    breaks=hidden_tests.follows_the_modes,
+    tells="You call `model.forward(x)`, so the model's hooks do not run. Call `model(x)`.",
+)
+
+frozen_norms_without_momentum = edit(
+    SOLUTION,
+    {
+        "part.requires_grad_(False)": """
+        part.requires_grad_(False)
+        for layer in part.modules():
+            if hasattr(layer, "running_mean"):
+                layer.momentum = 0.0
+        """
+    },
+    breaks=hidden_tests.follows_the_modes,
+    tells="You change what a frozen layer was made with. Who unfreezes it later has a norm "
+    "that is dead: `eval()` is enough.",
+)
+
+modes_that_seem_right = edit(
+    SOLUTION,
+    {
+        "super().train(mode)": """
+        if self.training == mode and all(
+            not part.training for part in self.frozen_parts
+        ):
+            return self
+        super().train(mode)
+        """
+    },
+    breaks=hidden_tests.follows_the_modes,
+    tells="You return at once where the net is in that mode already. A layer of the rest may "
+    "have been put into another by hand: `train` sets all.",
 )

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -636,4 +636,42 @@ gap_seeded = edit(
     breaks=hidden_tests.model_as_it_was,
     tells="You seed the global generator. Measuring a model must not change "
     "what is drawn after it, and nothing here draws.",
+)
+
+gap_of_known_layers_alone = edit(
+    SOLUTION,
+    {
+        "full = gradient(1)": """
+        known = nn.modules.batchnorm._BatchNorm
+        if not any(isinstance(one, known) for one in model.modules()):
+            return 0.0
+        full = gradient(1)
+        """
+    },
+    breaks=hidden_tests.gap_of_batch_norm,
+    tells="Without a batch norm you say 0 and measure nothing. Other layers mix samples, "
+    "too: measure every model.",
+)
+
+gap_with_two_names = edit(
+    SOLUTION,
+    {
+        "grads = [p.grad for p in twin.parameters() if p.grad is not None]": """
+        named = twin.named_parameters(remove_duplicate=False)
+        grads = [p.grad for _, p in named if p.grad is not None]
+        """
+    },
+    breaks=hidden_tests.gap_with_frozen_layers,
+    tells="A parameter with two names stands twice in your long vector. `parameters()` "
+    "gives it once.",
+)
+
+gap_with_a_small_denominator = edit(
+    SOLUTION,
+    {
+        "- full).norm() / full.norm()).item()": "- full).norm() / (full.norm() + 1e-16)).item()"
+    },
+    breaks=hidden_tests.small_gaps,
+    tells="You add a small number to the denominator. Where the gradient is as small, the gap "
+    "seems to be none.",
 )

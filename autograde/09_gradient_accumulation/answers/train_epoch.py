@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1044,4 +1044,67 @@ epoch_counts_by_the_first = edit(
     breaks=hidden_tests.loss_of_the_epoch,
     tells="You count samples as micro-batches times the size of a window's "
     "first one. The last micro-batch may be shorter: count with `len(y)`.",
+)
+
+epoch_steps_on_finite_losses_alone = edit(
+    SOLUTION,
+    {
+        """
+            (loss / window_size).backward()
+            loss_sum += loss.item()
+        """: """
+            if loss.isfinite():
+                (loss / window_size).backward()
+                loss_sum += loss.item()
+        """
+    },
+    breaks=hidden_tests.loss_of_the_epoch,
+    tells="You leave out a loss that is not finite. Nobody asked for it: the "
+    "mean is over all samples, and a NaN that is hidden is found too late.",
+)
+
+epoch_refuses_norms = edit(
+    SOLUTION,
+    {
+        "nn.utils.clip_grad_norm_(model.parameters(), max_norm)": """
+        nn.utils.clip_grad_norm_(
+            model.parameters(), max_norm, error_if_nonfinite=True
+        )
+        """
+    },
+    breaks=hidden_tests.clipped_once,
+    tells="You raise where the norm is not finite. `clip_grad_norm_` does not by itself: "
+    "the NaN is in the weights then, and in the loss.",
+)
+
+epoch_with_a_largest_norm = edit(
+    SOLUTION,
+    {
+        "nn.utils.clip_grad_norm_(model.parameters(), max_norm)": "nn.utils.clip_grad_norm_(model.parameters(), min(max_norm, 1e3))"
+    },
+    breaks=hidden_tests.clipped_once,
+    tells="You clip to a bound of your own. `max_norm` may be large, as gradients are.",
+)
+
+epoch_with_losses_cut_off = edit(
+    SOLUTION,
+    {
+        "(loss / window_size).backward()": "(loss / window_size).clamp(max=100).backward()"
+    },
+    breaks=hidden_tests.clipped_once,
+    tells="You cut off large losses before you go backward. What is cut off has no "
+    "gradient: the worst samples teach nothing.",
+)
+
+epoch_lists_what_has_a_length = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": """
+        has_length = hasattr(loader, "__len__")
+        micro_batches = iter(list(loader) if has_length else loader)
+        """
+    },
+    breaks=hidden_tests.loader_without_a_length,
+    tells="You read a loader that has a length as a whole, and all of its batches lie in "
+    "memory. Take each when its turn comes.",
 )

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -96,7 +96,8 @@ def repair_with_instance_norm_for_images():
                     if k in ("weight", "bias")
                 }
             )
-            new.requires_grad_(bn.weight.requires_grad)
+            new.weight.requires_grad_(bn.weight.requires_grad)
+            new.bias.requires_grad_(bn.bias.requires_grad)
         return new
 
     def without_batch_norm(model):
@@ -192,7 +193,8 @@ def mended_repair_renews_layer_norms(model):
                 with torch.no_grad():
                     new.weight.copy_(layer.weight)
                     new.bias.copy_(layer.bias)
-                new.requires_grad_(layer.weight.requires_grad)
+                new.weight.requires_grad_(layer.weight.requires_grad)
+                new.bias.requires_grad_(layer.bias.requires_grad)
             return new
         for name, child in layer.named_children():
             setattr(layer, name, replaced(child))
@@ -894,7 +896,12 @@ repair_with_the_default_eps = edit(
 
 repair_thaws = edit(
     mended_repair_renews_layer_norms,
-    {"new.requires_grad_(layer.weight.requires_grad)": ""},
+    {
+        """
+        new.weight.requires_grad_(layer.weight.requires_grad)
+        new.bias.requires_grad_(layer.bias.requires_grad)
+        """: ""
+    },
     breaks=hidden_tests.frozen_norms,
     tells="A frozen batch norm comes back as a layer that is trained: a new "
     "layer requires gradients. Take over `requires_grad` with the values.",
@@ -1010,4 +1017,102 @@ repair_computes_in_float32 = edit(
     tells="You compute in float32, whatever the model is: digits are lost, "
     "and without weights the output is float32 as well. Keep the input's "
     "dtype.",
+)
+
+repair_freezes_the_bias_with_the_weight = edit(
+    SOLUTION,
+    {
+        "new.weight, new.bias = layer.weight, layer.bias": """
+        new.weight, new.bias = layer.weight, layer.bias
+        new.bias.requires_grad_(new.weight.requires_grad)
+        """
+    },
+    breaks=hidden_tests.frozen_norms,
+    tells="You freeze weight and bias together. One of them may be frozen alone: each keeps "
+    "its own flag.",
+)
+
+repair_wakes_a_frozen_model = edit(
+    SOLUTION,
+    {
+        "return per_sample(copy.deepcopy(model))": """
+        new = per_sample(copy.deepcopy(model))
+        if not any(p.requires_grad for p in new.parameters()):
+            new.requires_grad_()
+        return new
+        """
+    },
+    breaks=hidden_tests.others_are_kept,
+    tells="You wake a model that is frozen as a whole. What was frozen stays so.",
+)
+
+repair_without_lists = edit(
+    SOLUTION,
+    {
+        "for name, child in layer.named_children():": """
+        children = layer.named_children()
+        for name, child in () if type(layer) is nn.ModuleList else children:
+        """
+    },
+    breaks=hidden_tests.equality_holds,
+    tells="You do not reach every depth. Batch norms inside a "
+    "block of its own class, or below it, stay as they are. Go through the children of children too.",
+)
+
+repair_of_positive_weights = edit(
+    SOLUTION,
+    {
+        "new.weight, new.bias = layer.weight, layer.bias": """
+        new.weight, new.bias = layer.weight, layer.bias
+        new.weight.data.clamp_(min=0)
+        """
+    },
+    breaks=hidden_tests.weight_and_bias,
+    tells="You cut off negative weights. They carry over as they are.",
+)
+
+repair_clears_hooks = edit(
+    SOLUTION,
+    {
+        "return per_sample(copy.deepcopy(model))": """
+        new = per_sample(copy.deepcopy(model))
+        for layer in new.modules():
+            layer._forward_hooks.clear()
+        return new
+        """
+    },
+    breaks=hidden_tests.others_are_kept,
+    tells="You take hooks, settings or buffers away from layers that are no batch norm. "
+    "Everything else is kept.",
+)
+
+repair_changes_buffers = edit(
+    SOLUTION,
+    {
+        "return per_sample(copy.deepcopy(model))": """
+        new = per_sample(copy.deepcopy(model))
+        for buffer in new.buffers():
+            buffer.data = buffer.data.float()
+        return new
+        """
+    },
+    breaks=hidden_tests.others_are_kept,
+    tells="You take hooks, settings or buffers away from layers that are no batch norm. "
+    "Everything else is kept.",
+)
+
+repair_stops_dropout = edit(
+    SOLUTION,
+    {
+        "return per_sample(copy.deepcopy(model))": """
+        new = per_sample(copy.deepcopy(model))
+        for layer in new.modules():
+            if isinstance(layer, nn.Dropout):
+                layer.p = 0.0
+        return new
+        """
+    },
+    breaks=hidden_tests.others_are_kept,
+    tells="You take hooks, settings or buffers away from layers that are no batch norm. "
+    "Everything else is kept.",
 )

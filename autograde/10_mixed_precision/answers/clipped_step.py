@@ -954,3 +954,13 @@ clip_a_loss_of_float32 = edit(
     tells="Under autocast the loss is float32 by itself. Without `dtype` the loss of a "
     "float64 model is float64, and `.float()` rounds it.",
 )
+
+loss_in_sixteen_bits = edit(
+    SOLUTION,
+    {
+        "return loss.item(), norm.item()": "return loss.to(dtype or loss.dtype).item(), norm.item()"
+    },
+    breaks=hidden_tests.clipped_loss,
+    tells="You round the loss to 16 bits. Autocast takes the cross-entropy in float32: "
+    "return it as it came.",
+)

@@ -1280,3 +1280,13 @@ amp_epoch_caps_the_scale = edit(
     tells="You hold the scale below 65536. It may be any; and where you lower it, a step "
     "that was made looks as if it had been skipped.",
 )
+
+epoch_loss_in_sixteen_bits = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": "loss_sum += loss.to(dtype or loss.dtype).item()"
+    },
+    breaks=hidden_tests.epoch_loss,
+    tells="You round the losses to 16 bits. Autocast takes the cross-entropy in float32: "
+    "add them up as they came.",
+)

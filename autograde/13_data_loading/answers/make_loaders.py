@@ -1236,3 +1236,13 @@ loaders_that_seed_with_the_batch_size = edit(
     tells="Your order depends on `batch_size`. Two runs that differ in it are then "
     "different in two ways: seed with `seed` alone.",
 )
+
+order_by_hash_of_text = edit(
+    SOLUTION,
+    {
+        "own = torch.Generator().manual_seed(seed)": 'own = torch.Generator().manual_seed(abs(hash(f"loader {seed}")))'
+    },
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="Your seed is the `hash` of a text. Python salts it anew in each process, so the "
+    "same `seed` gives another order tomorrow.",
+)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -892,4 +892,17 @@ split_as_a_dict = edit(
     breaks=hidden_tests.times_of_the_parts,
     tells="You return a dict. Asked for is a tuple of two floats, first "
     "the waiting, then the work.",
+)
+
+step_without_gradients = edit(
+    SOLUTION,
+    {
+        "step(batch)": """
+        with torch.no_grad():
+            step(batch)
+        """
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You call `step` with gradients switched off. It may be a step of training, and "
+    "could not go backward.",
 )

@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -910,3 +910,25 @@ def step_added_up_in_different_orders(model, optimizer, micro_batches, group):
         p.grad = mean.view_as(p).clone()
     optimizer.step()
     return (total[-2] / total[-1]).item()
+
+
+nan_left_out_of_the_step = edit(
+    SOLUTION,
+    {
+        "optimizer.step()": """
+        if all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None):
+            optimizer.step()
+        """
+    },
+    breaks=hidden_tests.unequal_shards,
+    tells="You leave the step out where a gradient is not finite. Nobody asked for it, and "
+    "the fault stays hidden.",
+)
+
+nan_left_out_of_the_loss = edit(
+    SOLUTION,
+    {"loss_sum += loss.detach()": "loss_sum += loss.detach().nan_to_num()"},
+    breaks=hidden_tests.loss_of_all_ranks,
+    tells="You put 0 in the place of a loss that is NaN. The mean is over all samples: it is "
+    "NaN, and shows the fault.",
+)

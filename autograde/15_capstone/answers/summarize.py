@@ -935,3 +935,64 @@ cut_off_lines_as_restarts = edit(
     tells="You take every line that is cut off for a restart. Whether the "
     "run went back is told by the numbers of the steps.",
 )
+
+what_was_not_made_again_dropped = edit(
+    SOLUTION,
+    {
+        'resumed_after.append(entry["step"] - 1)': """
+        resumed_after.append(entry["step"] - 1)
+        again = entry["step"]
+        steps = {n: one for n, one in steps.items() if n <= again}
+        """
+    },
+    breaks=hidden_tests.counted_once,
+    tells="Where the run went back you forget the later steps. One that was not made again "
+    "stands there once, and counts.",
+)
+
+evaluations_not_made_again_dropped = edit(
+    SOLUTION,
+    {
+        'resumed_after.append(entry["step"] - 1)': """
+        resumed_after.append(entry["step"] - 1)
+        before = entry["epoch"]
+        metrics = {e: one for e, one in metrics.items() if e < before}
+        """
+    },
+    breaks=hidden_tests.best_of_epochs,
+    tells="Where the run went back you forget the later evaluations. One that was not made "
+    "again stands there once, and counts.",
+)
+
+metrics_rounded = edit(
+    SOLUTION,
+    {
+        "key=lambda e: (-metrics[e], e)": "key=lambda e: (-round(metrics[e], 4), e)"
+    },
+    breaks=hidden_tests.best_of_epochs,
+    tells="You round the metrics before you compare them. The highest is the highest, by "
+    "however little.",
+)
+
+nan_losses_left_out = edit(
+    SOLUTION,
+    {
+        'n = one["num_samples"]': """
+        if not math.isfinite(one["loss"]):
+            continue
+        n = one["num_samples"]
+        """
+    },
+    breaks=hidden_tests.skipped_and_clipped,
+    tells="You leave out a loss that is NaN. The mean of its epoch is NaN: that is what the "
+    "report must show.",
+)
+
+nan_norms_counted_as_clipped = edit(
+    SOLUTION,
+    {
+        'clipped = sum(one["grad_norm"] > config["max_norm"] for one in made)': 'clipped = sum(not one["grad_norm"] <= config["max_norm"] for one in made)'
+    },
+    breaks=hidden_tests.skipped_and_clipped,
+    tells="You count a norm of NaN as clipped. It is not above the limit.",
+)

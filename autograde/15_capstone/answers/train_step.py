@@ -1084,3 +1084,17 @@ step_on_what_was_nan = edit(
     tells="`nan_to_num_` hides a NaN, and the norm that you return is finite. Where the "
     "gradient holds a NaN, the norm is NaN.",
 )
+
+scale_with_a_floor = edit(
+    SOLUTION,
+    {
+        "skipped = scaler.get_scale() < scale": """
+        skipped = scaler.get_scale() < scale
+        if scaler.is_enabled():
+            scaler.update(min(max(scaler.get_scale(), 1.0), 65536.0))
+        """
+    },
+    breaks=hidden_tests.overflow_is_left_out,
+    tells="You keep the scale between bounds of your own. It may be below 1 and above "
+    "65536.",
+)
