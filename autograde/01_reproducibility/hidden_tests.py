@@ -246,6 +246,7 @@ def about_changed_flags(
     rule=about_changed_flags,
     also=[leaves_state_alone],
     says="`set_seed` changes no flag and no other setting of PyTorch",
+    corners=["nor a filter of warnings; `PYTHONHASHSEED` may be written"],
 )
 def changes_no_flag(draw: Draw) -> list[Case]:
     first = some_flags(draw, 1)
@@ -262,15 +263,18 @@ def runs(
     seeds: int = 2,
     training: bool = True,
     nothing_from: int = 0,
+    tensors: bool = False,
 ) -> Case:
     """The model is made in training mode, if `training`; the epoch number
-    `nothing_from`, counted from 1, returns None."""
+    `nothing_from`, counted from 1, returns None. With `tensors` epochs return
+    tensors of one number."""
     drawn = [a_seed(draw) for _ in range(seeds)]
     return {
         "libraries": list(libraries),
         "num_epochs": num_epochs,
         "training": training,
         "nothing_from": nothing_from,
+        "tensors": tensors,
         "seeds": [*drawn, drawn[0]],
         "draws_before": [draw.integer(0, 4) for _ in range(seeds + 1)],
     }
@@ -367,14 +371,15 @@ def initial_weights_are_seeded(draw: Draw) -> list[Case]:
     "after the other, each with draws of its own; a tuple of the trained "
     "model and a list comes back",
     corners=[
-        "`num_epochs` may be 0, and `epoch` may return None",
+        "`num_epochs` may be 0, and `epoch` may return None, or a tensor, which "
+        "stays one",
         "the model's mode and its gradients stay as `make_model` and `epoch` "
         "leave them",
     ],
 )
 def epochs_go_on(draw: Draw) -> list[Case]:
     return [
-        runs(draw, "torch", num_epochs=2, training=False),
+        runs(draw, "torch", num_epochs=2, training=False, tensors=True),
         runs(draw, "torch", num_epochs=4, nothing_from=draw.integer(1, 5)),
         runs(draw, "torch", num_epochs=0),
     ]
@@ -526,6 +531,10 @@ def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
     rule=about_the_others,
     says="inside, cuDNN's `enabled`, `allow_tf32`, `fp32_precision` and further "
     "flags stay as they were, and so do all other settings of PyTorch",
+    corners=[
+        "after the block, too; and so do the variables of the environment and "
+        "the filters of warnings",
+    ],
 )
 def other_flags_stay(draw: Draw) -> list[Case]:
     return [
@@ -614,14 +623,17 @@ def put_back_what_the_block_sets(draw: Draw) -> list[Case]:
     rule=about_what_is_left,
     says="after a block that ends in an exception the settings are as on "
     "entering, and the exception reaches the caller",
-    corners=["an interrupt (Ctrl-C) and `sys.exit()` are exceptions, too"],
+    corners=[
+        "an interrupt (Ctrl-C), `sys.exit()` and `StopIteration` are exceptions, "
+        "too"
+    ],
 )
 def put_back_after_an_exception(draw: Draw) -> list[Case]:
     return [
         {**case, "ending": ending}
         for manager in ("reproducible", "warning", "tuned")
         for case in both_ways(draw, manager)
-        for ending in ("an error", "an interrupt", "an exit")
+        for ending in probes.ENDINGS
     ]
 
 
@@ -793,6 +805,8 @@ def about_likeness(case: Case, seen: Result, expected: Result) -> str | None:
     if not data["alike"]:
         if "when" not in case:
             return "The order depends on the number of workers."
+        if case["when"] == "by batch size":
+            return "The order depends on `batch_size`."
         return (
             "The order depends on the global generators, used or seeded by "
             f"others {case['when']}."
@@ -822,6 +836,7 @@ def order_is_that_of_any_workers(draw: Draw) -> list[Case]:
     rule=about_likeness,
     says="what others draw, before or after the loader is made, does not change "
     "the order",
+    corners=["nor does `batch_size`"],
 )
 def order_is_independent(draw: Draw) -> list[Case]:
     return [
@@ -829,6 +844,7 @@ def order_is_independent(draw: Draw) -> list[Case]:
         loading(draw, 15, when="between making and the epochs"),
         loading(draw, 14, when="during the epochs"),
         loading(draw, 13, when="after another seed"),
+        loading(draw, 17, when="by batch size"),
     ]
 
 
@@ -1019,7 +1035,10 @@ def states_come_back(draw: Draw) -> list[Case]:
     rule=about_isolation,
     says="also if the block of `isolated` ends in an exception, which reaches "
     "the caller",
-    corners=["an interrupt (Ctrl-C) and `sys.exit()` are exceptions, too"],
+    corners=[
+        "an interrupt (Ctrl-C), `sys.exit()` and `StopIteration` are exceptions, "
+        "too"
+    ],
 )
 def states_come_back_after_an_exception(draw: Draw) -> list[Case]:
     return [
@@ -1027,6 +1046,7 @@ def states_come_back_after_an_exception(draw: Draw) -> list[Case]:
         leaving(draw, ending="an error"),
         leaving(draw, "numpy", ending="an interrupt"),
         leaving(draw, "random", ending="an exit"),
+        leaving(draw, "torch", ending="a StopIteration"),
     ]
 
 

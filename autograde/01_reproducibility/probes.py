@@ -8,6 +8,7 @@ the datasets below cannot be sent to a process that has not seen them.
 
 import contextlib
 import multiprocessing
+import os
 import random
 import warnings
 from unittest import mock
@@ -271,6 +272,9 @@ def further_settings():
         ),
         "the float32 matmul precision": torch.get_float32_matmul_precision(),
         "the number of threads": torch.get_num_threads(),
+        "mkldnn.deterministic": torch.backends.mkldnn.deterministic,
+        "the environment": dict(os.environ),
+        "the filters of warnings": list(warnings.filters),
     }
 
 
@@ -280,6 +284,10 @@ def flags_kept():
     number of threads, the precision and the kernels of depthwise convolutions
     are not what a recipe, or `cudnn.flags`, sets them to; the limit of cuDNN's tuner, where there is a cuDNN, is PyTorch's own."""
     kept = flags()
+    environment = dict(os.environ)
+    # an earlier call may have left it
+    os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
+    onednn = torch.backends.mkldnn.deterministic
     cudnn = torch.backends.cudnn
     limit = cudnn.benchmark_limit
     if cudnn.is_available():
@@ -292,8 +300,12 @@ def flags_kept():
     further = cudnn.fp32_precision, cudnn.depthwise_kernel
     cudnn.fp32_precision, cudnn.depthwise_kernel = "ieee", "native"
     try:
-        yield
+        with warnings.catch_warnings():
+            yield
     finally:
+        torch.backends.mkldnn.deterministic = onednn
+        os.environ.clear()
+        os.environ.update(environment)
         torch.set_num_threads(threads)
         torch.set_float32_matmul_precision(precision)
         if cudnn.is_available():
@@ -318,6 +330,9 @@ def flags_after_seeding(set_seed, case):
         set_flags(case["flags"])
         further = further_settings()
         set_seed(case["seed"])
+        # a popular recipe writes it, to no effect here
+        os.environ.pop("PYTHONHASHSEED", None)
+        further["the environment"].pop("PYTHONHASHSEED", None)
         changed = differing(case["flags"], flags())
         return {
             "changed": changed + differing(further, further_settings()),
@@ -367,6 +382,8 @@ def one_run(seeded_run, seed, case):
         model.weight.grad = torch.full((2, 3), 1.0 + calls.count("epoch"))
         drawn = draw()
         nothing = case["nothing_from"] == calls.count("epoch")
+        if case["tensors"]:
+            return torch.tensor(drawn["torch"])
         return None if nothing else drawn
 
     returned = seeded_run(seed, make_model, epoch, case["num_epochs"])
@@ -381,8 +398,16 @@ def one_run(seeded_run, seed, case):
         "initial": initial,
         "trained": all(trained),
         "weights": [model.weight.tolist(), model.bias.tolist()],
-        "results": results,
+        "results": [_told(one) for one in results]
+        if type(results) is list
+        else results,
     }
+
+
+def _told(result):
+    if isinstance(result, torch.Tensor):
+        return ["a tensor", result.tolist()]
+    return result
 
 
 def _listed(gradient):
@@ -404,7 +429,16 @@ class Exited(SystemExit):
     """Ends a block as `sys.exit()` does."""
 
 
-ENDINGS = {"an error": Failed, "an interrupt": Stopped, "an exit": Exited}
+class Ended(StopIteration):
+    """Ends a block as a `next` does that finds nothing more."""
+
+
+ENDINGS = {
+    "an error": Failed,
+    "an interrupt": Stopped,
+    "an exit": Exited,
+    "a StopIteration": Ended,
+}
 
 
 def refuses_put():
@@ -444,6 +478,7 @@ def inside_and_after(reproducible, tuned, case):
             if case["block_sets"] is not None:
                 set_flags(case["block_sets"])
         changed = differing(case["flags"], flags())
+        changed += differing(further, further_settings())
         invented = [
             name
             for place, names in zip(PLACES, known, strict=True)
@@ -467,6 +502,7 @@ def after_an_exception(reproducible, tuned, case):
     """What is left changed when the block raises, and what the caller sees."""
     with flags_kept():
         set_flags(case["flags"], case["off_and_warns"])
+        further = further_settings()
         caught = "nothing"
         error = ENDINGS[case["ending"]]()
         try:
@@ -474,10 +510,11 @@ def after_an_exception(reproducible, tuned, case):
                 inside = flags()
                 doubled = (2 * case["x"]).tolist()
                 raise error
-        except (Failed, Stopped, Exited) as same:
+        except (Failed, Stopped, Exited, Ended) as same:
             caught = "the exception" if same is error else "another one"
         return {
-            "changed": differing(case["flags"], flags()),
+            "changed": differing(case["flags"], flags())
+            + differing(further, further_settings()),
             "caught": caught,
             "set": differing(case["flags"], inside),
             "doubled": doubled,
@@ -666,6 +703,8 @@ def order_when_disturbed(make_loader, case):
             seed_all_three(case["global_seed"])
             if disturbed and case["when"] == "before the loader is made":
                 draw_from_all(case["draws"])
+            if disturbed and case["when"] == "by batch size":
+                case = {**case, "batch_size": case["batch_size"] + 1}
             loader, _ = loader_of(
                 make_loader, case, case["seed"], case["num_workers"]
             )
@@ -803,7 +842,7 @@ def after_isolated(isolated, case):
             if ending is not None:
                 error = ENDINGS[ending]()
                 raise error
-    except (Failed, Stopped, Exited) as same:
+    except (Failed, Stopped, Exited, Ended) as same:
         caught = "the exception" if same is error else "another one"
     changed = differing(before, states())
     return {

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1401,4 +1401,14 @@ noise_from_the_process_number = edit(
     tells="The generator in the worker is not seeded by `seed`: `default_rng()` "
     "takes a seed from the operating system, and a clock or a process number is "
     "another in every run. Seed it with `get_worker_info().seed` alone.",
+)
+
+seeded_by_the_batch_size_too = edit(
+    SOLUTION,
+    {
+        "generator=torch.Generator().manual_seed(seed),": "generator=torch.Generator().manual_seed(seed + 1000003 * batch_size),",
+    },
+    breaks=hidden_tests.order_is_independent,
+    tells="Your generator is seeded by `batch_size`, too: with another one the "
+    "samples come in another order.",
 )

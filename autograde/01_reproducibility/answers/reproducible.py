@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -870,4 +870,67 @@ switched_on_by_a_debug_mode = edit(
     tells="A switch that was off is on after your block: you looked at whether "
     "it only warns first. That is remembered while it is off, too. Ask first "
     "whether it is on.",
+)
+
+onednn_as_well = edit(
+    SOLUTION,
+    {
+        "backend.benchmark, backend.deterministic = False, True": """
+        backend.benchmark, backend.deterministic = False, True
+        torch.backends.mkldnn.deterministic = True
+        """,
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You set a fourth flag, that of oneDNN, and leave it so.",
+)
+
+workspace_in_the_environment = edit(
+    SOLUTION,
+    {
+        "torch.use_deterministic_algorithms(True, warn_only=warn_only)": """
+        import os
+
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
+        """,
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You write a variable into the environment, and it stays there after the "
+    "block.",
+)
+
+warnings_silenced = edit(
+    SOLUTION,
+    {
+        "torch.use_deterministic_algorithms(mode=False)": """
+        import warnings
+
+        warnings.filterwarnings("ignore", message="TF32")
+        torch.use_deterministic_algorithms(mode=False)
+        """,
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You leave a filter of warnings behind: it silences others from then on.",
+)
+
+the_end_of_an_iterator_swallowed = edit(
+    SOLUTION,
+    {
+        """
+        torch.use_deterministic_algorithms(mode=False)
+        try:
+            yield
+        finally:
+        """: """
+        torch.use_deterministic_algorithms(mode=False)
+        try:
+            yield
+        except StopIteration:
+            pass
+        finally:
+        """,
+    },
+    breaks=hidden_tests.put_back_after_an_exception,
+    tells="A StopIteration in the block is swallowed. It reaches the caller as any "
+    "other exception does.",
 )

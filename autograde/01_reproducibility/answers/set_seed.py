@@ -805,3 +805,32 @@ done_with_the_gpus = edit(
     tells="Where there are GPUs, you return before `random` and NumPy are "
     "seeded. Seed them on every machine.",
 )
+
+results_as_numbers = edit(
+    SOLUTION,
+    {
+        "return model, [epoch(model) for _ in range(num_epochs)]": """
+        results = [epoch(model) for _ in range(num_epochs)]
+        return model, [
+            one.item() if isinstance(one, torch.Tensor) else one
+            for one in results
+        ]
+        """,
+    },
+    breaks=hidden_tests.epochs_go_on,
+    tells="You make numbers of the tensors that `epoch` returned. The list holds what "
+    "it returned.",
+)
+
+workspace_of_cublas_written = edit(
+    SOLUTION,
+    {
+        "np.random.seed(seed)": """
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+        np.random.seed(seed)
+        """,
+    },
+    breaks=hidden_tests.changes_no_flag,
+    tells="You write a switch of determinism into the environment. Seeding changes "
+    "no setting.",
+)
