@@ -96,6 +96,8 @@ KEPT = {
     "weights": "`set_up` changed the model's weights or buffers.",
     "modes_kept": "`set_up` changed the modes of the model's modules.",
     "rng_kept": "`set_up` changed a global random state.",
+    "settings_kept": "`set_up` changed a setting of a layer, as a momentum.",
+    "config_kept": "`set_up` changed the caller's `config`.",
 }
 
 
@@ -113,13 +115,14 @@ KEPT = {
     corners=[
         "also those that they share with other layers; `stem` is not `stem2`",
         "the list may be empty, and a part may be a single layer",
-        "weights, buffers, modes and random numbers stay as they are",
+        "weights, buffers, modes, settings of the layers, `config` and random "
+        "numbers stay as they are",
     ],
 )
 def frozen_parts(draw: Draw) -> list[Case]:
     return [
         settings(draw, "stem"),
-        settings(draw),
+        settings(draw, frozen_before=["head.bias"]),
         settings(draw, "stem2.linear", "body"),
         settings(draw, "body.norm", "stem.norm", tied=True),
         settings(draw, "stem", frozen_before=["head.bias"]),
@@ -147,8 +150,9 @@ def frozen_parts(draw: Draw) -> list[Case]:
     says="`set_up`: AdamW holds each trainable parameter once, and nothing "
     "else; biases and norms have no weight decay",
     corners=[
+        "the number of dimensions alone decides, in layers of any kind",
         "parameters that layers share are one; what is not said is as by "
-        "default; how many groups there are is up to you"
+        "default; how many groups there are is up to you",
     ],
 )
 def decay_groups(draw: Draw) -> list[Case]:
@@ -237,14 +241,22 @@ def from_state_dicts(draw: Draw) -> list[Case]:
     ),
     says="`train_mode`: frozen parts, and all within them, are in eval mode; "
     "everything else is in training mode",
-    corners=["whatever the modes were before"],
+    corners=[
+        "whatever the modes were before, and whatever is frozen by hand",
+        "a frozen part may stand at a second place, too",
+    ],
 )
 def modes_of_the_parts(draw: Draw) -> list[Case]:
     return [
         settings(draw, "stem", before=["", "eval", "train"]),
         settings(draw, "body", "stem2.norm", before=["eval", "mixed"]),
         settings(draw, "stem.dropout", before=["train", ""]),
-        settings(draw, before=["eval", "mixed"]),
+        settings(
+            draw,
+            before=["eval", "mixed"],
+            frozen_before=["head.weight", "head.bias"],
+        ),
+        settings(draw, "again", before=["train"], tied=True),
         settings(draw, "stem", "body.norm", before=["others", "others"]),
         settings(draw, "stem2", "body", before=["eval", "others"], unseen=True),
     ]
@@ -805,12 +817,13 @@ def nothing_stops_it(draw: Draw) -> list[Case]:
     weight=4,
     rule=agrees(**RESULTS),
     says="killed inside a step: all parts and the log, bit for bit",
+    corners=["a step that raises is such a kill: half of it is no checkpoint"],
 )
 def killed_in_a_step(draw: Draw) -> list[Case]:
     return [
         running(draw, stop("step", draw.integer(5, 8)), schedule="LambdaLR"),
         running(draw, stop("step", 10), meter=True, schedule="OneCycleLR"),
-        running(draw, stop("step", 6), stop("step", 9), junk=True),
+        running(draw, stop("error", 6), stop("step", 9), junk=True),
         running(draw, stop("step", 3), plan={"save_every": 1}),
     ]
 
@@ -863,7 +876,7 @@ def only_what_is_left(draw: Draw) -> list[Case]:
     corners=[
         "of equals the earlier epoch; training on does not change its model",
         "at the end of an epoch the evaluation comes before the checkpoint",
-        "no metric is NaN here; nothing is greater than NaN, so one in the "
+        "no metric is NaN or -∞ here; nothing is greater than NaN, so one in the "
         "first epoch would stay the best",
     ],
 )
@@ -990,7 +1003,9 @@ def newest_whole_one(draw: Draw) -> list[Case]:
         "`torch.load` with its defaults reads a checkpoint",
         "`keep` is 1 or more; broken ones with higher numbers that still lie "
         "there do not count",
-        "your own unfinished files do not stay",
+        "your own unfinished files do not stay, nor does one of a process that "
+        "was killed",
+        "what is named `step_*.pt` there is yours",
     ],
 )
 def files_in_the_folder(draw: Draw) -> list[Case]:
@@ -998,7 +1013,7 @@ def files_in_the_folder(draw: Draw) -> list[Case]:
         running(draw, stop("step", draw.integer(9, 11)), junk=True),
         running(
             draw,
-            stop("step", 4),
+            stop("write", 3, share=0.5),
             stop("step", 9),
             junk=True,
             plan={"save_every": 1, "keep": draw.integer(3, 6)},
@@ -1309,7 +1324,16 @@ def went_back(draw: Draw) -> list[Case]:
         lines_of(draw, ((3, 0), (7, 4), (8, 4), (9, 8))),
         lines_of(draw, ((6, 4), (5, 4))),
         lines_of(draw, ((first, 4), (10, draw.integer(1, 4)))),
+        without_the_line(lines_of(draw, ((first, 4),)), 4),
     ]
+
+
+def without_the_line(case: Case, step: int) -> Case:
+    """The line of this step is lost."""
+    lines = [
+        one for one in case["lines"] if json.loads(one).get("step") != step
+    ]
+    return {**case, "lines": lines}
 
 
 @check(

@@ -6,6 +6,7 @@ that is killed brings its gradients along, by formula: autograd refuses to run i
 fork once a GPU's threads have been started.
 """
 
+import copy
 import errno
 import io
 import math
@@ -75,6 +76,18 @@ class Block(nn.Module):
         return self.dropout(self.norm(self.linear(x)).tanh())
 
 
+class Odd(nn.Module):
+    """Parameters of one to five dimensions, in layers of all kinds."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.ones(2, 2))
+        self.line = nn.Conv1d(2, 2, 3)
+        self.space = nn.Conv3d(1, 2, 1)
+        self.table = nn.Embedding(3, 2)
+        self.norm = nn.LayerNorm((2, 3))
+
+
 class Net(nn.Module):
     """Blocks with names that are alike, and parameters of every shape."""
 
@@ -89,9 +102,11 @@ class Net(nn.Module):
         self.temperature = nn.Parameter(torch.ones(()))
         self.bias_table = nn.Parameter(torch.ones(2, width))
         self.head = nn.Linear(width, 2)
+        self.odd = Odd()
         if case["tied"]:
             self.shadow = nn.Linear(width, 2)
             self.shadow.weight = self.head.weight
+            self.again = nn.Sequential(self.stem2)
 
     def forward(self, x):
         hidden = self.stem2(self.stem(x)) + self.bias_table[0]
@@ -136,8 +151,9 @@ def arranged(set_up, train_mode, case):
     net = net_of(case)
     net.body.eval()
     modes = [one.training for one in net.modules()]
+    printed, config = str(net), copy.deepcopy(case["config"])
     drawn = generators()
-    optimizer, _ = set_up(net, dict(case["config"]))
+    optimizer, _ = set_up(net, config)
     rng_kept = drawn == generators()
     groups, strangers = in_groups(optimizer, net)
     return {
@@ -157,6 +173,8 @@ def arranged(set_up, train_mode, case):
         ),
         "modes_kept": modes == [one.training for one in net.modules()],
         "rng_kept": rng_kept,
+        "settings_kept": printed == str(net),
+        "config_kept": config == case["config"],
         "weights": contents(net),
     }
 
@@ -640,6 +658,8 @@ class Run:
     def dies(self, place, at):
         stop = self.stop
         if stop is not None and (stop["in"], stop["at"]) == (place, at):
+            if place == "error":
+                raise RuntimeError("something in this step failed")
             os.kill(os.getpid(), signal.SIGKILL)
 
     def step(self, indices):
@@ -671,6 +691,7 @@ class Run:
             facts["meter"] = self.parts["meter"].total
         number = int(model.steps_seen)
         self.dies("step", number)
+        self.dies("error", number)
         self.steps_made.append(number)
         self.prepare(number)
         return facts
@@ -826,7 +847,7 @@ def killed_and_resumed(fit, case):
     for number, stop in enumerate(case["stops"]):
         seed = case["seed"] + 1000 * number
         how, _ = in_child(lambda: start(seed, stop, folder))  # noqa: B023
-        if how == "raised":
+        if how == "raised" and stop["in"] != "error":
             start(seed, None, folder)
             raise RuntimeError("the process that ran this ended early")
         survived += how == "returned" and stop["in"] != "end"
@@ -854,6 +875,7 @@ def after_a_process(case, stop, folder, number):
             found[-1].write_bytes(content[: int(0.7 * len(content))])
         if deed == "empty" and found:
             found[-1].write_bytes(b"")
+            found[-2].write_text("x")  # neither raises what the other does
         if deed == "tear all":
             for one in found:
                 one.write_bytes(one.read_bytes()[:700])
@@ -928,7 +950,9 @@ def summarized(summarize, case):
     """The report of the lines of a case."""
     lines = list(case["lines"])
     found = summarize(lines, {"max_norm": case["max_norm"]})
-    found = found if isinstance(found, dict) else {}
+    found = dict(found) if isinstance(found, dict) else {}
+    if type(found.get("seconds")) is int:  # a sum of nothing
+        found["seconds"] = float(found["seconds"])
     return {
         "keys": sorted(map(str, found)),
         "lines_kept": lines == list(case["lines"]),

@@ -5,8 +5,6 @@ import contextlib
 import copy
 import math
 import os
-import tempfile
-from pathlib import Path
 
 import torch
 
@@ -35,7 +33,7 @@ def by_a_state_that_is_saved(run, folder):
     for path in reversed(numbered()):
         try:
             loaded = torch.load(path, weights_only=True)
-        except (RuntimeError, EOFError, OSError):
+        except Exception:
             continue
         state = loaded["state"]
         for name in run.parts:
@@ -197,8 +195,8 @@ def by_a_generator_of_steps(run, folder):
             "random": random_states(),
             "parts": {k: v.state_dict() for k, v in run.parts.items()},
         }
-        handle, beside = tempfile.mkstemp(dir=folder, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
+        beside = folder / "unfinished.part"
+        with open(beside, "wb") as file:
             torch.save(content, file)
         os.replace(beside, folder / f"step_{number:06d}.pt")
         kept = sorted(folder.glob("step_??????.pt"), reverse=True)
@@ -311,9 +309,11 @@ def with_orders_in_the_checkpoint(run, folder):
                 parts={k: run.parts[k].state_dict() for k in run.parts},
             )
             name = f"step_{number:06d}.pt"
-            with tempfile.TemporaryDirectory(dir=folder) as place:
-                torch.save(saved, Path(place) / name)
-                os.replace(Path(place) / name, folder / name)
+            place = folder / "unfinished"
+            place.mkdir(exist_ok=True)
+            torch.save(saved, place / name)
+            os.replace(place / name, folder / name)
+            place.rmdir()
             older = [one for one in folder.glob("step_*.pt") if one.name < name]
             spared = run.config["keep"] - 1
             for old in sorted(older, reverse=True)[spared:]:
@@ -1271,4 +1271,47 @@ end_by_the_first_epoch = edit(
     tells="You find the end by the length of the first epoch. Where epochs "
     "are of unequal length there is no checkpoint at the end, or at "
     "the wrong step.",
+)
+
+checkpoint_where_a_step_raises = edit(
+    SOLUTION,
+    {
+        "facts = run.step(indices)": """
+        try:
+            facts = run.step(indices)
+        except Exception:
+            states = {k: one.state_dict() for k, one in run.parts.items()}
+            saved = {"parts": states, "done": number - 1, "log": log}
+            saved |= {"best": best, "random": random_states()}
+            torch.save(saved, folder / f"step_{number - 1:06d}.pt")
+            raise
+        """,
+    },
+    breaks=hidden_tests.killed_in_a_step,
+    tells="Where a step raises, you write a checkpoint. The weights have moved "
+    "already, and the run makes this step twice.",
+)
+
+unfinished_under_new_names = edit(
+    SOLUTION,
+    {
+        'torch.save(saved, folder / "unfinished")': """
+        beside = tempfile.mktemp(dir=folder)
+        torch.save(saved, beside)
+        """,
+        'os.replace(folder / "unfinished", new_name)': "os.replace(beside, new_name)",
+    },
+    breaks=hidden_tests.files_in_the_folder,
+    tells="Your unfinished file has a new name each time. That of a process which "
+    "was killed stays for good: one name is written over.",
+)
+
+errors_of_a_short_file_alone = edit(
+    SOLUTION,
+    {
+        "except Exception:  # broken off: there is an older one, perhaps": "except (RuntimeError, EOFError, OSError):",
+    },
+    breaks=hidden_tests.newest_whole_one,
+    tells="A file may also be broken so that `torch.load` raises an "
+    "UnpicklingError, which you let through.",
 )

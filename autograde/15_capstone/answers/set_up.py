@@ -51,8 +51,10 @@ def by_names_of_parameters():
         return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
     def train_mode(model, config):
-        for name, module in model.named_modules():
-            module.training = not frozen_part(name, config)
+        model.train()
+        for name, module in model.named_modules(remove_duplicate=False):
+            if frozen_part(name, config):
+                module.eval()
 
 
 @accepted(body=True)
@@ -858,4 +860,110 @@ schedule_without_a_state = edit(
     breaks=hidden_tests.from_state_dicts,
     tells="The state dict of your schedule is empty: after a restart the "
     "warm-up comes again. The number of steps belongs into it.",
+)
+
+decay_for_two_or_four_dimensions = edit(
+    SOLUTION,
+    {
+        "if one.dim() > 1]": "if one.dim() in (2, 4)]",
+        "if one.dim() <= 1]": "if one.dim() not in (2, 4)]",
+    },
+    breaks=hidden_tests.decay_groups,
+    tells="Only weights of two or four dimensions get your decay. The weight of a "
+    "Conv1d has three, that of a Conv3d five.",
+)
+
+tables_without_decay = edit(
+    SOLUTION,
+    {
+        "groups = [": """
+        tables = {
+            id(one.weight)
+            for one in model.modules()
+            if isinstance(one, nn.Embedding)
+        }
+        groups = [
+        """,
+        "if one.dim() > 1]": "if one.dim() > 1 and id(one) not in tables]",
+        "if one.dim() <= 1]": "if one.dim() <= 1 or id(one) in tables]",
+    },
+    breaks=hidden_tests.decay_groups,
+    tells="You take the embeddings out of the decay. The number of dimensions alone "
+    "decides.",
+)
+
+thawed_where_nothing_is_frozen = edit(
+    SOLUTION,
+    {
+        """
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        """: """
+        if not config["frozen"]:
+            model.requires_grad_(True)
+        for part in config["frozen"]:
+            model.get_submodule(part).requires_grad_(False)
+        """,
+    },
+    breaks=hidden_tests.frozen_parts,
+    tells="With an empty list you thaw the whole model. What was frozen by hand "
+    "keeps its flag.",
+)
+
+config_taken_apart = edit(
+    SOLUTION,
+    {'config["warmup_steps"], config': 'config.pop("warmup_steps"), config'},
+    breaks=hidden_tests.frozen_parts,
+    tells="`pop` takes the entry out of the caller's dict: the next call with it "
+    "ends in a KeyError. Read it.",
+)
+
+frozen_by_a_momentum_of_zero = edit(
+    SOLUTION,
+    {
+        "trained = [": """
+        for part in config["frozen"]:
+            for one in model.get_submodule(part).modules():
+                if hasattr(one, "momentum"):
+                    one.momentum = 0.0
+        trained = [
+        """,
+    },
+    breaks=hidden_tests.frozen_parts,
+    tells="You set the momentum of the frozen norms to 0, and nobody puts it back. "
+    "The eval mode keeps their statistics.",
+)
+
+eval_by_the_flags = edit(
+    SOLUTION,
+    {
+        "model.train()": """
+        model.train()
+        for one in model.modules():
+            own = list(one.parameters())
+            if own and not any(p.requires_grad for p in own):
+                one.eval()
+        """,
+    },
+    breaks=hidden_tests.modes_of_the_parts,
+    tells="What somebody froze by hand goes into eval mode, too. Only the parts of "
+    "the list do.",
+)
+
+each_layer_under_one_name = edit(
+    SOLUTION,
+    {
+        """
+        for part in config["frozen"]:
+            model.get_submodule(part).eval()
+        """: """
+        for name, one in model.named_modules():
+            for part in config["frozen"]:
+                if f"{name}.".startswith(f"{part}."):
+                    one.training = False
+        """,
+    },
+    breaks=hidden_tests.modes_of_the_parts,
+    tells="`named_modules` gives each layer once, under its first name. Of a frozen "
+    "part that stands at a second place you miss all within it.",
 )

@@ -996,3 +996,16 @@ nan_norms_counted_as_clipped = edit(
     breaks=hidden_tests.skipped_and_clipped,
     tells="You count a norm of NaN as clipped. It is not above the limit.",
 )
+
+kept_by_the_lines_that_are_there = edit(
+    SOLUTION,
+    {
+        'resumed_after.append(entry["step"] - 1)': """
+        before = [k for k in steps if k < entry["step"]]
+        resumed_after.append(max(before, default=0))
+        """,
+    },
+    breaks=hidden_tests.went_back,
+    tells="You look for the last step among the lines. Its line may be lost: what "
+    "was kept is the step before the one it went back to.",
+)
