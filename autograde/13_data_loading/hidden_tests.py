@@ -521,6 +521,7 @@ DTYPES = (
     "float32",
     "float64",
     "complex64",
+    "complex128",
 )
 
 
@@ -622,6 +623,9 @@ def counts_tensors(draw: Draw) -> list[Case]:
         batches(draw, empty(draw, "float32"), batch_size=1),
         batches(draw, empty(draw, "float32"), prefetch_factor=1),
         batches(draw, empty(draw, "float32"), num_workers=1),
+        batches(
+            draw, empty(draw, "float32"), num_workers=draw.integer(65, 300)
+        ),
     ]
 
 
@@ -1134,16 +1138,18 @@ def epoch(
     strange: bool = False,
     kind: str = "loader",
     clock: bool = True,
+    unit: float = 1.0,
 ) -> Case:
-    """What each part of an epoch takes, in multiples of 1/64 s, which a float
+    """What each part of an epoch takes, in multiples of unit / 64 s, which a float
     adds up exactly. If `late`, the clock has run for years; if `strange`, some batches
     are `None` and the like, pairs, or equal to everything; without `clock`, the
     learner's function is to take its own."""
 
     def seconds(*shape: int) -> Any:
-        return (draw.integers(1, 6400, *shape) / 64).tolist()
+        return (draw.integers(1, 6400, *shape).double() * unit / 64).tolist()
 
     return {
+        "unit": unit,
         "now": seconds(1)[0] + (2**30 if late else 0),
         "start": seconds(1)[0] if start else 0.0,
         "end": seconds(1)[0] if end else 0.0,
@@ -1173,6 +1179,8 @@ def right_times(case: Case, seen: Result, expected: Result) -> str | None:
     data, right = seen.data, expected.data
     if data["type"] != "tuple" or data["types"] != ["float", "float"]:
         return "What is returned is no tuple of two floats."
+    if data["collector_kept"] is not True:
+        return "You leave the garbage collector switched otherwise."
     if data["could_train"] is not True:
         return "`step` runs with gradients switched off: it could not train."
     if not case["clock"]:
@@ -1190,7 +1198,7 @@ def right_times(case: Case, seen: Result, expected: Result) -> str | None:
         ("waiting", waiting, wanted_waiting),
         ("working", working, wanted_working),
     ):
-        if abs(found - wanted) > 1e-6:
+        if abs(found - wanted) > 1e-6 * case["unit"]:
             more = "long" if found > wanted else "short"
             return f"The time of {name} is too {more}."
     return None
@@ -1227,7 +1235,11 @@ def about_the_log(found: list[str], right: list[str]) -> str | None:
     weight=2,
     rule=right_times,
     says="the time in each `next()` is waiting, the time in each step is work",
-    corners=["a step may train: gradients are on in it"],
+    corners=[
+        "however short it is: nothing is rounded",
+        "a step may train: gradients are on in it, and the garbage collector is as "
+        "it was",
+    ],
 )
 def times_of_the_parts(draw: Draw) -> list[Case]:
     return [
@@ -1236,6 +1248,7 @@ def times_of_the_parts(draw: Draw) -> list[Case]:
         epoch(draw, 1),
         epoch(draw, draw.integer(3, 6), late=True),
         epoch(draw, draw.integer(2, 5), result=draw.integer(0, 2) == 1),
+        epoch(draw, draw.integer(2, 5), unit=2.0**-36),
     ]
 
 

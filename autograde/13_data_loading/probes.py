@@ -7,6 +7,7 @@ seen), never by the order itself, which is the learner's to choose.
 
 import builtins
 import contextlib
+import gc
 import itertools
 import multiprocessing
 import random
@@ -716,6 +717,7 @@ class Indexed:
 def epoch_timed(time_split, case):
     """What comes back, and what happened in which order."""
     clock, log, samples, could_train = Clock(case["now"]), [], [], []
+    collects = gc.isenabled()
     loader = (Vague if case["kind"] == "vague" else ComesApart)(
         clock, case, log
     )
@@ -755,6 +757,9 @@ def epoch_timed(time_split, case):
         given = time_split(*arguments)
     except wanted as error:
         reached = type(error).__name__
+    collector_kept = gc.isenabled() == collects
+    if collects:
+        gc.enable()
     is_tuple = isinstance(given, tuple)  # a named one, too
     floats = is_tuple and all(isinstance(one, float) for one in given)
     times = [float(one) for one in given] if floats else []
@@ -768,6 +773,7 @@ def epoch_timed(time_split, case):
         "times": times if case["clock"] else [],
         "sensible": all(0 <= one < 10 for one in times),
         "could_train": all(could_train),
+        "collector_kept": collector_kept,
         "log": log,
         "reached": reached,
         "elapsed": clock.now - case["now"],

@@ -9,7 +9,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -870,4 +870,26 @@ bytes_of_exact_dicts = edit(
     breaks=hidden_tests.counts_nested_samples,
     tells="An OrderedDict is a dict of its own kind. `type(x) is dict` is "
     "false for it; use `isinstance`.",
+)
+
+complex_as_two_floats = edit(
+    SOLUTION,
+    {
+        "return collated.numel() * collated.element_size()": """
+        if collated.is_complex():
+            return collated.numel() * 8
+        return collated.numel() * collated.element_size()
+        """,
+    },
+    breaks=hidden_tests.counts_tensors,
+    tells="You count 8 bytes for each complex number. Those of complex128 take 16.",
+)
+
+at_most_64_workers = edit(
+    SOLUTION,
+    {
+        "return num_workers * ahead": "return min(num_workers, 64) * ahead",
+    },
+    breaks=hidden_tests.counts_tensors,
+    tells="From 65 workers on you count 64. They all keep batches ahead.",
 )

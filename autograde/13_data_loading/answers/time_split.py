@@ -906,3 +906,26 @@ step_without_gradients = edit(
     tells="You call `step` with gradients switched off. It may be a step of training, and "
     "could not go backward.",
 )
+
+collector_switched_off = edit(
+    SOLUTION,
+    {
+        "nothing_more = object()": """
+        import gc
+
+        gc.disable()
+        nothing_more = object()
+        """,
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You switch the garbage collector off and leave it so. Whoever measures "
+    "by you has it off from then on.",
+)
+
+times_rounded = edit(
+    SOLUTION,
+    {"return waiting, working": "return round(waiting, 6), round(working, 6)"},
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You round to microseconds: shorter times become 0. Rounding is for who "
+    "prints them.",
+)
