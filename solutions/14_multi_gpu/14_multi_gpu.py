@@ -1211,6 +1211,10 @@ All ranks draw the *same* permutation of all samples, from a `torch.Generator` o
 
 Repeat the permutation from its beginning until it has `world_size` times ⌈…⌉ entries.
 </details>
+<details><summary>Help: two seeds give the same orders</summary>
+
+A generator on the CPU takes the low 32 bits of its seed alone: as `seed << 31`, the seeds 0 and 2 are one.
+</details>
 <details><summary>Hint 3: accuracy without knowing who has what</summary>
 
 Let each rank fill a tensor with one entry per sample: 1 where it got that sample right. `dist.all_reduce(..., op=dist.ReduceOp.MAX)` puts

@@ -359,3 +359,15 @@ def test_fully_shard(one_process):
     assert isinstance(weight, DTensor)
     assert torch.equal(weight.to_local(), weight.full_tensor())
     net.set_requires_gradient_sync(False)
+
+
+def test_low_bits_of_a_seed():
+    """A generator on the CPU takes the low 32 bits of its seed alone: as `seed << 31`, the seeds 0 and 2 are one."""
+
+    def order(seed: int) -> list[int]:
+        own = torch.Generator().manual_seed(seed)
+        return torch.randperm(99, generator=own).tolist()
+
+    assert order(0 << 31) == order(2 << 31)
+    assert order(5) == order(5 + 2**32)
+    assert order(0) != order(1 << 31)

@@ -932,3 +932,20 @@ nan_left_out_of_the_loss = edit(
     tells="You put 0 in the place of a loss that is NaN. The mean is over all samples: it is "
     "NaN, and shows the fault.",
 )
+
+step_left_out_at_a_loss_of_zero = edit(
+    SOLUTION,
+    {
+        """
+        optimizer.step()
+        dist.all_reduce(loss_sum, group=group)
+        """: """
+        dist.all_reduce(loss_sum, group=group)
+        if loss_sum > 0:
+            optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.old_and_frozen,
+    tells="At a loss of 0 you leave the step out. Weight decay and momentum move the "
+    "weights all the same.",
+)
