@@ -183,7 +183,10 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "    torch.backends.cudnn.benchmark = True\n"
         "    torch.set_float32_matmul_precision('medium')\n"
         "    torch.set_num_threads(3)\n"
-        "    torch.autograd.set_detect_anomaly(True)\n    return x\n"
+        "    torch.autograd.set_detect_anomaly(True)\n"
+        "    torch.backends.mkldnn.deterministic = True\n"
+        "    import gc, os\n    gc.disable()\n"
+        "    os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':16:8'\n    return x\n"
         "def g(x):\n    return x + torch.ones(2)\n"
     )
     with Kernel(warm) as kernel:
@@ -204,6 +207,9 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "matmul precision",
         "number of threads",
         "anomaly detection",
+        "oneDNN",
+        "garbage collector",
+        "CUBLAS_WORKSPACE_CONFIG",
     )
     assert dirty.result.effects.warnings == ("UserWarning",)
     assert clean.result.effects.inputs_changed == ()

@@ -28,8 +28,8 @@ class Effects:
     """Which of `torch`, `numpy`, `random` drew numbers or were reseeded."""
     state_changed: tuple[str, ...] = ()
     """Of `grad mode`, `default dtype`, `default device`, `deterministic`, `autocast`,
-    `cuDNN`, `matmul precision`, `number of threads`, `anomaly detection`, those left
-    changed."""
+    `cuDNN`, `matmul precision`, `number of threads`, `anomaly detection`, `oneDNN`,
+    `garbage collector`, `CUBLAS_WORKSPACE_CONFIG`, those left changed."""
     modules_changed: tuple[str, ...] = ()
     """Of the modules given to the learner's functions: `training` or `hooks` left changed."""
     warnings: tuple[str, ...] = ()

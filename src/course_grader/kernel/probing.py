@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import inspect
 import io
+import os
 import random
 import types
 import warnings
@@ -241,9 +243,14 @@ def _settings() -> dict[str, Any]:
         "matmul precision": [one.fp32_precision for one in _MATMULS],
         "number of threads": torch.get_num_threads(),
         "anomaly detection": torch.is_anomaly_enabled(),
+        "oneDNN": torch.backends.mkldnn.deterministic,  # type: ignore[attr-defined]
+        "garbage collector": gc.isenabled(),
+        _CUBLAS: os.environ.get(_CUBLAS),
     }
 
 
+_CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
+"""The variable of the environment by which cuBLAS is made deterministic."""
 _CUDNN = ("benchmark", "deterministic", "enabled")
 _MATMULS = (
     torch.backends.cuda.matmul,
@@ -266,6 +273,13 @@ def _set_back(settings: dict[str, Any]) -> None:
         torch.set_num_threads(settings["number of threads"])
     if now["anomaly detection"] != settings["anomaly detection"]:
         torch.autograd.set_detect_anomaly(settings["anomaly detection"])
+    if now["oneDNN"] != settings["oneDNN"]:
+        torch.backends.mkldnn.deterministic = settings["oneDNN"]  # type: ignore[attr-defined]
+    if now["garbage collector"] != settings["garbage collector"]:
+        (gc.enable if settings["garbage collector"] else gc.disable)()
+    os.environ.pop(_CUBLAS, None)
+    if settings[_CUBLAS] is not None:
+        os.environ[_CUBLAS] = settings[_CUBLAS]
 
 
 class _Before:
