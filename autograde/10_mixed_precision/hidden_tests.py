@@ -260,9 +260,12 @@ def bf16(
     *,
     enabled: bool | None = True,
     as_generator: bool = False,
+    with_a_nan: bool = False,
+    fails_at: int | None = None,
     **options: object,
 ) -> Case:
-    """Batches of unequal size. `enabled` None leaves the argument out."""
+    """Batches of unequal size, the second with a NaN if asked. `enabled` None
+    leaves the argument out. `fails_at` is the batch whose loss raises."""
     low = enabled is None or enabled
     case = model_of(
         draw,
@@ -273,8 +276,12 @@ def bf16(
     sizes = [draw.integer(5, 12) for _ in range(num_batches)]
     return {
         **case,
-        "batches": [batch(draw, case, size) for size in sizes],
+        "batches": [
+            batch(draw, case, size, "n" if with_a_nan and i == 1 else ".")
+            for i, size in enumerate(sizes)
+        ],
         "enabled": enabled,
+        "fails_at": fails_at,
         "as_generator": as_generator,
     }
 
@@ -309,6 +316,8 @@ def floats_returned(case: Case, seen: Result, expected: Result) -> str | None:
     if not all(type(one) is float for one in losses):
         return "A loss that you return is not a Python float."
     for i, (one, other) in enumerate(zip(losses, right, strict=True)):
+        if math.isnan(one) and math.isnan(other):
+            continue
         # After a step, sums taken in another order show in bfloat16.
         if not near(one, other, ROUGH if i else EXACT):
             return "A loss that you return is not that of its batch."
@@ -423,6 +432,7 @@ def bf16_disabled(draw: Draw) -> list[Case]:
     probe=probes.trained_in_bf16,
     rule=floats_returned,
     says="a list of each batch's loss, as Python floats; empty for no batch",
+    corners=["a NaN in a batch shows in its loss and in those after it"],
 )
 def bf16_losses(draw: Draw) -> list[Case]:
     return [
@@ -430,6 +440,7 @@ def bf16_losses(draw: Draw) -> list[Case]:
         bf16(draw, 2, loudness=20.0, lr=0.01),
         bf16(draw, 0, as_generator=True),
         bf16(draw, 3, enabled=False),
+        bf16(draw, 3, with_a_nan=True),
     ]
 
 
@@ -443,6 +454,7 @@ def bf16_losses(draw: Draw) -> list[Case]:
     "settings are as they were, and nothing deprecated is used",
     corners=[
         "call `model(...)`, not `model.forward(...)`, once for each batch",
+        "autocast is off after an exception, too",
         "the mode (train or eval) of each layer, what is frozen, hooks and "
         "the random state are not yours to change",
     ],
@@ -452,6 +464,7 @@ def bf16_leaves_the_rest(draw: Draw) -> list[Case]:
         *(bf16(draw, mode=mode) for mode in ("train", "eval", "mixed")),
         bf16(draw, 2, traps=True),
         bf16(draw, 2, enabled=False),
+        bf16(draw, 2, fails_at=1),
     ]
 
 

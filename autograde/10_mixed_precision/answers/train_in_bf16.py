@@ -647,3 +647,36 @@ def bf16_leaves_a_hook(model, optimizer, loss_fn, batches, enabled=True):
         optimizer.step()
         losses.append(loss.item())
     return losses
+
+
+bf16_leaving_out_bad_batches = edit(
+    bf16_by_amp_autocast,
+    {
+        "optimizer.step()": """
+        if loss.isfinite():
+            optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.bf16_losses,
+    tells="You leave the step out where the loss is not finite. Each batch makes one "
+    "step: a NaN shows in the losses after it, and somebody looks.",
+)
+
+bf16_switched_by_hand = edit(
+    bf16_by_amp_autocast,
+    {
+        """
+        with torch.amp.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            loss = loss_fn(model(x), y)
+        """: """
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+        torch.set_autocast_enabled("cpu", enabled)
+        loss = loss_fn(model(x), y)
+        torch.set_autocast_enabled("cpu", False)
+        torch.clear_autocast_cache()
+        """,
+    },
+    breaks=hidden_tests.bf16_leaves_the_rest,
+    tells="If the model or the loss raises, autocast stays on for the rest of the "
+    "program. A `with` block ends it whatever happens.",
+)
