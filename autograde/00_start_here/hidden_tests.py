@@ -1257,7 +1257,8 @@ NAMES = (
 
 def machine(draw: Draw, num_gpus: int, **options: object) -> Case:
     """A machine with these many GPUs, on which everything works."""
-    names = [NAMES[i] for i in draw.permutation(len(NAMES))[:num_gpus]]
+    order = draw.permutation(max(num_gpus, len(NAMES)))[:num_gpus]
+    names = [NAMES[i % len(NAMES)] for i in order]
     return {
         "version": f"2.{draw.integer(20, 60)}.{draw.integer(0, 9)}+cu130",
         "cuda": f"{draw.integer(12, 19)}.{draw.integer(0, 9)}",
@@ -1313,7 +1314,10 @@ def this_machine(draw: Draw) -> list[Case]:
     corners=[
         "for names there are `torch.cuda.get_device_name`, "
         "`torch.cuda.get_device_properties` and `torch.cuda.device`",
-        "`CUDA_VISIBLE_DEVICES` does not say how many there are",
+        "`CUDA_VISIBLE_DEVICES` does not say how many there are, nor is there "
+        "a bound to it",
+        "a build for AMD's ROCm has no version of CUDA, and `torch.cuda` sees "
+        "its GPUs all the same",
     ],
 )
 def machines_with_gpus(draw: Draw) -> list[Case]:
@@ -1322,7 +1326,8 @@ def machines_with_gpus(draw: Draw) -> list[Case]:
     return [
         machine(draw, 1, form="one GPU"),
         machine(draw, 2, form="two GPUs"),
-        machine(draw, 5, form="five GPUs"),
+        machine(draw, 10, form="ten GPUs"),
+        machine(draw, 2, cuda=None, form="two GPUs under ROCm"),
         {**two_alike, "form": "two cards of the same kind"},
         machine(
             draw,

@@ -101,7 +101,7 @@ def in_low_precision(case: Case, seen: Result, expected: Result) -> str | None:
                 "they came. Autocast makes copies by itself: do not convert the "
                 "model."
             )
-        if one["x"] != case["weights_dtype"]:
+        if one["x"] not in {other["x"] for other in expected.data["forwards"]}:
             return (
                 "The model did not get the inputs in the dtype in which they "
                 "came. Autocast converts them where it helps."
@@ -126,11 +126,11 @@ def backward_outside(case: Case, seen: Result, expected: Result) -> str | None:
 def step_outside(case: Case, seen: Result, expected: Result) -> str | None:
     if any(one["autocast"] != "off" for one in seen.data["steps"]):
         return "Autocast was on when the optimizer stepped."
-    reading = [*seen.data.get("reading", [])]
-    for one in seen.data.get("history", []):
-        reading += one.get("reading", [])
-    if set(reading) - {"off"}:
-        return "Autocast was on while a batch was read."
+    for one in (seen.data, *seen.data.get("history", [])):
+        if set(one.get("reading", [])) - {"off"}:
+            return "Autocast was on while a batch was read."
+        if one.get("read_ahead", 0) > 1:
+            return "More than one batch was read before its turn."
     if len(seen.data["steps"]) != len(expected.data["steps"]):
         return "The optimizer did not step as often as it should."
     return every_sample_came_back(case, seen, expected)
@@ -150,6 +150,11 @@ def weights_keep_their_dtype(
             return "At a step the weights had another dtype than before."
         if one["gradients"] != wanted:
             return "At a step the gradients had not the dtype of the weights."
+    for one, other in zip(
+        seen.data["steps"], expected.data["steps"], strict=False
+    ):
+        if one["rounded"] and not other["rounded"]:
+            return "At a step all gradients were numbers of bfloat16."
     for one in seen.data["forwards"]:
         if one["weights"] != wanted:
             return "In a forward pass the weights had another dtype."
@@ -214,9 +219,10 @@ def model_of(
     weights_dtype: str = "float64",
     autocast: str = "off",
     traps: bool = False,
+    turns: bool = False,
     mode: str = "train",
     loudness: float = 1.0,
-    two_groups: bool = False,
+    three_groups: bool = False,
     old_gradients: bool = False,
     lr: float = 0.5,
     **sgd: float,
@@ -230,9 +236,10 @@ def model_of(
         "weights_dtype": weights_dtype,
         "autocast": autocast,
         "traps": traps,
+        "turns": turns,
         "mode": mode,
         "loudness": loudness,
-        "two_groups": two_groups,
+        "three_groups": three_groups,
         "old_gradients": old_gradients,
         "sgd": {"lr": lr, **sgd},
     }
@@ -241,13 +248,15 @@ def model_of(
 
 def batch(draw: Draw, case: Case, size: int, kind: str = ".") -> tuple:
     """A batch; of kind "x" one whose gradient overflows, of kind "n" one with a
-    NaN, whose loss is NaN too."""
+    NaN, whose loss is NaN too, of kind "i" one of whole numbers."""
     dtype = probes.DTYPES[case["weights_dtype"]]
     x = draw.normal(size, case["num_features"], dtype=torch.float64)
     if kind == "x":
         x[draw.integer(0, size), 0] = draw.uniform(1, low=60, high=90).item()
     if kind == "n":
         x[draw.integer(0, size), 0] = math.nan
+    if kind == "i":
+        x, dtype = 3 * x, torch.int64
     return x.to(dtype), draw.integers(0, case["num_classes"], size)
 
 
@@ -260,12 +269,13 @@ def bf16(
     *,
     enabled: bool | None = True,
     as_generator: bool = False,
-    with_a_nan: bool = False,
+    kinds: str = "",
     fails_at: int | None = None,
     **options: object,
 ) -> Case:
-    """Batches of unequal size, the second with a NaN if asked. `enabled` None
-    leaves the argument out. `fails_at` is the batch whose loss raises."""
+    """Batches of unequal size, the first ones of these kinds; "e" is one of no
+    rows. `enabled` None leaves the argument out. `fails_at` is the batch whose
+    loss raises."""
     low = enabled is None or enabled
     case = model_of(
         draw,
@@ -273,12 +283,13 @@ def bf16(
         autocast="bfloat16" if low else "off",
         **options,  # type: ignore[arg-type]
     )
-    sizes = [draw.integer(5, 12) for _ in range(num_batches)]
+    kinds = kinds.ljust(num_batches, ".")
+    sizes = [0 if kind == "e" else draw.integer(5, 12) for kind in kinds]
     return {
         **case,
         "batches": [
-            batch(draw, case, size, "n" if with_a_nan and i == 1 else ".")
-            for i, size in enumerate(sizes)
+            batch(draw, case, size, kind)
+            for size, kind in zip(sizes, kinds, strict=True)
         ],
         "enabled": enabled,
         "fails_at": fails_at,
@@ -330,9 +341,14 @@ def floats_returned(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=in_low_precision,
     says="the linear layers compute in bfloat16, from float32 weights and inputs",
+    corners=["whole numbers, as ids of tokens, go into the model as they are"],
 )
 def layers_in_bf16(draw: Draw) -> list[Case]:
-    return [bf16(draw), bf16(draw, enabled=None), bf16(draw, 1, mode="eval")]
+    return [
+        bf16(draw),
+        bf16(draw, enabled=None),
+        bf16(draw, 1, mode="eval", kinds="i"),
+    ]
 
 
 @check(
@@ -352,9 +368,12 @@ def loss_in_float32(draw: Draw) -> list[Case]:
     weight=2,
     rule=weights_keep_their_dtype,
     says="weights and gradients are float32 all the time",
+    corners=[
+        "what autocast leaves in float32 has a gradient of float32 digits"
+    ],
 )
 def float32_weights(draw: Draw) -> list[Case]:
-    return [bf16(draw), bf16(draw, traps=True)]
+    return [bf16(draw, turns=True), bf16(draw, traps=True)]
 
 
 @check(
@@ -374,9 +393,10 @@ def bf16_backward_outside(draw: Draw) -> list[Case]:
     weight=2,
     rule=step_outside,
     says="the optimizer steps, and batches are read, outside autocast",
+    corners=["at most one batch is read before its turn"],
 )
 def bf16_step_outside(draw: Draw) -> list[Case]:
-    return [bf16(draw), bf16(draw, as_generator=True)]
+    return [bf16(draw), bf16(draw, 4, as_generator=True)]
 
 
 @check(
@@ -385,11 +405,13 @@ def bf16_step_outside(draw: Draw) -> list[Case]:
     weight=3,
     rule=right_weights,
     says="each batch makes one step on its own gradient, seen by the next one",
+    corners=["however large the gradient is"],
 )
 def bf16_updates(draw: Draw) -> list[Case]:
     return [
         bf16(draw, 4),
-        bf16(draw, 1),
+        # so large that 1000 times as much is infinite
+        bf16(draw, 1, loudness=1e36, lr=1e-36),
         bf16(draw, 5, momentum=0.9, weight_decay=0.05, as_generator=True),
         bf16(draw, 2, loudness=30.0, lr=0.01),
         bf16(draw, 9, lr=1.0),
@@ -409,7 +431,7 @@ def bf16_old_gradients(draw: Draw) -> list[Case]:
     return [
         bf16(draw, 1, old_gradients=True),
         bf16(draw, 2, old_gradients=True, traps=True),
-        bf16(draw, 2, traps=True, weight_decay=0.1),
+        bf16(draw, 4, traps=True, turns=True, momentum=0.9, weight_decay=0.1),
     ]
 
 
@@ -432,7 +454,10 @@ def bf16_disabled(draw: Draw) -> list[Case]:
     probe=probes.trained_in_bf16,
     rule=floats_returned,
     says="a list of each batch's loss, as Python floats; empty for no batch",
-    corners=["a NaN in a batch shows in its loss and in those after it"],
+    corners=[
+        "a NaN in a batch shows in its loss and in those after it",
+        "the loss of an empty batch is NaN",
+    ],
 )
 def bf16_losses(draw: Draw) -> list[Case]:
     return [
@@ -440,7 +465,7 @@ def bf16_losses(draw: Draw) -> list[Case]:
         bf16(draw, 2, loudness=20.0, lr=0.01),
         bf16(draw, 0, as_generator=True),
         bf16(draw, 3, enabled=False),
-        bf16(draw, 3, with_a_nan=True),
+        bf16(draw, 4, kinds=".en"),
     ]
 
 
@@ -561,6 +586,8 @@ def true_gradients(case: Case, seen: Result, expected: Result) -> str | None:
     ):
         if not near(one["norm"], other["norm"], slack(case)):
             return "After `unscale_` the gradients are not the true ones."
+        if not near(one["norm_left"], other["norm_left"], slack(case)):
+            return "After `step` the gradients are not what they were before."
         if not near(one["finite_norm"], other["finite_norm"], slack(case)):
             return (
                 "After an overflow `unscale_` has not divided all that is "
@@ -660,17 +687,31 @@ def small_gradients_arrive(draw: Draw) -> list[Case]:
     rule=skipped_steps,
     says="a step with inf, -inf or NaN in any gradient is left out, and the "
     "next one is made",
-    corners=["a gradient of finite numbers, however large, is none of these"],
+    corners=[
+        "a gradient of finite numbers, however large, is none of these, nor is "
+        "one of zeros",
+        "also if `scale(loss)` itself is infinite",
+    ],
 )
 def overflow_skips_the_step(draw: Draw) -> list[Case]:
     return [
         *(scaled(draw, ".x..", spoilt_by=value) for value in SPOILT),
         scaled(draw, "x.x.", which=-1, momentum=0.9),
         scaled(draw, "xx..", which=0, momentum=0.9, weight_decay=0.1),
-        scaled(draw, ".x.", two_groups=True, which=-1),
+        scaled(draw, ".x.", three_groups=True, which=-1),
         scaled(draw, "..x.", unscale_first=True, which=2),
         scaled(draw, ".x.", unscale_first=True, max_norm=0.1, momentum=0.9),
         *(large(draw, which) for which in (0, 2, 4)),
+        scaled(draw, "..", loudness=0.0, weight_decay=0.1),
+        # a loss that is finite, and infinite when scaled
+        scaled(
+            draw,
+            ".",
+            settings={"init_scale": 65536.0},
+            weights_dtype="float32",
+            loudness=1e36,
+            lr=1e-36,
+        ),
     ]
 
 
@@ -693,16 +734,15 @@ def large(draw: Draw, which: int) -> Case:
     weight=2,
     rule=scale_and_weights,
     says="a step left out lowers the scale by `backoff_factor`",
+    corners=["however small it is already, and also if it began as an int"],
 )
 def scale_backs_off(draw: Draw) -> list[Case]:
     return [
         scaled(draw, ".x."),
         scaled(draw, "xx.x.", settings={"backoff_factor": 0.25}),
         scaled(draw, "..x.", defaults=True),
-        scaled(draw, "xx.", settings={"init_scale": 3.0}),
-        scaled(
-            draw, "x.", settings={"backoff_factor": 0.1, "init_scale": 10.0}
-        ),
+        scaled(draw, "xx.", settings={"init_scale": 3e-6}),
+        scaled(draw, "x.", settings={"backoff_factor": 0.1, "init_scale": 10}),
     ]
 
 
@@ -743,6 +783,7 @@ def scale_grows(draw: Draw) -> list[Case]:
     corners=[
         "what is finite is divided also where another number is not",
         "where `.grad` is None it stays None",
+        "`step` leaves the gradients where they are",
     ],
 )
 def unscale_then_clip(draw: Draw) -> list[Case]:
@@ -756,7 +797,7 @@ def unscale_then_clip(draw: Draw) -> list[Case]:
             settings={"growth_interval": 1, "init_scale": 300.0},
         ),
         scaled(draw, "x.", unscale_first=True, which=1),
-        scaled(draw, ".x", unscale_first=True, two_groups=True),
+        scaled(draw, ".x", unscale_first=True, three_groups=True),
     ]
 
 
@@ -770,13 +811,15 @@ def scaler_without_gradients(draw: Draw) -> list[Case]:
     return [
         scaled(draw, traps=True, weight_decay=0.1),
         scaled(draw, traps=True, unscale_first=True, max_norm=0.1),
-        scaled(draw, two_groups=True),
+        scaled(draw, three_groups=True),
     ]
 
 
 def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
     for name, right in expected.data.items():
-        if name != "weights" and seen.data[name] != right:
+        if name in ("weights", "scale"):
+            continue
+        if seen.data[name] != right:
             yours = seen.data[name]
             return f"`{name}` must raise a RuntimeError; yours raises {yours}."
     start = case["start_weights"].double()
@@ -785,6 +828,8 @@ def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
     ):
         if off_by(one, other, start) > EXACT:
             return "After calls that raise, or after `update`, the steps are wrong."
+    if not near(seen.data["scale"], expected.data["scale"], EXACT):
+        return "After a second `step` that raised, `update` did not lower the scale."
     return None
 
 
@@ -1100,7 +1145,7 @@ def update_is_clipped(draw: Draw) -> list[Case]:
         steps(draw, "..", max_norm=3.0, loudness=300.0, lr=0.01),
         steps(draw, "..", max_norm=0.0),
         steps(draw, "..", max_norm=0.0, weight_decay=0.1),
-        steps(draw, "..", max_norm=0.05, two_groups=True, **loud),
+        steps(draw, "..", max_norm=0.05, three_groups=True, **loud),
     ]
 
 
@@ -1267,8 +1312,10 @@ def clipped_old_gradients(draw: Draw) -> list[Case]:
     return [
         steps(draw, old_gradients=True),
         steps(draw, traps=True, old_gradients=True),
-        steps(draw, traps=True, weight_decay=0.1),
-        steps(draw, two_groups=True, loudness=8.0),
+        steps(
+            draw, "...", traps=True, turns=True, momentum=0.9, weight_decay=0.1
+        ),
+        steps(draw, three_groups=True, loudness=8.0),
     ]
 
 
@@ -1587,7 +1634,10 @@ def schedule_of_made_steps(draw: Draw) -> list[Case]:
     also=[backward_outside, step_outside],
     says="forward pass and loss in autocast of `dtype`, all else outside; the "
     "loss is float32, weights and gradients too",
-    corners=["micro-batches are read outside of autocast, too"],
+    corners=[
+        "micro-batches are read outside of autocast, too, and before a window's "
+        "step at most one beyond that window"
+    ],
 )
 def epoch_in_autocast(draw: Draw) -> list[Case]:
     return [
@@ -1595,7 +1645,7 @@ def epoch_in_autocast(draw: Draw) -> list[Case]:
             epochs(draw, [4] * 3, 2, weights_dtype="float32", autocast=dtype)
             for dtype in ("float16", "bfloat16")
         ),
-        epochs(draw, [4] * 3, 2),
+        epochs(draw, [4] * 4, 2),
         epochs(draw, [4] * 3, 2, weights_dtype="float32"),
     ]
 
@@ -1722,5 +1772,5 @@ def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
 def epoch_without_gradients(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [3, 3, 2], 2, traps=True, weight_decay=0.1),
-        epochs(draw, [3] * 4, 2, two_groups=True, overflows=(1,)),
+        epochs(draw, [3] * 4, 2, three_groups=True, overflows=(1,)),
     ]

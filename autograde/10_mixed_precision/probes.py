@@ -44,8 +44,10 @@ class Watched(nn.Module):
     """A classifier of rows that writes down how it is used.
 
     Its middle layer is used twice. If `traps`, its first layer is frozen and one
-    layer is never used. Its logits are multiplied by `loudness`, in the dtype of
-    the weights: that makes all gradients large, or too small for float16.
+    layer is never used. If `turns`, every second batch has a last layer of its
+    own, and the logits are multiplied by weights that autocast leaves as they are.
+    At the end they are multiplied by `loudness`, in the dtype of the weights: that
+    makes all gradients large, or too small for float16.
     """
 
     def __init__(self, case):
@@ -57,6 +59,10 @@ class Watched(nn.Module):
         if case["traps"]:
             self.unused = nn.Linear(3, 2)
             self.first.requires_grad_(False)
+        if case["turns"]:
+            self.other_last = nn.Linear(WIDTH, classes)
+            self.gains = nn.Parameter(torch.ones(classes))
+        self.turns = case["turns"]
         self.loudness = case["loudness"]
         self.num_calls, self.forwards = 0, []
         self.forward_samples, self.backward_samples = [], []
@@ -69,9 +75,11 @@ class Watched(nn.Module):
     def forward(self, x):
         rows = x.detach().double()
         poisoned = bool((rows[:, 0] > POISON).any())
-        first = self.first(x.clamp(-9, 9)).tanh()
+        numbers = x if x.is_floating_point() else x.to(self.last.weight.dtype)
+        first = self.first(numbers.clamp(-9, 9)).tanh()
         middle = self.middle(self.middle(first).tanh()).tanh()
-        logits = self.last(middle)
+        odd = self.turns and len(self.forwards) % 2
+        logits = (self.other_last if odd else self.last)(middle)
         outs = {name_of(one.dtype) for one in (first, middle, logits)}
         self.forwards.append(
             {
@@ -87,6 +95,8 @@ class Watched(nn.Module):
         self.forward_samples += sums
         if logits.requires_grad:
             logits.register_hook(self.came_back(sums, poisoned))
+        if self.turns:
+            logits = logits.to(self.gains.dtype) * self.gains
         if self.loudness != 1.0:
             logits = logits.to(self.last.weight.dtype) * self.loudness
         return logits
@@ -137,13 +147,11 @@ def fill(model, start):
 
 
 def optimizer_of(case, model):
-    """SGD over all parameters, in one group or in two."""
-    groups = [{"params": list(model.parameters())}]
-    if case["two_groups"]:
-        groups = [
-            {"params": [p for p in model.parameters() if p.dim() == dims]}
-            for dims in (2, 1)
-        ]
+    """SGD over all parameters, in one group or in three."""
+    parameters = list(model.parameters())
+    groups = [{"params": parameters}]
+    if case["three_groups"]:
+        groups = [{"params": parameters[i::3]} for i in range(3)]
     optimizer = torch.optim.SGD(groups, **case["sgd"])
     optimizer.steps = []
 
@@ -159,6 +167,9 @@ def optimizer_of(case, model):
         # A closure makes them within the step.
         kept = [p.grad for p in model.parameters() if p.grad is not None]
         optimizer.steps[-1]["gradients"] = dtypes_of(kept)
+        optimizer.steps[-1]["rounded"] = all(
+            torch.equal(one, one.bfloat16().to(one.dtype)) for one in kept
+        )
 
     optimizer.register_step_pre_hook(note)
     optimizer.register_step_post_hook(note_gradients)
@@ -269,14 +280,17 @@ def as_sorted(numbers):
 
 
 class Batches:
-    """Yields batches, and notes whether autocast is on when one is asked for."""
+    """Yields batches, and notes whether autocast is on when one is asked for, and
+    how many were read beyond those that the next step needs: `needed()` of all."""
 
-    def __init__(self, batches):
+    def __init__(self, batches, needed):
         self.batches, self.autocast = batches, []
+        self.needed, self.read_ahead = needed, 0
 
     def read(self):
-        for pair in self.batches:
+        for num_read, pair in enumerate(self.batches, start=1):
             self.autocast.append(autocast_now())
+            self.read_ahead = max(self.read_ahead, num_read - self.needed())
             yield pair
 
 
@@ -296,7 +310,7 @@ def trained_in_bf16(train_in_bf16, case):
         losses_made.append(name_of(loss.dtype))
         return loss
 
-    reader = Batches(batches)
+    reader = Batches(batches, lambda: len(optimizer.steps) + 1)
     given = reader.read() if case["as_generator"] else batches
     options = {} if case["enabled"] is None else {"enabled": case["enabled"]}
     close_autocast()
@@ -316,6 +330,7 @@ def trained_in_bf16(train_in_bf16, case):
         "num_losses": len(losses_made),
         "steps": optimizer.steps,
         "reading": sorted(set(reader.autocast)),
+        "read_ahead": reader.read_ahead,
         "autocast_after": autocast_after,
         "left_on": left_on,
         "weights_after": dtypes_of(model.parameters()),
@@ -362,6 +377,7 @@ def some_steps(LossScaler, case):
             if case["max_norm"] is not None:
                 nn.utils.clip_grad_norm_(model.parameters(), case["max_norm"])
         scaler.step(optimizer)
+        found["norm_left"] = finite_norm(model)
         found["step_scale"] = scaler.get_scale()
         scaler.update()
         history.append(
@@ -394,7 +410,9 @@ def spoil(model, which, value):
 def finite_norm(model):
     """The norm of what is finite in the gradients."""
     kept = [p.grad for p in model.parameters() if p.grad is not None]
-    flat = torch.cat([one.flatten() for one in kept]).double()
+    flat = torch.cat(
+        [torch.zeros(1), *(one.flatten() for one in kept)]
+    ).double()
     return flat[flat.isfinite()].norm().item()
 
 
@@ -441,11 +459,18 @@ def misused(LossScaler, case):
     scaler.step(optimizer)
     scaler.update()
     weights.append(weights_of(model))
+    a_backward(scaler, model, optimizer, first)
+    spoil(model, 0, math.inf)
+    scaler.step(optimizer)
+    step_after_none = told_off(lambda: scaler.step(optimizer))
+    scaler.update()
     return {
+        "scale": scaler.get_scale(),
         "unscale_ after unscale_": twice,
         "unscale_ after step": after_step,
         "step after step": step_twice,
         "step after step, without unscale_": step_again,
+        "step after a step left out": step_after_none,
         "weights": weights,
     }
 
@@ -654,7 +679,12 @@ def epochs_in_windows(train_epoch_amp, case):
     history = []
     try:
         for _ in range(case["num_epochs"]):
-            reader = Batches(micro_batches)
+            before = scaler.num_updates
+
+            def needed(before=before):
+                return k * (scaler.num_updates - before + 1)
+
+            reader = Batches(micro_batches, needed)
             with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
                 result = train_epoch_amp(
                     model, optimizer, scaler, reader.read(), k, **options
@@ -679,6 +709,7 @@ def epochs_in_windows(train_epoch_amp, case):
                     "graphs": round(saved.peak_bytes / one),
                     "autocast_after": autocast_now(),
                     "reading": sorted(set(reader.autocast)),
+                    "read_ahead": reader.read_ahead,
                 }
             )
     finally:

@@ -227,6 +227,26 @@ only_gpu_0 = edit(
     "`range(torch.cuda.device_count())`.",
 )
 
+eight_gpus_at_most = edit(
+    with_splits,
+    {
+        "for index in range(torch.cuda.device_count()):": "for index in range(min(torch.cuda.device_count(), 8)):",
+    },
+    breaks=hidden_tests.machines_with_gpus,
+    tells="You report eight GPUs at most. A machine may have sixteen: go through "
+    "all of `range(torch.cuda.device_count())`.",
+)
+
+none_without_a_version_of_cuda = edit(
+    with_splits,
+    {
+        "if torch.cuda.is_available():": "if torch.cuda.is_available() and torch.version.cuda:",
+    },
+    breaks=hidden_tests.machines_with_gpus,
+    tells="You report no GPU where `torch.version.cuda` is None. It is None under "
+    "AMD's ROCm, too, and `torch.cuda` works there. Ask `is_available()` alone.",
+)
+
 current_gpu_each_time = edit(
     with_splits,
     {

@@ -964,3 +964,12 @@ loss_in_sixteen_bits = edit(
     tells="You round the loss to 16 bits. Autocast takes the cross-entropy in float32: "
     "return it as it came.",
 )
+
+clip_with_gradients_as_zeros = edit(
+    SOLUTION,
+    {"optimizer.zero_grad()": "optimizer.zero_grad(set_to_none=False)"},
+    breaks=hidden_tests.clipped_old_gradients,
+    tells="You make old gradients zero and keep them. A layer that this batch "
+    "does not use then has a gradient of zeros, and momentum and weight decay "
+    "move it. `optimizer.zero_grad()` alone makes them `None`.",
+)

@@ -1275,3 +1275,121 @@ ScalerRaisesAnotherError = edit(
     tells="A second `unscale_` or `step` raises another exception in your "
     "scaler than the text asks for: a RuntimeError.",
 )
+
+ScalerOfTwoGroups = edit(
+    ScalerByHand,
+    {
+        "for group in optimizer.param_groups:": "for group in optimizer.param_groups[:2]:",
+    },
+    breaks=[
+        hidden_tests.scaler_without_gradients,
+        hidden_tests.overflow_skips_the_step,
+    ],
+    tells="You divide the gradients of two groups of parameters, and an optimizer "
+    "may have more. Go through all of `optimizer.param_groups`.",
+)
+
+ScalerSkipsZeros = edit(
+    ScalerByHand,
+    {
+        "if not self.found_inf:": """
+        held = [p for g in optimizer.param_groups for p in g["params"]]
+        moved = any(p.grad is not None and p.grad.any() for p in held)
+        if not self.found_inf and moved:
+        """,
+    },
+    breaks=hidden_tests.overflow_skips_the_step,
+    tells="You leave the step out where all gradients are 0. Weight decay and "
+    "momentum move the weights there, too. Only inf, -inf and NaN leave a step out.",
+)
+
+ScalerForgetsWhenItRaises = edit(
+    ScalerByHand,
+    {
+        """
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        """: """
+        if self.stepped:
+            self.found_inf = False
+            raise RuntimeError("call update() first")
+        """,
+    },
+    breaks=hidden_tests.misuse_raises,
+    tells="A second `step` that raises forgets the overflow that was found, and "
+    "`update()` does not lower the scale. A call that raises changes nothing.",
+)
+
+ScalerRaisesAfterMadeStepsAlone = edit(
+    ScalerByHand,
+    {
+        """
+        self.stepped = True
+        if not self.found_inf:
+            optimizer.step()
+        """: """
+        if not self.found_inf:
+            optimizer.step()
+            self.stepped = True
+        """,
+    },
+    breaks=hidden_tests.misuse_raises,
+    tells="After a step that was left out, a second `step` does not raise. It is "
+    "the same mistake of the caller, whether the first one moved the weights or not.",
+)
+
+ScalerClampsTheLoss = edit(
+    ScalerByHand,
+    {
+        "return loss * self.get_scale()": "return (loss * self.get_scale()).clamp(max=3e38)",
+    },
+    breaks=hidden_tests.overflow_skips_the_step,
+    tells="You clamp the scaled loss. Where it is clamped its gradient is 0: the "
+    "overflow is not seen, the step is made and the scale never falls. Let it be inf.",
+)
+
+ScalerHasATinyFloor = edit(
+    ScalerByHand,
+    {
+        "self.factor *= self.backoff_factor": "self.factor = max(1e-4, self.factor * self.backoff_factor)",
+    },
+    breaks=hidden_tests.scale_backs_off,
+    tells="Your scale has a lower bound. The text sets none: multiply by "
+    "`backoff_factor` and leave it there.",
+)
+
+ScalerKeepsAnInt = edit(
+    ScalerByHand,
+    {"self.factor = float(init_scale)": "self.factor = init_scale"},
+    breaks=hidden_tests.scale_backs_off,
+    tells="If `init_scale` is an int, your `get_scale()` returns an int. Asked for "
+    "is a Python float: `float(init_scale)`.",
+)
+
+ScalerRoundsWhatItTells = edit(
+    ScalerByHand,
+    {
+        "return self.factor if self.enabled else 1.0": "return round(self.factor, 6) if self.enabled else 1.0",
+        "return loss * self.get_scale()": "return loss * (self.factor if self.enabled else 1.0)",
+    },
+    breaks=hidden_tests.scale_backs_off,
+    tells="Your `get_scale()` rounds. A scale may be small: return it as it is, and "
+    "round where you print.",
+)
+
+ScalerClearsGradients = edit(
+    ScalerByHand,
+    {
+        """
+        if not self.found_inf:
+            optimizer.step()
+        """: """
+        if not self.found_inf:
+            optimizer.step()
+        optimizer.zero_grad()
+        """,
+    },
+    breaks=hidden_tests.unscale_then_clip,
+    tells="Your `step` clears the gradients. That is the caller's: whoever logs a "
+    "norm after the step finds nothing. PyTorch's `step` leaves them.",
+)

@@ -52,16 +52,18 @@ def amp_epoch_with_final_division(
     dtype=None,
     scheduler=None,
 ):
-    batches = list(loader)
-    total, samples, skips, size = 0.0, 0, 0, 0
-    for i, (x, y) in enumerate(batches):
+    batches = iter(loader)
+    total, samples, skips, size, in_window = 0.0, 0, 0, 0, 0
+    coming = next(batches, None)
+    while coming is not None:
+        (x, y), coming = coming, next(batches, None)
         with torch.autocast("cpu", dtype, enabled=dtype is not None):
             loss = F.cross_entropy(model(x), y, reduction="sum")
         scaler.scale(loss).backward()
         total += loss.item()
         size += len(y)
-        last = i + 1 == len(batches)
-        if (i + 1) % accumulation_steps and not last:
+        in_window += 1
+        if in_window < accumulation_steps and coming is not None:
             continue
         scaler.unscale_(optimizer)
         for p in model.parameters():
@@ -75,7 +77,7 @@ def amp_epoch_with_final_division(
         elif scheduler:
             scheduler.step()
         optimizer.zero_grad(set_to_none=True)
-        samples, size = samples + size, 0
+        samples, size, in_window = samples + size, 0, 0
     return (total / samples if samples else float("nan")), skips
 
 
@@ -1289,4 +1291,14 @@ epoch_loss_in_sixteen_bits = edit(
     breaks=hidden_tests.epoch_loss,
     tells="You round the losses to 16 bits. Autocast takes the cross-entropy in float32: "
     "add them up as they came.",
+)
+
+amp_epoch_read_whole = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": "micro_batches = iter(list(loader))",
+    },
+    breaks=hidden_tests.epoch_in_autocast,
+    tells="You read the whole loader before the first step. It can be larger than "
+    "the memory. Read each window when its turn comes.",
 )

@@ -612,6 +612,88 @@ def bf16_batches_read_inside(model, optimizer, loss_fn, batches, enabled=True):
     return losses
 
 
+bf16_clipped_at_100 = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 100.0)
+        """,
+    },
+    breaks=hidden_tests.bf16_updates,
+    tells="You clip the gradients. Nobody asked for it: where they are large, the "
+    "update is another.",
+)
+
+bf16_scaled_and_unscaled = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        (1024.0 * loss).backward()
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad /= 1024.0
+        """,
+    },
+    breaks=hidden_tests.bf16_updates,
+    tells="You scale the loss, as for float16. bfloat16 has the range of float32: "
+    "nothing is gained, and a large gradient overflows.",
+)
+
+bf16_inputs_made_float32 = edit(
+    SOLUTION,
+    {"loss = loss_fn(model(x), y)": "loss = loss_fn(model(x.float()), y)"},
+    breaks=hidden_tests.layers_in_bf16,
+    tells="You make the inputs float32. Ids of tokens are whole numbers, and a "
+    "model that looks them up wants them so. Give the model `x` as it came.",
+)
+
+bf16_gradients_as_zeros = edit(
+    SOLUTION,
+    {"optimizer.zero_grad()": "optimizer.zero_grad(set_to_none=False)"},
+    breaks=hidden_tests.bf16_old_gradients,
+    tells="You make old gradients zero and keep them. A layer that this batch "
+    "does not use then has a gradient of zeros, and momentum and weight decay "
+    "move it. `optimizer.zero_grad()` alone makes them `None`.",
+)
+
+bf16_gradients_rounded = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        loss.backward()
+        for p in model.parameters():
+            if p.grad is not None and enabled:
+                p.grad = p.grad.bfloat16().float()
+        """,
+    },
+    breaks=hidden_tests.float32_weights,
+    tells="You round the gradients to bfloat16. Where autocast computes in "
+    "float32, as in a norm, they have more digits: leave them as they are.",
+)
+
+bf16_without_empty_batches = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        if not len(x):
+            continue
+        optimizer.zero_grad()
+        """,
+    },
+    breaks=hidden_tests.bf16_losses,
+    tells="You leave empty batches out, so your list has fewer losses than there "
+    "were batches. The mean loss of no samples is NaN.",
+)
+
+bf16_batches_read_first = edit(
+    SOLUTION,
+    {"for x, y in batches:": "for x, y in list(batches):"},
+    breaks=hidden_tests.bf16_step_outside,
+    tells="You read all batches before the first step. A loader can be larger than "
+    "the memory. Read each batch when its turn comes.",
+)
+
 bf16_rounded_weights = edit(
     SOLUTION,
     {
