@@ -1,7 +1,9 @@
 """Measures grading: stock `nbgrader autograde` against `course grade`.
 
-`make bench` goes through the chapters and writes the table in docs/speed.md; a
-chapter at a time, so that a run that is stopped has written what it measured.
+`make bench` goes through the chapters and writes their rows in the table of
+docs/speed.md, one at a time: a run that is stopped has written what it measured.
+Rows of chapters that are not measured stay, with their dates, as long as machine and
+versions are the same.
 The same submissions are graded both ways, one after the other on the same
 machine; ratios count, absolute seconds are this machine's and this hour's alone.
 Stock means nbgrader's own defaults: its preprocessors, its timeouts, one kernel
@@ -331,6 +333,8 @@ class Row:
     first_figure: float
     taken_away: float
     """Share of processor time that the host gave to others meanwhile."""
+    load: float
+    """Of the machine, when measuring began."""
 
     def line(self) -> str:
         right = self.cold_right / self.import_torch
@@ -347,15 +351,19 @@ class Row:
             f"{self.peak_mib:.0f}",
             f"{self.read:.0f} ({self.first_figure:.0f})",
             f"{100 * self.taken_away:.0f} %",
+            f"{self.load:.1f}",
+            f"{date.today()}",
         ]
         return "| " + " | ".join(cells) + " |"
 
 
 HEAD = """\
 | chapter | cold, right | cold, wrong | warm p50 | warm p95 | stock, each | \
-class of 12 | class of 40 | peak MiB | read (first figure) | taken away |
-|---|---|---|---|---|---|---|---|---|---|---|
+class of 12 | class of 40 | peak MiB | read (first figure) | taken away | \
+load | date |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
+CHAPTER_CELL = len("| 00 |")
 TABLE_BEGINS, TABLE_ENDS = "<!-- make bench -->\n", "<!-- end -->"
 FOR_STOCK = 4
 """Submissions that stock grades of each chapter."""
@@ -423,6 +431,7 @@ def measured_row(course: Course, chapter: str, folder: Path) -> Row:
     work = submissions(grading, released, 40)
     few = {name: work[name] for name in sorted(work)[:12]}
     cores = os.cpu_count() or 1
+    load = os.getloadavg()[0]
     spent, taken = processor_times()
     seconds = {}
     theirs = copy_course(course, folder / "stock")
@@ -451,6 +460,7 @@ def measured_row(course: Course, chapter: str, folder: Path) -> Row:
         read=read_all,
         first_figure=first_figure,
         taken_away=0.0,
+        load=load,
     )
     spent_now, taken_now = processor_times()
     row.taken_away = (taken_now - taken) / max(spent_now - spent, 1e-9)
@@ -489,37 +499,44 @@ def storing(course: Course, count: int, db_url: str | None) -> str:
 
 
 def machine(count: int) -> str:
-    """One line about where and when."""
+    """What was measured on, and with which versions."""
     walls = "on" if sandbox.missing() is None else "off: no sandbox here"
     return (
-        f"{date.today()}, {count} cores ({platform.machine()}), nbgrader "
+        f"{count} cores ({platform.machine()}), nbgrader "
         f"{version('nbgrader')}, torch {version('torch')}, Python "
-        f"{platform.python_version()}, sandbox {walls}, load "
-        f"{os.getloadavg()[0]:.1f} at the start."
+        f"{platform.python_version()}, sandbox {walls}"
     )
 
 
-def write_table(page: Path, text: str) -> None:
-    """Puts the table into its place on the page."""
+def now() -> str:
+    """Day and load."""
+    return f"{date.today()}, load {os.getloadavg()[0]:.1f} at the start"
+
+
+def write_row(page: Path, machine: str, line: str) -> None:
+    """Puts a chapter's row into the table on the page. Where the table is another
+    machine's, or of other versions, it begins anew."""
     before, begins, rest = page.read_text(encoding="utf-8").partition(
         TABLE_BEGINS
     )
-    _, ends, after = rest.partition(TABLE_ENDS)
+    table, ends, after = rest.partition(TABLE_ENDS)
     if not (begins and ends):
         sys.exit(f"{page} has no lines {TABLE_BEGINS.strip()} and {TABLE_ENDS}")
+    head = f"{machine}.\n\n{HEAD}"
+    held = table.removeprefix(head).splitlines() if head in table else []
+    rows = {one[:CHAPTER_CELL]: one for one in [*held, line] if one}
+    text = head + "".join(f"{rows[name]}\n" for name in sorted(rows))
     page.write_text(f"{before}{begins}{text}\n{ends}{after}", encoding="utf-8")
 
 
 def all_chapters(course: Course, chapters: Sequence[str], page: Path) -> None:
-    """Measures chapters and writes the table after each."""
-    text = f"{machine(os.cpu_count() or 1)}\n\n{HEAD}"
-    print(text, end="", flush=True)
+    """Measures chapters and writes each one's row."""
+    print(HEAD, end="", flush=True)
     for chapter in chapters:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             line = measured_row(course, chapter, Path(folder)).line()
         print(line, flush=True)
-        text += f"{line}\n"
-        write_table(page, text)
+        write_row(page, machine(os.cpu_count() or 1), line)
 
 
 def every_way(course: Course, chapter: str, count: int) -> None:
@@ -527,7 +544,7 @@ def every_way(course: Course, chapter: str, count: int) -> None:
     grading, _, released = build_chapter(course, chapter)
     work = submissions(grading, released, count)
     cores = os.cpu_count() or 1
-    began = machine(cores)
+    began = f"{machine(cores)}, {now()}"
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         theirs = copy_course(course, Path(folder) / "stock")
         mine = copy_course(course, Path(folder) / "ours")
@@ -543,7 +560,7 @@ def every_way(course: Course, chapter: str, count: int) -> None:
         latency = one_by_one(mine, chapter, work)
         least = floor(grading, work)
     lines = [
-        f"{count} submissions of {chapter}; {began}",
+        f"{count} submissions of {chapter}; {began}.",
         "",
         "| way | seconds | per minute | times stock | p50 s | p95 s | "
         "peak MiB |",
@@ -579,7 +596,7 @@ def main() -> None:
     arguments = parser.parse_args()
     course = find_course()
     if arguments.storing:
-        print(machine(os.cpu_count() or 1))
+        print(f"{machine(os.cpu_count() or 1)}, {now()}.")
         print(storing(course, arguments.storing, arguments.db))
     elif arguments.ways:
         chapter = course.chapter(arguments.ways)
