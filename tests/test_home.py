@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -156,6 +157,35 @@ def test_on_a_class_server_the_saved_notebook_says_what_passes(
     page = server.home_page(home, "/user/ada/")
     assert "visible checks that pass" not in page
     assert "not solved yet" in page
+
+
+def test_on_a_class_server_it_tells_answered_from_handed_in(
+    built: Course,
+    capsys: pytest.CaptureFixture[str],
+    alone: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(built.autograde))
+    home = server.Home(built.work, lambda: contents(built), class_server=True)
+    passes = line_of(capsys, 1)
+    saved_with(
+        built, {"double": passes, "mean": passes.replace("double", "mean")}
+    )
+    os.utime(mine(built), (1e9, 1e9))
+    page = server.home_page(home, "/")
+    assert "Everything here is answered.</b> Hand it in" in page
+
+    # as nbgrader keeps it when a learner hands in
+    kept = alone / ".local/share/jupyter/nbgrader_cache/pytorch_training_tricks"
+    (kept / f"ada+{NAME}+2026-11-20 10:00:00.000000 UTC").mkdir(parents=True)
+    page = server.home_page(home, "/")
+    assert "Everything here is answered and handed in." in page
+    assert "saved again" not in page
+
+    os.utime(mine(built))
+    page = server.home_page(home, "/")
+    assert "Everything here is answered.</b> Hand it in" in page
+    assert ", saved again since" in page
 
 
 def newer_edition(course: Course) -> None:

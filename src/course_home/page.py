@@ -40,6 +40,7 @@ class ChapterView:
         exercises: in order.
         tried: when an exercise was tried last; empty if never.
         handed_in: when it was handed in last; empty if never.
+        saved_since: the notebook was saved after that.
         report: where its newest report is; empty if there is none.
         newer: where a newer edition stands; empty if there is none.
         due: when it is due; empty if that is not known.
@@ -52,6 +53,7 @@ class ChapterView:
     exercises: tuple[TaskView, ...]
     tried: str
     handed_in: str
+    saved_since: bool
     report: str
     newer: str
     due: str
@@ -76,6 +78,7 @@ def chapter_view(
     visible: Mapping[str, bool],
     tried: datetime | None,
     handed_in: datetime | None,
+    saved: datetime | None,
     report: str,
     newer: str,
     due: datetime | None,
@@ -93,6 +96,7 @@ def chapter_view(
             attempted.
         tried: when an exercise was tried last.
         handed_in: when the chapter was handed in last.
+        saved: when its notebook was saved last.
         report: where its newest report is.
         newer: the name of the file that holds a newer edition.
         due: when the chapter is due for all.
@@ -118,6 +122,7 @@ def chapter_view(
         exercises=tuple(task(one) for one in entry.exercises),
         tried=_said(tried),
         handed_in=_said(handed_in),
+        saved_since=bool(handed_in and saved and saved > handed_in),
         report=report,
         newer=f"{folder}{quote(newer)}" if newer else "",
         due=_said(due),
@@ -136,6 +141,11 @@ def page(chapters: Sequence[ChapterView], *, class_server: bool) -> str:
     answered = [one for one in unsolved if one.standing == VISIBLE]
     open_here = [one for one in unsolved if one.link and one not in answered]
     first = next(iter(open_here), None)
+    waiting = {
+        one.entry.title
+        for one in chapters
+        if one.handed_in and not one.saved_since
+    }
     return frame.render(
         Path(__file__).with_name("home.html.jinja"),
         chapters=[
@@ -145,6 +155,7 @@ def page(chapters: Sequence[ChapterView], *, class_server: bool) -> str:
         begun=any(one.standing != Standing.NOT_ATTEMPTED for one in tasks),
         solved=len(tasks) - len(unsolved),
         answered=len(answered),
+        all_handed_in=all(one.chapter in waiting for one in answered),
         exercises=len(tasks),
         points=sum(one.points for one in tasks),
         max_points=sum(one.max_points for one in tasks),

@@ -65,7 +65,7 @@ def progress(work: Path, chapter: str) -> dict[str, Tried]:
             )
     page = fetched_feedback(work, chapter)
     if page is not None:
-        at = _written(page)
+        at = written(page)
         for exercise, points in _marks_of(page).items():
             known = found.get(exercise)
             best = max(points, known.best if known else 0.0)
@@ -97,14 +97,14 @@ def newest_report(work: Path, chapter: str) -> Path | None:
     fetched = fetched_feedback(work, chapter)
     if fetched is not None:
         pages.append(fetched)
-    return max(pages, key=_written, default=None)
+    return max(pages, key=written, default=None)
 
 
 def fetched_feedback(work: Path, chapter: str) -> Path | None:
     """The newest feedback that nbgrader fetched, beside the notebook."""
     pages = (work / chapter / "feedback").glob(f"*/{chapter}.html")
     return max(
-        (one for one in pages if one.is_file()), key=_written, default=None
+        (one for one in pages if one.is_file()), key=written, default=None
     )
 
 
@@ -119,7 +119,8 @@ def read_progress(work: Path) -> dict[str, dict[str, Any]]:
     return {}
 
 
-def _written(path: Path) -> datetime:
+def written(path: Path) -> datetime:
+    """When a file was written last, in UTC."""
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 

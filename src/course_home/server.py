@@ -16,7 +16,12 @@ from tornado import web
 from course_exchange.known import known_of_exchange
 from course_home.contents import ChapterEntry
 from course_home.page import chapter_view, page
-from course_home.progress import newest_report, progress, visible_checks
+from course_home.progress import (
+    newest_report,
+    progress,
+    visible_checks,
+    written,
+)
 
 HOME = "course"
 """Its place on the server."""
@@ -68,6 +73,7 @@ def home_page(home: Home, base_url: str) -> str:
                 ),
                 tried=max((one.at for one in tried.values()), default=None),
                 handed_in=known.handed_in.get(name),
+                saved=written(notebook) if notebook.is_file() else None,
                 report=f"{base_url}{HOME}/reports/{name}" if report else "",
                 newer=newer.get(name, ""),
                 due=known.due.get(name),
