@@ -1,21 +1,33 @@
-"""Types what a person types: the real command lines, in a clean environment."""
+"""Types what a person types: the real command lines, in a clean environment.
+
+`course` and `nbgrader` import for seconds before they do anything. So a command is
+forked from a process that has imported them and done nothing else; its arguments,
+folder, environment, output and exit code are those of one that was started. A test
+that wants anything else of the process has it started.
+"""
 
 from __future__ import annotations
 
 import csv
+import importlib
 import io
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
+import time
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
 SCRIPTS = Path(sys.executable).parent
+NBGRADER = "nbgrader.apps.nbgraderapp"
 _HOME = tempfile.TemporaryDirectory(prefix="home-")
 _NOT_OURS = ("JUPYTER", "IPYTHON", "XDG", "NBGRADER", "COURSE_", "COLUMNS")
 
@@ -50,15 +62,78 @@ def environment(
     }
 
 
+def _become(
+    module: str,
+    arguments: list[str],
+    folder: Path,
+    settings: dict[str, str],
+    output: tuple[str, str],
+) -> None:
+    """In the forked process: what the shell and Python's start would do."""
+    for stream, (file, flags) in enumerate(
+        [
+            (os.devnull, os.O_RDONLY),
+            *((file, os.O_WRONLY | os.O_APPEND) for file in output),
+        ]
+    ):
+        os.dup2(os.open(file, flags), stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(settings)
+    time.tzset()
+    sys.argv = [module, *arguments]
+    importlib.import_module(module).main()
+
+
+def _type(
+    module: str,
+    arguments: list[str],
+    folder: Path,
+    settings: dict[str, str],
+    apart: bool,
+) -> subprocess.CompletedProcess[str]:
+    """Runs `main` of a module in a forked process, errors apart or among the rest."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["course_grader.cli", "course_grader.classroom.gradebook", NBGRADER]
+    )
+    # in a terminal, too, what is printed has no colours
+    quiet = environment() | {"TERM": "dumb"}
+    with mock.patch.dict(os.environ, quiet, clear=True):
+        forkserver.ensure_running()
+    with (
+        tempfile.NamedTemporaryFile("r") as out,
+        tempfile.NamedTemporaryFile("r") as err,
+    ):
+        files = (out.name, err.name if apart else out.name)
+        one = context.Process(
+            target=_become, args=(module, arguments, folder, settings, files)
+        )
+        one.start()
+        one.join()
+        return subprocess.CompletedProcess(
+            arguments, one.exitcode, out.read(), err.read()
+        )
+
+
 def run_course(
     root: Path, *arguments: object, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `course` by its path in the course's folder, nothing activated."""
+    """Runs `course` in the course's folder, nothing activated.
+
+    Args:
+        more: what `subprocess.run` takes; with any of it the program is started by
+            its path.
+    """
+    typed = [str(one) for one in arguments]
+    settings = environment(activated=False)
+    if not more:
+        return _type("course_grader.cli", typed, root, settings, apart=True)
     return subprocess.run(
-        [SCRIPTS / "course", *map(str, arguments)],
+        [SCRIPTS / "course", *typed],
         **{
             "cwd": root,
-            "env": environment(activated=False),
+            "env": settings,
             "stdin": subprocess.DEVNULL,
             "capture_output": True,
             "text": True,
@@ -102,16 +177,20 @@ def run_nbgrader(
     Args:
         home: a learner's folder, in which the learner's work lies; the
             instructor types if None.
+        more: as in `run_course`.
     """
     settings = environment(home)
     settings["JUPYTER_CONFIG_PATH"] = str(root / "autograde")
     if home is not None:
         settings["COURSE_WORK"] = str(home / "work")
         arguments = (*arguments, f"--student={home.name}")
+    folder = root if home is None else home
+    if not more:
+        return _type(NBGRADER, [*arguments], folder, settings, apart=False)
     return subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],
         **{
-            "cwd": root if home is None else home,
+            "cwd": folder,
             "env": settings,
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
