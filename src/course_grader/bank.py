@@ -269,13 +269,18 @@ def edited(
         if not now:
             made = _without_blank_line(made, begin)
     try:
-        if ast.dump(ast.parse(made)) == ast.dump(ast.parse(text)):
+        if ast.dump(ast.parse(made)) == _dumped(text):
             raise CourseError(f"the edits of {start} change nothing.")
     except SyntaxError as error:
         raise CourseError(
             f"edited, {start} is no Python: {error.msg}, line {error.lineno}."
         ) from None
     return made
+
+
+@functools.lru_cache(maxsize=16)  # most edits of an exercise have one start
+def _dumped(text: str) -> str:
+    return ast.dump(ast.parse(text))
 
 
 def _place(text: str, was: str, start: str) -> tuple[int, int]:
