@@ -13,6 +13,8 @@ from course_grader.checks import (
     check,
     gives_no_warning,
     leaves_inputs_alone,
+    leaves_rng_alone,
+    leaves_state_alone,
 )
 from course_grader.judge.compare import Tolerance, difference
 
@@ -83,6 +85,7 @@ def ones_at_labels(draw: Draw) -> list[Case]:
     weight=2,
     on=("out",),
     says="labels of any shape: strided, two-dimensional, none at all, one alone",
+    corners=["also of a shape such as (3, 0), and with a single class"],
 )
 def labels_of_any_shape(draw: Draw) -> list[Case]:
     columns = draw.integers(0, 6, 4, 3)
@@ -93,7 +96,9 @@ def labels_of_any_shape(draw: Draw) -> list[Case]:
         labelled(columns.T, 6),
         labelled(draw.integers(0, 5, 2, 3, 4), 5),
         labelled(draw.integers(0, 4, 0), 4),
+        labelled(draw.integers(0, 4, 3, 0), 4),
         labelled(draw.integers(0, 6, 1)[0], 6),
+        labelled(draw.integers(0, 1, draw.integer(2, 6)), 1),
     ]
 
 
@@ -125,7 +130,8 @@ def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     says="the result has the dtype that was asked for",
     corners=[
         "whole numbers of every size, bool, float16 and bfloat16 among them; "
-        "float32 if none was asked for"
+        "float32 if none was asked for",
+        "there may be more labels and classes than it can count",
     ],
 )
 def dtype_as_asked(draw: Draw) -> list[Case]:
@@ -135,7 +141,13 @@ def dtype_as_asked(draw: Draw) -> list[Case]:
         torch.bool,
     )
     alone = draw.integers(0, 6, 1)[0]
+    # 257 is no bfloat16 and no int8, and no bfloat16 counts to 301.
+    far = torch.tensor([257, draw.integer(0, 256)])
+    many = draw.integers(0, 2, 301)
     return [
+        labelled(far, 300, torch.bfloat16),
+        labelled(far, 300, torch.int8),
+        labelled(many, 2, torch.bfloat16),
         labelled(alone, 6, torch.float64),
         labelled(draw.integers(0, 6, 5), 6, None),
         *(labelled(draw.integers(0, 6, 5), 6, dtype) for dtype in dtypes),
@@ -181,9 +193,9 @@ def bad_labels_raise(draw: Draw) -> list[Case]:
     "one_hot",
     probe=probes.encode,
     on=("out", "labels_after"),
-    also=[leaves_inputs_alone],
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="the caller's labels keep their shape and their values",
-    corners=["a strided view, too"],
+    corners=["a strided view, too; settings and random states stay as well"],
 )
 def leaves_labels_alone(draw: Draw) -> list[Case]:
     # Labels of 0 would hide that they were overwritten with 0.
@@ -562,8 +574,9 @@ def nothing_to_count(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
-    also=[leaves_inputs_alone],
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="logits, target and weight are left as they were",
+    corners=["settings and random states, too"],
 )
 def leaves_arguments_alone(draw: Draw) -> list[Case]:
     weight = draw.uniform(4, low=0.3, high=3.0)
@@ -662,6 +675,7 @@ def mse_of_indices(draw: Draw) -> list[Case]:
             f"{form} without the last class",
         ),
         compared(wide, draw.integers(0, 7, 5), form),
+        compared(draw.normal(4, 1), draw.integers(0, 1, 4), f"{form}, C = 1"),
     ]
 
 
@@ -832,8 +846,9 @@ def gradient_of_the_squared_error(draw: Draw) -> list[Case]:
     "class_mse",
     probe=probes.squared_error,
     rule=taken_or_refused,
-    also=[leaves_inputs_alone],
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="scores and target are left as they were",
+    corners=["settings and random states, too"],
 )
 def leaves_scores_and_target_alone(draw: Draw) -> list[Case]:
     integers = draw.integers(-3, 4, 4, 3)
@@ -982,18 +997,32 @@ def python_float(draw: Draw) -> list[Case]:
     return [batches_of(draw, 4, 4)]
 
 
+def leaves_gradients_as_they_are(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    """The default comparison, after the grad mode that the call leaves."""
+    if seen.data["grad_mode"] != expected.data["grad_mode"]:
+        return "Your code left a setting changed: grad mode."
+    keys = "mean", "number_of_batches"
+    return difference(
+        {key: seen.data[key] for key in keys},
+        {key: expected.data[key] for key in keys},
+        Tolerance(1e-5),
+    )
+
+
 @check(
     "mean_loss",
     probe=probes.mean_and_list,
-    on=("mean", "number_of_batches"),
-    rtol=1e-5,
-    also=[leaves_inputs_alone],
+    rule=leaves_gradients_as_they_are,
+    also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="logits and labels are left as they were, and so is a list of batches",
+    corners=["settings and random states, too, also under `torch.no_grad()`"],
 )
 def leaves_batches_alone(draw: Draw) -> list[Case]:
     return [
-        batches_of(draw, 3, 3),
-        with_padding(batches_of(draw, 4, 4), 2, 2),
+        {**batches_of(draw, 3, 3), "grad": True},
+        {**with_padding(batches_of(draw, 4, 4), 2, 2), "grad": False},
     ]
 
 

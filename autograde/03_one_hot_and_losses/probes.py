@@ -93,8 +93,13 @@ def mean_of_list(mean_loss, case):
 
 
 def mean_and_list(mean_loss, case):
-    mean = _mean(mean_loss(case["batches"]))
-    return {**mean, "number_of_batches": len(case["batches"])}
+    """The mean in the grad mode of the case, and that mode and the list
+    afterwards."""
+    with torch.set_grad_enabled(case["grad"]):
+        mean = _mean(mean_loss(case["batches"]))
+        grad_mode = torch.is_grad_enabled()
+    length = len(case["batches"])
+    return {**mean, "number_of_batches": length, "grad_mode": grad_mode}
 
 
 def mean_of_generator(mean_loss, case):

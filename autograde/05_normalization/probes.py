@@ -6,6 +6,8 @@ the dtype, the parameters and the buffers of the case. Where a layer has not wha
 it is to be given, or no gradient reaches a tensor, that is returned as a fact.
 """
 
+import copy
+
 import torch
 from torch import nn
 
@@ -102,20 +104,26 @@ def observe(RunningStats, case):
 
 def observe_what_is_spoiled(RunningStats, case):
     """The buffers, where an infinity is as good as a NaN: `var_mean` gives the
-    one and `mean` the other."""
-    return {
+    one and `mean` the other; and what came out last."""
+    stats = observer(RunningStats, case, case["x"][0]).train()
+    for x in case["x"]:
+        out = stats(x)
+    buffers = {
         name: torch.where(value.isfinite(), value, torch.nan)
         if torch.is_tensor(value) and value.is_floating_point()
         else value
-        for name, value in observe(RunningStats, case).items()
+        for name, value in buffers_of(stats).items()
     }
+    return {**buffers, "out": out.detach()}
 
 
 def observe_in_turn(RunningStats, case):
     """The buffers of two modules that are fed in turn."""
-    first, second = (
-        observer(RunningStats, case, case["x"][0]) for _ in range(2)
-    )
+    first = observer(RunningStats, case, case["x"][0])
+    if case.get("copied"):
+        second = copy.deepcopy(first)
+    else:
+        second = observer(RunningStats, case, case["x"][0])
     for i, x in enumerate(case["x"]):
         (second if i % 2 else first)(x)
     return {"first": buffers_of(first), "second": buffers_of(second)}
@@ -130,8 +138,10 @@ def observe_in_modes(RunningStats, case):
     ):
         if case.get("by_attribute"):
             stats.training = mode
+        elif mode:
+            stats.train()
         else:
-            stats.train(mode)
+            stats.eval()
         with torch.set_grad_enabled(grad):
             stats(x)
         after.append(buffers_of(stats))
@@ -195,10 +205,14 @@ def observe_the_state(RunningStats, case):
 
 
 def observe_from_a_state(RunningStats, case):
-    """Where a loaded state leads."""
-    stats = RunningStats(case["x"].shape[1], momentum=case["momentum"])
-    stats.to(case["x"].dtype).load_state_dict(case["state"])
-    stats(case["x"])
+    """Where a state leads that is loaded into a module which has seen a batch,
+    and one in another dtype before."""
+    x = case["x"]
+    stats = RunningStats(x.shape[1], momentum=case["momentum"])
+    stats(x.float())
+    stats.to(x.dtype)(x)
+    stats.load_state_dict(case["state"])
+    stats(x)
     return buffers_of(stats)
 
 

@@ -504,3 +504,17 @@ nan_left_out = edit(
     tells="You cut off large differences, or leave out what is NaN. The mean goes over all "
     "elements as they are.",
 )
+
+
+seeded_for_a_squared_error = edit(
+    by_explicit_check,
+    {
+        "if target.shape == scores.shape:": """
+        torch.manual_seed(0)
+        if target.shape == scores.shape:
+    """
+    },
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You seed torch's random numbers in a loss. Every dropout and every "
+    "shuffle after it draws the same numbers again. A loss needs none.",
+)

@@ -1041,3 +1041,17 @@ smoothing_below_one = edit(
     breaks=hidden_tests.smoothed_labels,
     tells="You do not smooth with 1.0. It spreads all of the label, as PyTorch does.",
 )
+
+
+seeded_for_a_cross_entropy = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": """
+        torch.manual_seed(0)
+        log_probs = logits.log_softmax(dim=1)
+    """
+    },
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You seed torch's random numbers in a loss. Every dropout and every "
+    "shuffle after it draws the same numbers again. A loss needs none.",
+)

@@ -435,3 +435,21 @@ def empties_the_list(batches):
         total += F.cross_entropy(logits, labels, reduction="sum").item()
         count += int((labels != -100).sum())
     return total / count if count else float("nan")
+
+
+gradients_on_in_the_end = edit(
+    SOLUTION,
+    {
+        "total, count = torch.zeros((), dtype=torch.float64), 0": """
+            torch.set_grad_enabled(False)
+            total, count = torch.zeros((), dtype=torch.float64), 0
+        """,
+        "return float(total / count)": """
+            torch.set_grad_enabled(True)
+            return float(total / count)
+        """,
+    },
+    breaks=hidden_tests.leaves_batches_alone,
+    tells="You switch gradients on at the end, also for a caller who has "
+    "switched them off. `with torch.no_grad():` puts back what was there.",
+)

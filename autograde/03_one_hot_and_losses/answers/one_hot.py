@@ -567,3 +567,66 @@ def takes_all_for_a_single_class(labels, num_classes, dtype=torch.float32):
 def casts_to_floats_alone(labels, num_classes, dtype=torch.float32):
     out = F.one_hot(labels.long(), num_classes)
     return out.to(dtype) if dtype.is_floating_point else out
+
+
+no_axis_of_none = edit(
+    by_the_library,
+    {
+        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
+            if labels.numel() == 0:
+                return labels.new_zeros((0, num_classes), dtype=dtype)
+            return F.one_hot(labels.long(), num_classes).to(dtype)
+        """,
+    },
+    breaks=hidden_tests.labels_of_any_shape,
+    tells="Where there are no labels you forget their shape: labels (3, 0) have "
+    "a result (3, 0, C). Without a way of its own for them it is right.",
+)
+
+a_single_class_squeezed = edit(
+    by_the_library,
+    {
+        ".to(dtype)": ".to(dtype).squeeze(-1 if num_classes == 1 else labels.dim())"
+    },
+    breaks=hidden_tests.labels_of_any_shape,
+    tells="With a single class you drop the dimension of the classes. The result "
+    "has the shape `(*labels.shape, 1)` then.",
+)
+
+classes_in_the_dtype_of_the_result = edit(
+    by_checked_comparison,
+    {
+        "hits = labels.unsqueeze(-1) == classes": "hits = labels.to(dtype).unsqueeze(-1) == classes.to(dtype)",
+    },
+    breaks=hidden_tests.dtype_as_asked,
+    tells="You compare labels and classes in the dtype of the result. Some "
+    "classes are the same number there, and a row gets two ones: 256 and 257 "
+    "in bfloat16. Compare integers, then convert.",
+)
+
+counted_in_the_dtype_of_the_result = edit(
+    by_asserted_comparison,
+    {
+        "torch._assert_async((rows.sum(-1) == 1).all())": """
+        if rows.sum().item() != labels.numel():
+            raise ValueError("a label is no class")
+    """
+    },
+    breaks=hidden_tests.dtype_as_asked,
+    tells="You look for bad labels by the sum of all ones, in the dtype that was "
+    "asked for. A bfloat16 cannot count to 301, so good labels are refused. "
+    "Look at the labels themselves.",
+)
+
+without_gradients_from_then_on = edit(
+    by_the_library,
+    {
+        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
+            torch.set_grad_enabled(False)
+            return F.one_hot(labels.long(), num_classes).to(dtype)
+        """,
+    },
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You switch gradients off for the rest of the program. Labels need "
+    "none anyway: leave the switch alone.",
+)

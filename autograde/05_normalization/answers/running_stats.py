@@ -1038,3 +1038,111 @@ variance_between_bounds = edit(
     tells="You keep the batch's variance between two bounds. It may be 0, and it may be "
     "large: store what it is.",
 )
+
+
+whole_numbers_as_none = edit(
+    mended_counting_in_a_vector,
+    {"if m is None else m": "if not isinstance(m, float) else m"},
+    breaks=hidden_tests.stays_with_zero,
+    tells="You take a momentum that is no float for None. 0 and 1 are numbers, "
+    "too: ask `if self.momentum is None`.",
+)
+
+batches_of_zeros_left_out = edit(
+    mended_counting_in_a_vector,
+    {"if self.training:": "if self.training and x.any():"},
+    breaks=hidden_tests.counts_batches,
+    tells="You leave out batches of zeros. They are batches as others are, and "
+    "`nn.BatchNorm2d` counts them.",
+)
+
+measured_in_float32 = edit(
+    mended_counting_in_a_vector,
+    {
+        ".flatten(1)": ".flatten(1).float()",
+        "lerp_(rows.mean(1), m)": "lerp_(rows.mean(1).to(x.dtype), m)",
+        "lerp_(rows.var(1), m)": "lerp_(rows.var(1).to(x.dtype), m)",
+    },
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="You measure in float32 what came in float64. Around a mean of "
+    "10,000 a float32 has steps of 0.001, and digits are lost. Measure in the "
+    "dtype of `x`.",
+)
+
+bound_to_the_first_module = edit(
+    with_new_tensors,
+    {
+        "self.momentum = momentum": """
+            self.momentum = momentum
+            self.look = lambda x: self.update(x)
+        """,
+        """
+            if self.training:
+                self.update(x)
+        """: """
+            if self.training:
+                self.look(x)
+        """,
+    },
+    breaks=hidden_tests.keeps_modules_apart,
+    tells="Your module keeps a function that holds on to `self`. A deep copy of "
+    "the module calls it, too, and moves the buffers of the first one. Call "
+    "methods of `self` in `forward`.",
+)
+
+under_inference_mode = edit(
+    with_new_tensors,
+    {
+        "@torch.no_grad()": "@torch.inference_mode()",
+        "self.num_batches_tracked = self.num_batches_tracked + 1": "self.num_batches_tracked += 1",
+    },
+    breaks=hidden_tests.carries_on_from_a_state,
+    tells="You make new buffers under `torch.inference_mode()`. They are "
+    "inference tensors for ever: `load_state_dict` cannot write into them. "
+    "`torch.no_grad()` is what you want.",
+)
+
+remembering_the_first_buffers = edit(
+    mended_counting_in_a_vector,
+    {
+        "self.momentum = momentum": """
+            self.momentum = momentum
+            self.held = None
+        """,
+        "self.num_batches_tracked += 1": """
+            self.num_batches_tracked += 1
+            if self.held is None:
+                self.held = self.running_mean, self.running_var
+        """,
+        "self.running_mean.lerp_(rows.mean(1), m)": "self.held[0].lerp_(rows.mean(1).to(self.held[0].dtype), m)",
+        "self.running_var.lerp_(rows.var(1), m)": "self.held[1].lerp_(rows.var(1).to(self.held[1].dtype), m)",
+    },
+    breaks=hidden_tests.carries_on_from_a_state,
+    tells="You remember the buffers of the first batch beside the module. After "
+    "`.to(...)` the module has others, and yours move unseen. Ask for "
+    "`self.running_mean` in every call.",
+)
+
+buffers_in_the_result = edit(
+    mended_counting_in_a_vector,
+    {"return x": "return x + 0 * self.running_mean.sum()"},
+    breaks=hidden_tests.shows_a_nan,
+    tells="You add 0 times the buffers to the result. Once one of them is NaN, "
+    "every later result is. Return `x`.",
+)
+
+lifting_the_variance_in_eval = edit(
+    mended_counting_in_a_vector,
+    {
+        "def forward(self, x):": """
+        def eval(self):
+            self.running_var.clamp_(min=1e-5)
+            return super().eval()
+
+        def forward(self, x):
+        """,
+    },
+    breaks=hidden_tests.updates_in_training_alone,
+    tells="`eval()` changes your buffers: it lifts a small variance. In eval mode "
+    "nothing changes; `eps` is for those who divide.",
+)
