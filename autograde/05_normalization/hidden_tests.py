@@ -209,7 +209,7 @@ def large_mean_in_float32(draw: Draw) -> list[Case]:
     rtol=3e-2,
     atol=3e-2,
     says="the result has the dtype of `x`",
-    corners=["`weight` and `bias` have it, too"],
+    corners=["`weight` and `bias` have it, too; no case is float16"],
 )
 def keeps_the_dtype(draw: Draw) -> list[Case]:
     return [
@@ -268,10 +268,18 @@ ALL = ("x", "weight", "bias")
     rtol=1e-7,
     atol=1e-7,
     says="the gradients of `x`, `weight` and `bias`, of those that ask for one",
-    corners=["that of `x` also through mean and variance"],
+    corners=[
+        "that of `x` also through mean and variance, and where a channel has "
+        "no spread"
+    ],
 )
 def gradients_of_batch_norm(draw: Draw) -> list[Case]:
+    flat = learning(draw, 4, 3, 2, 2, learn=ALL)
+    flat["x"][:, draw.integer(0, 3)] = draw.integer(1, 9) / 8
     return [
+        flat,
+        learning(draw, 5, 3, learn=("weight",)),
+        learning(draw, 5, 3, learn=("bias",)),
         learning(draw, 3, 2, 2, 2, learn=ALL),
         learning(draw, 5, 3, learn=ALL),
         learning(draw, 3, 4, 2, learn=("x",)),
@@ -292,6 +300,7 @@ def one_value_raises(draw: Draw) -> list[Case]:
         plain(draw, 1, 3, 1, 1),
         plain(draw, 1, 3, 1),
         plain(draw, 1, 1),
+        plain(draw, 1, 3, 2),
         plain(draw, 1, 3, 1, 4),
         plain(draw, 1, 3, 4, 1),
         plain(draw, 1, 1, 4),
@@ -712,15 +721,21 @@ def training_uses_the_batch(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="one image alone can be trained on, and a NaN shows",
-    corners=["a channel has at least two values per batch"],
+    corners=[
+        "also after larger batches",
+        "a channel has at least two values per batch",
+    ],
 )
 def trains_on_one_image(draw: Draw) -> list[Case]:
     alone = {"training": [True, False], "grad": [True, True]}
+    last = {"training": [True] * 4, "grad": [True] * 4}
+    batches_before = [channelled(draw, 4, 3, 2, 2) for _ in range(3)]
     poisoned = channelled(draw, 4, 3, 2, 2)
     poisoned[draw.integer(0, 4), draw.integer(0, 3), 0, 1] = torch.nan
     images = channelled(draw, 1, 3, 3, 2), channelled(draw, 1, 3, 2, 2)
     return [
         {**layer_case(draw), **alone, "x": list(images)},
+        {**layer_case(draw), **last, "x": [*batches_before, images[0]]},
         {**layer_case(draw), **alone, "x": [poisoned, images[0]]},
     ]
 
@@ -789,6 +804,7 @@ def begins_as_the_signature_says(draw: Draw) -> list[Case]:
     rtol=1e-4,
     atol=1e-4,
     says="two layers have statistics of their own",
+    corners=["also where one is a `copy.deepcopy` of the other"],
 )
 def keeps_layers_apart(draw: Draw) -> list[Case]:
     # In float32, the dtype in which layers are made: nothing is copied.
@@ -798,7 +814,7 @@ def keeps_layers_apart(draw: Draw) -> list[Case]:
         name: value.float() if torch.is_tensor(value) else value
         for name, value in case.items()
     }
-    return [{**single, "x": x}]
+    return [{**single, "x": x}, {**single, "x": x, "copied": True}]
 
 
 @check(
@@ -922,24 +938,42 @@ def untracked_uses_the_batch(draw: Draw) -> list[Case]:
     rtol=1e-7,
     atol=1e-7,
     says="gradients in both modes, batch after batch",
+    corners=[
+        "also where a channel has no spread, and where weight or bias is frozen"
+    ],
 )
 def gradients_in_both_modes(draw: Draw) -> list[Case]:
-    return [
-        {
-            **layer_case(draw),
-            "x": [channelled(draw, 4, 3, 2, 2) for _ in training],
-            "training": training,
-            "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
-        }
-        for training in ([True, True], [False, False], [True, False, False])
-    ] + [
-        {
-            **layer_case(draw, tracked=False),
-            "x": [channelled(draw, 4, 3, 2, 2) for _ in range(2)],
-            "training": [True, False],
-            "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
-        }
-    ]
+    def frozen_or_flat(**frozen: str) -> Case:
+        x = [channelled(draw, 4, 3, 2, 2) for _ in range(2)]
+        x[0][:, draw.integer(0, 3)] = draw.integer(1, 9) / 8
+        upstream = draw.normal(4, 3, 2, 2, dtype=F64)
+        case = {"x": x, "training": [True, False], "upstream": upstream}
+        return {**layer_case(draw), **case, **frozen}
+
+    return (
+        [
+            frozen_or_flat(),
+            frozen_or_flat(frozen_one="weight"),
+            frozen_or_flat(frozen_one="bias"),
+        ]
+        + [
+            {
+                **layer_case(draw),
+                "x": [channelled(draw, 4, 3, 2, 2) for _ in training],
+                "training": training,
+                "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
+            }
+            for training in ([True, True], [False, False], [True, False, False])
+        ]
+        + [
+            {
+                **layer_case(draw, tracked=False),
+                "x": [channelled(draw, 4, 3, 2, 2) for _ in range(2)],
+                "training": [True, False],
+                "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
+            }
+        ]
+    )
 
 
 @check(
@@ -949,6 +983,7 @@ def gradients_in_both_modes(draw: Draw) -> list[Case]:
     rtol=1e-7,
     atol=1e-7,
     says="the state of `nn.BatchNorm2d`: names, shapes, first values, loading",
+    corners=["also into a layer that has seen a batch"],
 )
 def state_of_the_library(draw: Draw) -> list[Case]:
     buffers = {
@@ -956,6 +991,7 @@ def state_of_the_library(draw: Draw) -> list[Case]:
         "running_var": draw.uniform(3, low=0.5, high=2.0, dtype=F64),
         "num_batches_tracked": torch.tensor(draw.integer(3, 9)),
     }
+    buffers["running_var"][draw.integer(0, 3)] = 0.0
     x = channelled(draw, 4, 3, 2, 2)
     return [
         {
@@ -974,6 +1010,7 @@ def state_of_the_library(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="a state that is loaded in eval mode is used at once",
+    corners=["also with `assign=True`; so is a buffer that somebody changes"],
 )
 def uses_a_loaded_state_at_once(draw: Draw) -> list[Case]:
     loaded = layer_case(draw)

@@ -294,26 +294,37 @@ def run_rows_in_eval(BatchNorm, case):
 
 def run_in_turn(BatchNorm, case):
     """Two layers, of which the first alone sees the training batch."""
-    outs = []
-    layers = [batch_norm_layer(BatchNorm, case) for _ in range(2)]
-    for layer, complaint in layers:
+    outs, layers = [], []
+    for i in range(2):
+        layer, complaint = batch_norm_layer(BatchNorm, case)
         if complaint:
             return {"unfit": complaint}
+        if i and case.get("copied"):
+            layer = copy.deepcopy(layers[0])
+        layers.append(layer)
         outs.append(layer.eval()(case["x"][0]).detach())
-    layers[0][0].train()(case["x"][1])
-    outs += [layer.eval()(case["x"][0]).detach() for layer, _ in layers]
+    layers[0].train()(case["x"][1])
+    outs += [layer.eval()(case["x"][0]).detach() for layer in layers]
     return {"outs": outs}
 
 
 def run_with_a_state_loaded_in_eval(BatchNorm, case):
-    """The outputs in eval before and after another state is loaded."""
+    """The outputs in eval before and after another state is loaded, after its
+    variance has grown, and after other buffers have taken the old ones' place."""
     layer, complaint = batch_norm_layer(BatchNorm, case)
     if complaint:
         return {"unfit": complaint}
     layer.eval()
     before = layer(case["x"]).detach()
     layer.load_state_dict(case["state"])
-    return {"before": before, "after": layer(case["x"]).detach()}
+    outs = [layer(case["x"]).detach()]
+    layer.running_var.mul_(4)
+    outs.append(layer(case["x"]).detach())
+    for factor in (1, 9):
+        state = {name: factor * value for name, value in case["state"].items()}
+        layer.load_state_dict(state, assign=True)
+        outs.append(layer(case["x"]).detach())
+    return {"before": before, "after": outs}
 
 
 def run_backward(BatchNorm, case):
@@ -321,6 +332,9 @@ def run_backward(BatchNorm, case):
     layer, complaint = batch_norm_layer(BatchNorm, case)
     if complaint:
         return {"unfit": complaint}
+    still = case.get("frozen_one")
+    if still:
+        getattr(layer, still).requires_grad_(False)
     gradients, graphs, unreached = [], [], []
     for x, mode in zip(case["x"], case["training"], strict=True):
         layer.train(mode)
@@ -329,6 +343,7 @@ def run_backward(BatchNorm, case):
             "weight": layer.weight,
             "bias": layer.bias,
         }
+        leaves.pop(still, None)
         found = gradients_of(layer(leaves["x"]), case["upstream"], leaves)
         gradients.append(found["gradients"])
         unreached += found["unreached"]
@@ -342,14 +357,18 @@ def run_backward(BatchNorm, case):
 
 
 def run_from_a_state(BatchNorm, case):
-    """The state in which it begins, and what a loaded one gives in eval."""
+    """The state in which it begins, and what one that is loaded after a batch
+    gives in eval."""
     channels = case["x"].shape[1]
     fresh = BatchNorm(channels, track_running_stats=case["track_running_stats"])
     begins = state_of(fresh)
-    fresh.to(case["x"].dtype).load_state_dict(case["state"])
+    fresh.to(case["x"].dtype)(case["x"])
+    fresh.load_state_dict(case["state"])
+    loaded = state_of(fresh)
     parameters = sorted(name for name, _ in fresh.named_parameters())
     return {
         "begins": {name: begins[name] for name in sorted(begins)},
+        "loaded": {name: loaded[name] for name in sorted(loaded)},
         "parameters": parameters,
         "buffers_are_none": [getattr(fresh, n, 0) is None for n in BUFFERS],
         "out": fresh.eval()(case["x"]).detach(),

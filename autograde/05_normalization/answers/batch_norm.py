@@ -699,3 +699,45 @@ outliers_cut_off = edit(
     breaks=hidden_tests.shows_outliers_and_nans,
     tells="You cut off large values. An outlier keeps its size.",
 )
+
+
+over_the_standard_deviation = edit(
+    SOLUTION,
+    {
+        "(x - mean) * torch.rsqrt(var + eps)": "(x - mean) * torch.rsqrt(var.sqrt() ** 2 + eps)"
+    },
+    breaks=hidden_tests.gradients_of_batch_norm,
+    tells="You take the root of the variance alone. Its slope at 0 is infinite, "
+    "and a channel without spread gets NaN as its gradient. Add `eps` first, "
+    "then take the root.",
+)
+
+no_gradient_without_spread = edit(
+    SOLUTION,
+    {
+        "(x - mean) * torch.rsqrt(var + eps)": "torch.where(var == 0, 0, (x - mean) * torch.rsqrt(var + eps))"
+    },
+    breaks=hidden_tests.gradients_of_batch_norm,
+    tells="Where a channel has no spread you put zeros, and no gradient passes "
+    "them. The formula with `eps` gives zeros by itself, and a gradient.",
+)
+
+weight_alone_decides_about_gradients = edit(
+    SOLUTION,
+    {
+        "+ bias.view(shape)": "+ (bias if weight.requires_grad else bias.detach()).view(shape)"
+    },
+    breaks=hidden_tests.gradients_of_batch_norm,
+    tells="With a frozen weight your bias gets no gradient, though it asks for "
+    "one. Each argument says for itself whether it learns.",
+)
+
+two_values_refused = edit(
+    SOLUTION,
+    {
+        "if x.numel() == x.shape[1]:": "if x.numel() <= 2 * x.shape[1] and len(x) == 1:"
+    },
+    breaks=hidden_tests.one_value_raises,
+    tells="You refuse a single sample with two values per channel. Two values "
+    "have a variance: only one value has none.",
+)

@@ -1214,3 +1214,163 @@ variance_not_below_eps = edit(
     tells="You do not let the running variance be smaller than `eps`. It may be 0: `eps` is "
     "added to it, and that is enough.",
 )
+
+
+single_images_by_the_buffers = edit(
+    by_the_function_with_training,
+    {
+        "training=self.training or self.running_mean is None,": "training=(self.training and (len(x) > 1 or self.num_batches_tracked < 2)) or self.running_mean is None,"
+    },
+    breaks=hidden_tests.trains_on_one_image,
+    tells="In training you normalize a single image with the running statistics. "
+    "One image has many values per channel: in training mode the batch "
+    "normalizes itself, whatever its size.",
+)
+
+count_not_loaded = edit(
+    by_the_function_with_training,
+    {
+        "def forward(self, x):": """
+        def _load_from_state_dict(self, state, prefix, *rest):
+            super()._load_from_state_dict(state, prefix, *rest)
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.zero_()
+
+        def forward(self, x):
+        """
+    },
+    breaks=hidden_tests.state_of_the_library,
+    tells="After loading, `num_batches_tracked` is 0 again. It belongs to the "
+    "state as the other buffers do.",
+)
+
+loaded_variance_lifted = edit(
+    by_the_function_with_training,
+    {
+        "def forward(self, x):": """
+        def _load_from_state_dict(self, state, prefix, *rest):
+            super()._load_from_state_dict(state, prefix, *rest)
+            if self.running_var is not None:
+                self.running_var.data.clamp_(min=self.eps)
+
+        def forward(self, x):
+        """
+    },
+    breaks=hidden_tests.state_of_the_library,
+    tells="You lift small variances when a state is loaded. Loading puts back what "
+    "was saved; `eps` guards the division.",
+)
+
+new_buffers_under_inference_mode = edit(
+    with_new_buffers_each_time,
+    {
+        "mean_now, var_now = mean.detach(), var.detach() * n / (n - 1)": """
+        mean_now, var_now = mean.detach(), var.detach() * n / (n - 1)
+        with torch.inference_mode():
+            self.running_mean = self.running_mean * 1
+            self.running_var = self.running_var * 1
+        """,
+        "self.running_mean = (1 - m) * self.running_mean + m * mean_now": """
+        with torch.inference_mode():
+            self.running_mean = (1 - m) * self.running_mean + m * mean_now
+        """,
+        "self.running_var = (1 - m) * self.running_var + m * var_now": """
+        with torch.inference_mode():
+            self.running_var = (1 - m) * self.running_var + m * var_now
+        """,
+    },
+    breaks=hidden_tests.state_of_the_library,
+    tells="You make new buffers under `torch.inference_mode()`. They are "
+    "inference tensors for ever: `load_state_dict` cannot write into them. "
+    "`torch.no_grad()` is what you want.",
+)
+
+scale_kept_by_the_version_of_the_mean = edit(
+    by_two_layers_of_the_library,
+    {
+        "scale = self.weight / torch.sqrt(self.running_var + self.eps)": """
+        version = self.running_mean._version
+        if getattr(self, "version", None) != version:
+            self.version = version
+            self.root = torch.sqrt(self.running_var + self.eps)
+        scale = self.weight / self.root
+        """
+    },
+    breaks=hidden_tests.uses_a_loaded_state_at_once,
+    tells="You keep the root of the variance until the mean changes. The variance "
+    "can change alone, and other buffers can take their place: compute it in "
+    "every call.",
+)
+
+buffers_remembered_in_eval = edit(
+    by_two_layers_of_the_library,
+    {
+        "scale = self.weight / torch.sqrt(self.running_var + self.eps)": """
+        if not hasattr(self, "held"):
+            self.held = self.running_mean, self.running_var
+        scale = self.weight / torch.sqrt(self.held[1] + self.eps)
+        """,
+        "shift = self.bias - self.running_mean * scale": "shift = self.bias - self.held[0] * scale",
+    },
+    breaks=hidden_tests.uses_a_loaded_state_at_once,
+    tells="You remember the buffers of the first call. `load_state_dict(..., "
+    "assign=True)` and `.to(...)` put others in their place. Ask for "
+    "`self.running_mean` in every call.",
+)
+
+reading_the_first_layer = edit(
+    by_the_function_with_training,
+    {
+        "self.eps, self.momentum = eps, momentum": """
+        self.eps, self.momentum = eps, momentum
+        self.held = lambda: (self.running_mean, self.running_var)
+        """,
+        """
+        self.running_mean,
+        self.running_var,
+        self.weight,
+        """: """
+        *self.held(),
+        self.weight,
+        """,
+    },
+    breaks=hidden_tests.keeps_layers_apart,
+    tells="Your layer keeps a function that holds on to `self`. A deep copy of the "
+    "layer calls it, too, and reads the buffers of the first one. Ask `self` in "
+    "`forward`.",
+)
+
+root_of_the_variance_alone = edit(
+    SOLUTION,
+    {"torch.rsqrt(var + self.eps)": "torch.rsqrt(var.sqrt() ** 2 + self.eps)"},
+    breaks=hidden_tests.gradients_in_both_modes,
+    tells="You take the root of the variance alone. Its slope at 0 is infinite, "
+    "and a channel without spread gets NaN as its gradient. Add `eps` first, "
+    "then take the root.",
+)
+
+bias_decides_about_the_weight = edit(
+    SOLUTION,
+    {
+        "scale = self.weight * torch.rsqrt(var + self.eps)": """
+        weight = self.weight if self.bias.requires_grad else self.weight.detach()
+        scale = weight * torch.rsqrt(var + self.eps)
+        """
+    },
+    breaks=hidden_tests.gradients_in_both_modes,
+    tells="With a frozen bias your weight gets no gradient, though it asks for "
+    "one. Each parameter says for itself whether it learns.",
+)
+
+keeping_the_last_result = edit(
+    SOLUTION,
+    {
+        "return centred * scale[:, None, None] + self.bias[:, None, None]": """
+        self.out = centred * scale[:, None, None] + self.bias[:, None, None]
+        return self.out
+        """
+    },
+    breaks=hidden_tests.keeps_layers_apart,
+    tells="Your layer keeps its last result, and the graph behind it. Memory stays "
+    "taken, and `copy.deepcopy` of the layer raises. Return it and let it go.",
+)
