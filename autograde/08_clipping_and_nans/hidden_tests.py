@@ -1146,7 +1146,8 @@ def inputs_that_do_not_show(draw: Draw) -> list[Case]:
     "guarded_epoch",
     probe=probes.epoch,
     rule=buffers_kept,
-    says="every buffer, also one that is in no `state_dict`",
+    says="every buffer, also one that is in no `state_dict`, and at both places "
+    "if it stands at two",
 )
 def buffers_of_any_layer(draw: Draw) -> list[Case]:
     counts = {"extra": "counts"}
@@ -1158,6 +1159,7 @@ def buffers_of_any_layer(draw: Draw) -> list[Case]:
             (draw.integer(0, 3), "y", 0.0),
         ),
         spoilt(draw, batches(draw, 3, extra="assigns"), (1, "row", 0.0)),
+        spoilt(draw, batches(draw, 2, extra="shares"), (1, "row", 0.0)),
         spoilt(
             draw,
             batches(draw, 3, loss="ratio", extra="assigns"),

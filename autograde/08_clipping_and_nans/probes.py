@@ -188,12 +188,13 @@ class Watched(nn.Module):
 
     A "blind" one does not look at the first feature. One that "counts" has a
     buffer of its own that no `state_dict` holds, and writes into it; one that
-    "assigns" puts another tensor into its place."""
+    "assigns" puts another tensor into its place. One that "shares" is one that
+    "counts", and has that buffer a second time, in one of its layers."""
 
     def __init__(self, num_features, width, num_outputs, extra):
         super().__init__()
         self.extra = extra
-        if extra in ("counts", "assigns"):
+        if extra in ("counts", "assigns", "shares"):
             total = torch.zeros(num_features)
             self.register_buffer("total", total, persistent=False)
         self.embed = nn.Linear(num_features, width, bias=False)
@@ -216,7 +217,7 @@ class Watched(nn.Module):
         self.rows.append(x.detach().sum().item())
         if self.extra == "blind":
             x = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], 1)
-        if self.extra == "counts" and self.training:
+        if self.extra in ("counts", "shares") and self.training:
             with torch.no_grad():
                 self.total += x.sum(0)
         if self.extra == "assigns" and self.training:
@@ -279,6 +280,8 @@ def epoch(guarded_epoch, case):
             case["extra"],
         )
     model = model.double()
+    if case["extra"] == "shares":
+        model.inner.register_buffer("total", model.total, persistent=False)
     fill(model, case["start"])
     model.train(case["mode"] != "eval")
     if case["mode"] == "mixed":
@@ -326,7 +329,10 @@ def epoch(guarded_epoch, case):
         "weights": {
             name: p.detach().clone() for name, p in model.named_parameters()
         },
-        "buffers": {name: b.clone() for name, b in model.named_buffers()},
+        "buffers": {
+            name: b.clone()
+            for name, b in model.named_buffers(remove_duplicate=False)
+        },
         "optimizer": tensors_in(optimizer.state_dict()),
         "settings": [
             value for _, value in sorted(group.items()) if is_number(value)

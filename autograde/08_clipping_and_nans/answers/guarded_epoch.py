@@ -989,3 +989,22 @@ guarded_epoch_lists_the_buffers_once = edit(
     tells="You list the buffers once, before the epoch. A `forward` may put another tensor "
     "into a buffer's place (`self.seen = self.seen + 1`): list them for each batch.",
 )
+
+guarded_epoch_puts_clones_by_name = edit(
+    SOLUTION,
+    {
+        "kept = [buffer.clone() for buffer in model.buffers()]": "kept = {name: b.clone() for name, b in model.named_buffers()}",
+        """
+        for buffer, value in zip(model.buffers(), kept, strict=True):
+            buffer.copy_(value)
+        """: """
+        for name, value in kept.items():
+            layer, _, last = name.rpartition(".")
+            setattr(model.get_submodule(layer), last, value)
+        """,
+    },
+    breaks=hidden_tests.buffers_of_any_layer,
+    tells="You put a copy into each buffer's place, by its name. One that stands in two "
+    "layers has two names, and `named_buffers()` gives the first alone: the other "
+    "layer keeps the spoilt one. Copy the old values into the tensor.",
+)
