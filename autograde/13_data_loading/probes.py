@@ -10,6 +10,7 @@ import contextlib
 import gc
 import itertools
 import multiprocessing
+import pathlib
 import random
 import sys
 import warnings
@@ -18,9 +19,10 @@ from collections import OrderedDict, namedtuple
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 SEED = 20241114  # not one that anybody writes
+SEEDED_AGAIN = pathlib.Path("a worker was seeded again")
 
 
 class Samples(Dataset):
@@ -34,6 +36,9 @@ class Samples(Dataset):
 
     def __getitem__(self, index):
         self.num_read += 1
+        worker = get_worker_info()
+        if worker is not None and torch.initial_seed() != worker.seed:
+            SEEDED_AGAIN.touch()
         value = self.values[index]
         if self.form == "pair":
             return value, int(index)
@@ -588,11 +593,12 @@ def loader_seed_left_alone(fitting_loader, case):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
-        with workers_ended() as loaders:
+        SEEDED_AGAIN.unlink(missing_ok=True)
+        with forked_workers() as loaders:
             loaders.append(fitting(fitting_loader, case))
             samples = flat(gone_through(loaders[0]))
         return {
-            "torch": torch.initial_seed() == SEED,
+            "torch": torch.initial_seed() == SEED and not SEEDED_AGAIN.exists(),
             "others": random.getstate() == python
             and bool((np.random.get_state()[1] == numpy_state).all()),
             "samples": sorted(samples),

@@ -1343,3 +1343,16 @@ loader_of_at_most_sixteen_ahead = edit(
     tells="You allow 16 batches ahead at most. The caller says how many at most, and the "
     "memory.",
 )
+
+loader_that_seeds_its_workers = edit(
+    SOLUTION,
+    {
+        'if_any["persistent_workers"] = True': """
+        if_any["persistent_workers"] = True
+        if_any["worker_init_fn"] = lambda i: torch.manual_seed(seed + i)
+        """,
+    },
+    breaks=hidden_tests.loader_keeps_the_global_seed,
+    tells="You seed PyTorch's generator in the workers. Each has a seed of its own "
+    "already, which follows from the main process. Leave it.",
+)
