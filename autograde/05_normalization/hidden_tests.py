@@ -1043,6 +1043,7 @@ def grouped(
     rtol=EXACT,
     atol=EXACT,
     says="group norm: neighbouring channels of one sample",
+    corners=["also with `affine=False`"],
 )
 def groups_of_neighbours(draw: Draw) -> list[Case]:
     return [
@@ -1050,6 +1051,7 @@ def groups_of_neighbours(draw: Draw) -> list[Case]:
         grouped(draw, 2, 2, 6, 3, 3),
         grouped(draw, 1, 4, 6, 2, 2),
         grouped(draw, 4, 3, 4, 3, 3),
+        {**grouped(draw, 2, 3, 4, 2, 2), "options": {"affine": False}},
         grouped(draw, 2, 1, 4, 2, 2),
     ]
 

@@ -151,6 +151,14 @@ def batches(
     }
 
 
+def as_ids(case: Case) -> Case:
+    """The case with whole numbers in its batches, for a model that takes no
+    others."""
+    (name,) = {"batches", "micro_batches"} & case.keys()
+    pairs = [((4 * x).round().long(), y) for x, y in case[name]]
+    return {**case, name: pairs, "ids": True}
+
+
 @check(
     "accumulated_step",
     probe=probes.step_in_micro_batches,
@@ -159,10 +167,19 @@ def batches(
     **CLOSE,
     says="the update is that of the full batch: 2 x 16, 4 x 8, 32 x 1, of "
     "rows and of images, with small gradients and large ones",
-    corners=["micro-batches are consecutive rows or others"],
+    corners=[
+        "micro-batches are consecutive rows or others",
+        "the model may share weights and read whole numbers, the optimizer have "
+        "several groups; a NaN in the batch is trained on, and shows",
+    ],
 )
 def update_of_the_full_batch(draw: Draw) -> list[Case]:
+    broken = batches(draw, 2, size=8, num_batches=1)
+    broken["batches"][0][0][0, 0] = torch.nan
     return [
+        broken,
+        {**batches(draw, 2, size=8, num_batches=1), "two_groups": True},
+        as_ids(batches(draw, 2, size=8, num_batches=1)),
         batches(draw, 2),
         batches(draw, 4),
         batches(draw, 32),
@@ -192,6 +209,7 @@ def one_micro_batch(draw: Draw) -> list[Case]:
 def momentum_and_decay(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4, num_batches=3, weight_decay=0.1),
+        batches(draw, 2, num_batches=1, weight_decay=0.1, loudness=0.0),
         batches(draw, 2, num_batches=3, momentum=0.9, weight_decay=0.05),
     ]
 
@@ -372,11 +390,17 @@ def class_weights(draw: Draw, num_classes: int = 5) -> Tensor:
     on=("gradients",),
     **CLOSE,
     says="micro-batches of unequal size: 20 + 12, 16 + 15 + 1",
-    corners=["a pair may come twice"],
+    corners=[
+        "a pair may come twice",
+        "the model may share weights and read whole numbers; logits are small "
+        "or large",
+    ],
 )
 def ragged_micro_batches(draw: Draw) -> list[Case]:
     return [
         window(draw, 20, 12),
+        as_ids(window(draw, 3, 5)),
+        window(draw, 3, 5, loudness=300.0),
         window(draw, 16, 15, 1),
         window(draw, 1, 7, 3, 9),
         window(draw, 8, 8),
@@ -430,6 +454,7 @@ def ignored_labels(draw: Draw) -> list[Case]:
     on=("gradients", "loss"),
     **CLOSE,
     says="a micro-batch in which nothing counts adds nothing, and no NaN",
+    corners=["a NaN of a sample that counts shows in gradients and loss"],
 )
 def nothing_counts_in_one(draw: Draw) -> list[Case]:
     weight = class_weights(draw)
@@ -437,6 +462,7 @@ def nothing_counts_in_one(draw: Draw) -> list[Case]:
     weight[dead] = 0.0
     return [
         relabelled(window(draw, 8, 6, 8), -100, 1, 6, 0),
+        with_a_nan(relabelled(window(draw, 5, 8, 3), -100, 5, 0, 0)),
         relabelled(window(draw, 5, 8, 3), -100, 5, 0, 3),
         relabelled(window(draw, 8, 6, weight=weight), dead, 0, 6),
     ]
@@ -654,7 +680,9 @@ def with_a_nan(case: Case) -> Case:
     says="full windows: each step uses the mean over the window's samples",
     corners=[
         "the optimizer holds all parameters of the model",
-        "a NaN in a batch is trained on, and shows in weights and loss",
+        "a NaN in a batch is trained on, and shows in weights and loss; a "
+        "gradient of zeros is a step, too",
+        "the model may share weights and read whole numbers",
     ],
 )
 def full_windows(draw: Draw) -> list[Case]:
@@ -663,6 +691,8 @@ def full_windows(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 2, num_epochs=2, momentum=0.9),
         epochs(draw, [4] * 6, 3, weight_decay=0.1),
         epochs(draw, [2] * 22, 11),
+        as_ids(epochs(draw, [4] * 2, 2)),
+        epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
         with_a_nan(epochs(draw, [4] * 4, 2)),
     ]
 
@@ -764,7 +794,7 @@ def clipped_once(draw: Draw) -> list[Case]:
 def one_scheduler_step(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 4, 2, scheduled=True),
-        epochs(draw, [4] * 5, 2, scheduled=True),
+        epochs(draw, [4] * 5, 2, num_epochs=2, scheduled=True),
         epochs(draw, [4], 3, scheduled=True),
         epochs(draw, [4] * 5, 2, scheduled=True, max_norm=0.1),
     ]
@@ -781,7 +811,7 @@ def one_scheduler_step(draw: Draw) -> list[Case]:
 def loss_of_the_epoch(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 4, 2, num_epochs=2),
-        epochs(draw, [4, 4, 4, 1], 3, num_epochs=2),
+        epochs(draw, [4, 4, 4, 1], 3, num_epochs=2, as_list=False, sized=True),
         epochs(draw, [6, 1, 5], 1, num_epochs=2),
         epochs(draw, [4, 4, 4, 4, 1], 3, num_epochs=2),
         with_a_nan(epochs(draw, [4, 4, 4], 2)),

@@ -21,9 +21,11 @@ SEED = 20241016  # not one that anybody writes
 class Classifier(nn.Module):
     """A classifier of rows that writes down its rows.
 
-    Its middle layer is used twice. If `traps`, its first layer is frozen and one
-    layer is never used. Of samples with a third dimension it takes the mean over
-    that; `loudness` multiplies its logits, and so all gradients.
+    Its middle layer shares its weights with the one behind it, and a batch norm
+    is never used: only its mode counts. If `traps`, its first layer is frozen and
+    one layer is never used. Of samples with a third dimension it takes the mean
+    over that; if it `reads_ids`, it takes whole numbers alone. `loudness`
+    multiplies its logits, and so all gradients.
     """
 
     def __init__(self, num_features, num_classes, traps, loudness=1.0):
@@ -32,6 +34,11 @@ class Classifier(nn.Module):
         self.settings = []
         self.first = nn.Linear(num_features, WIDTH)
         self.middle = nn.Linear(WIDTH, WIDTH)
+        self.again = nn.Linear(WIDTH, WIDTH)
+        self.again.weight = self.middle.weight
+        self.again.bias = self.middle.bias
+        self.norm = nn.BatchNorm1d(WIDTH, affine=False)
+        self.reads_ids = False
         self.last = nn.Linear(WIDTH, num_classes)
         if traps:
             self.unused = nn.Linear(3, 2)
@@ -45,13 +52,17 @@ class Classifier(nn.Module):
     def forward(self, x):
         self.modes.append(modes_of(self))
         self.settings.append(settings())
+        if self.reads_ids:
+            if x.is_floating_point():
+                raise TypeError("this model reads whole numbers")
+            x = x.double()
         x = x.mean(2) if x.dim() == 3 else x
         rows = x.detach().reshape(-1, x.shape[-1])
         self.rows.append(len(rows))
         self.forward_samples += rows.sum(1).tolist()
         hidden = self.first(x).tanh()
         hidden = self.middle(hidden).tanh()
-        logits = self.last(self.middle(hidden).tanh()) * self.loudness
+        logits = self.last(self.again(hidden).tanh()) * self.loudness
         if logits.requires_grad:
             logits.register_hook(self._came_back(rows))
         return logits
@@ -82,6 +93,8 @@ def made(case, num_features):
     model = model.double().train(case["mode"] == "train")
     if case["mode"] == "mixed":
         model.middle.train()
+        model.norm.train()
+    model.reads_ids = case.get("ids", False)
     model.frozen = frozen_in(model)
     start = case["start"]
     with torch.no_grad():
@@ -147,6 +160,16 @@ def gradients_of(model):
     )
 
 
+def groups_of(model, case):
+    """The parameters as an optimizer takes them."""
+    if not case.get("two_groups"):
+        return [{"params": list(model.parameters())}]
+    return [
+        {"params": [p for p in model.parameters() if p.dim() == dims]}
+        for dims in (1, 2)
+    ]
+
+
 def bytes_of_one(model, x, y):
     """What one forward pass over these rows keeps for its backward pass.
 
@@ -178,7 +201,7 @@ def step_in_micro_batches(accumulated_step, case):
     """Some batches, one after another."""
     batches, num_micro = case["batches"], case["num_micro"]
     model = made(case, batches[0][0].shape[1])
-    optimizer = torch.optim.SGD(model.parameters(), **case["sgd"])
+    optimizer = torch.optim.SGD(groups_of(model, case), **case["sgd"])
     size = len(batches[0][0]) // num_micro
     one = bytes_of_one(model, *(part[:size] for part in batches[0]))
     found, losses, graphs = watched(optimizer, model), [], []
@@ -193,14 +216,16 @@ def step_in_micro_batches(accumulated_step, case):
         with saved_tensor_bytes(inputs) as saved:
             losses.append(accumulated_step(model, optimizer, X, y, num_micro))
         graphs.append(round(saved.peak_bytes / one))
-    (group,) = optimizer.param_groups
+    names = ("lr", "momentum", "weight_decay")
     return {
         "weights": weights_of(model),
         "losses": losses,
         "steps": len(found),
         "gradients": found,
         "graphs": graphs,
-        "settings": [group[key] for key in ("lr", "momentum", "weight_decay")],
+        "settings": [
+            group[name] for group in optimizer.param_groups for name in names
+        ],
         **use_of(model, modes, [one for pair in batches for one in pair]),
         **model.what_it_saw(),
     }
@@ -240,10 +265,12 @@ def gradients_of_a_window(accumulate_gradients, case):
 
 
 class Recorder:
-    """Yields micro-batches, and knows how far it has been read."""
+    """Yields micro-batches as a `DataLoader` does, in lists, and knows how far it
+    has been read. Its data set is larger, as where the last batch is dropped."""
 
     def __init__(self, micro_batches):
         self.micro_batches, self.num_read = micro_batches, 0
+        self.dataset = range(3 + sum(len(y) for _, y in micro_batches))
 
     def __len__(self):
         return len(self.micro_batches)
@@ -251,7 +278,7 @@ class Recorder:
     def __iter__(self):
         for x, y in self.micro_batches:
             self.num_read += 1
-            yield x, y
+            yield [x, y]
 
 
 class Scheduler(torch.optim.lr_scheduler.LambdaLR):
@@ -272,13 +299,7 @@ def some_epochs(train_epoch, case):
     model = made(case, case["num_features"])
     modes = modes_of(model)
     torch.default_generator.manual_seed(SEED)
-    groups = [{"params": list(model.parameters())}]
-    if case["two_groups"]:
-        groups = [
-            {"params": [p for p in model.parameters() if p.dim() == dims]}
-            for dims in (1, 2)
-        ]
-    optimizer = torch.optim.SGD(groups, **case["sgd"])
+    optimizer = torch.optim.SGD(groups_of(model, case), **case["sgd"])
     options = {}
     if case["scheduled"]:
         options["scheduler"] = scheduler = Scheduler(optimizer)

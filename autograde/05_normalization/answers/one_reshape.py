@@ -1278,3 +1278,17 @@ group_eps_not_below_a_floor = edit(
     tells="You do not let `eps` be smaller than a number of your own. Use the one that was "
     "given.",
 )
+
+
+groups_always_weighted = edit(
+    SOLUTION,
+    {
+        """
+        if self.weight is None:
+            return out
+        """: ""
+    },
+    breaks=hidden_tests.groups_of_neighbours,
+    tells="Your `GroupNorm` with `affine=False` has no weight, and multiplies by "
+    "it all the same. Without `affine` return what is normalized.",
+)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -936,4 +936,68 @@ sets_the_ignored_weight_to_zero = edit(
     breaks=hidden_tests.leaves_labels_alone,
     tells="You write into the caller's `weight`. Labels of `ignore_index` are left "
     "out already; or change a copy.",
+)
+
+
+norms_put_into_eval = edit(
+    SOLUTION,
+    {
+        "denominator = 0.0": """
+        for layer in model.modules():
+            if isinstance(layer, nn.BatchNorm1d):
+                layer.eval()
+        denominator = 0.0
+        """
+    },
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You put batch norms into eval mode. The gradient is that of another "
+    "model then: their modes are not yours to change, not even for a while.",
+)
+
+nan_taken_for_nothing = edit(
+    SOLUTION,
+    {
+        "loss = loss / denominator": """
+        loss = loss / denominator
+        if loss.isnan():
+            continue
+        """
+    },
+    breaks=hidden_tests.nothing_counts_in_one,
+    tells="You leave out a micro-batch whose loss is NaN. One in which nothing "
+    "counts has the sum 0; a NaN of samples that count has to show.",
+)
+
+shared_gradients_divided_twice = edit(
+    SOLUTION,
+    {
+        "loss = loss / denominator": "",
+        "return total": """
+        for layer in model.modules():
+            for parameter in layer.parameters(recurse=False):
+                if parameter.grad is not None:
+                    parameter.grad /= denominator
+        return total / denominator
+        """,
+    },
+    breaks=hidden_tests.ragged_micro_batches,
+    tells="You divide the gradients layer by layer. A weight that two layers share "
+    "is divided twice. `model.parameters()` names each once; better divide the "
+    "loss.",
+)
+
+inputs_cast_to_floats = edit(
+    SOLUTION,
+    {"model(x)": "model(x.to(next(model.parameters()).dtype))"},
+    breaks=hidden_tests.ragged_micro_batches,
+    tells="You bring the inputs to the dtype of the weights. A model that reads "
+    "token ids takes whole numbers: hand samples on as you got them.",
+)
+
+logits_kept_small = edit(
+    SOLUTION,
+    {"model(x)": "model(x).clamp(-30, 30)"},
+    breaks=hidden_tests.ragged_micro_batches,
+    tells="You clamp the logits. Large ones have a loss and a gradient, too, and "
+    "`F.cross_entropy` is safe with them.",
 )

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -817,4 +817,87 @@ step_clears_to_zeros = edit(
     breaks=hidden_tests.parameters_without_gradient,
     tells="You clear gradients to zeros, not to `None`. A zero is a gradient: weight "
     "decay moves a frozen parameter that has one.",
+)
+
+
+norms_frozen_for_a_while = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        norms = [
+            layer
+            for layer in model.modules()
+            if isinstance(layer, nn.BatchNorm1d) and layer.training
+        ]
+        for layer in norms:
+            layer.eval()
+        optimizer.zero_grad()
+        """,
+        "optimizer.step()": """
+        optimizer.step()
+        for layer in norms:
+            layer.train()
+        """,
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You measure and train in eval, and switch back at the end. "
+    "Dropout and batch norm then do something else than the caller asked for. "
+    "Leave the mode alone.",
+)
+
+shared_weights_divided_twice = edit(
+    SOLUTION,
+    {
+        "loss = F.cross_entropy(model(X_micro), y_micro) / num_micro": "loss = F.cross_entropy(model(X_micro), y_micro)",
+        "total += loss.item()": "total += loss.item() / num_micro",
+        "optimizer.step()": """
+        for layer in model.modules():
+            for parameter in layer.parameters(recurse=False):
+                if parameter.grad is not None:
+                    parameter.grad /= num_micro
+        optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You divide the gradients layer by layer. A weight that two layers share "
+    "is divided twice. `model.parameters()` names each once; better divide the "
+    "loss.",
+)
+
+first_group_divided = edit(
+    SOLUTION,
+    {
+        "loss = F.cross_entropy(model(X_micro), y_micro) / num_micro": "loss = F.cross_entropy(model(X_micro), y_micro)",
+        "total += loss.item()": "total += loss.item() / num_micro",
+        "optimizer.step()": """
+        for parameter in optimizer.param_groups[0]["params"]:
+            if parameter.grad is not None:
+                parameter.grad /= num_micro
+        optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You divide the gradients of the optimizer's first group alone. Many "
+    "optimizers have two, one without weight decay. Divide the loss.",
+)
+
+no_step_on_nan = edit(
+    SOLUTION,
+    {
+        "optimizer.step()": """
+        if math.isfinite(total):
+            optimizer.step()
+        """
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You leave out the step if the loss is NaN. One step on the whole batch "
+    "is made, and shows it; nobody asked for a guard here.",
+)
+
+inputs_cast_to_the_weights = edit(
+    SOLUTION,
+    {"model(X_micro)": "model(X_micro.to(next(model.parameters()).dtype))"},
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You bring the inputs to the dtype of the weights. A model that reads "
+    "token ids takes whole numbers: hand samples on as you got them.",
 )

@@ -1108,3 +1108,107 @@ epoch_lists_what_has_a_length = edit(
     tells="You read a loader that has a length as a whole, and all of its batches lie in "
     "memory. Take each when its turn comes.",
 )
+
+
+norms_in_eval_for_a_while = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": """
+        norms = [
+            layer
+            for layer in model.modules()
+            if isinstance(layer, nn.BatchNorm1d) and layer.training
+        ]
+        for layer in norms:
+            layer.eval()
+        micro_batches = iter(loader)
+        """,
+        "return loss_sum / num_samples if num_samples else math.nan": """
+        for layer in norms:
+            layer.train()
+        return loss_sum / num_samples if num_samples else math.nan
+        """,
+    },
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You put batch norms into eval mode for the epoch. It trains another "
+    "model then: their modes are not yours to change, not even for a while.",
+)
+
+scheduler_told_the_step = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": """
+        micro_batches, steps = iter(loader), 0
+        """,
+        "scheduler.step()": """
+            steps += 1
+            scheduler.step(steps)
+        """,
+    },
+    breaks=hidden_tests.one_scheduler_step,
+    tells="You tell the scheduler the number of the step, and count anew in every "
+    "epoch: the schedule begins again each time. Call `scheduler.step()`.",
+)
+
+tuples_alone = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": "micro_batches = (one for one in loader if isinstance(one, tuple))"
+    },
+    breaks=hidden_tests.loader_without_a_length,
+    tells="You take tuples alone. A `DataLoader` yields lists of inputs and "
+    "labels, so nothing is trained on. Unpack what comes.",
+)
+
+divided_by_the_data_set = edit(
+    SOLUTION,
+    {
+        "return loss_sum / num_samples if num_samples else math.nan": """
+        if hasattr(loader, "dataset"):
+            num_samples = len(loader.dataset)
+        return loss_sum / num_samples if num_samples else math.nan
+        """
+    },
+    breaks=hidden_tests.loss_of_the_epoch,
+    tells="You divide by the size of the data set. With `drop_last=True` fewer "
+    "samples come: count those that you have seen.",
+)
+
+no_step_without_slope = edit(
+    SOLUTION,
+    {
+        "optimizer.step()": """
+        if any(p.grad is not None and p.grad.any() for p in model.parameters()):
+            optimizer.step()
+        """
+    },
+    breaks=hidden_tests.full_windows,
+    tells="You leave out the step if all gradients are 0. Weight decay and "
+    "momentum move the weights nevertheless: a window is a step.",
+)
+
+ids_cast_to_floats = edit(
+    SOLUTION,
+    {"model(x)": "model(x.to(next(model.parameters()).dtype))"},
+    breaks=hidden_tests.full_windows,
+    tells="You bring the inputs to the dtype of the weights. A model that reads "
+    "token ids takes whole numbers: hand samples on as you got them.",
+)
+
+tied_gradients_divided_twice = edit(
+    SOLUTION,
+    {
+        "(loss / window_size).backward()": "loss.backward()",
+        "if max_norm is not None:": """
+        for layer in model.modules():
+            for parameter in layer.parameters(recurse=False):
+                if parameter.grad is not None:
+                    parameter.grad /= window_size
+        if max_norm is not None:
+        """,
+    },
+    breaks=hidden_tests.full_windows,
+    tells="You divide the gradients layer by layer. A weight that two layers share "
+    "is divided twice. `model.parameters()` names each once; better divide the "
+    "loss.",
+)
