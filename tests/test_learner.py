@@ -1,7 +1,8 @@
 """What a learner meets: every chapter's notebook in a real Jupyter kernel.
 
 Every `make test` runs each notebook once, untouched, and then the solutions and
-their checks in the same kernel. Whole runs of solved notebooks, a second time,
+their checks in the same kernel. A cell that ends in an error shows a claim or a
+statement of the chapter to be false on the installed torch. Whole runs of solved notebooks, a second time,
 and under *Validate* belong to `make test-all`, but for one chapter.
 """
 
@@ -23,6 +24,7 @@ from course_grader.chapter.notebook import (
     with_solution_folds,
 )
 from course_grader.chapter.source import Exercise, read_chapter
+from course_grader.chapter.statements import read_statements
 from course_grader.course import Course
 from course_grader.grading.repair import repair
 
@@ -70,11 +72,13 @@ def run_all(
     notebook: NotebookNode,
     folder: Path,
     times: int = 1,
+    ran: Callable[[], None] = lambda: None,
     again: Callable[[NotebookClient], None] | None = None,
 ) -> None:
     """*Run All*, as often as told, in one kernel; the outputs are the last
-    ones, and what is wrong with any of them fails the test. What comes `again`
-    uses the kernel after that."""
+    ones, and what is wrong with any of them fails the test, after whoever wants
+    to know has been told that all `ran`. What comes `again` uses the kernel after
+    that."""
     client = NotebookClient(
         notebook,
         kernel_name="python3",
@@ -87,6 +91,7 @@ def run_all(
         for _ in range(times):
             for index, cell in enumerate(notebook.cells):
                 client.execute_cell(cell, index)
+            ran()
             assert not list(complaints(notebook))
         if again is not None:
             again(client)
@@ -101,6 +106,27 @@ def complaints(notebook: NotebookNode) -> Iterator[str]:
                 r"Traceback \(most recent|\w*Warning:", text
             ):
                 yield f"{cell.source[:200]}\n---\n{text[-2000:]}"
+
+
+def false_statements(
+    course: Course, chapter: str, notebook: NotebookNode
+) -> list[str]:
+    """What the chapter says and a cell that ended in an error was to show."""
+    failed = {
+        cell.id
+        for cell in notebook.cells
+        if any(one.output_type == "error" for one in cell.get("outputs", []))
+    }
+    names = {
+        one.name
+        for one in read_chapter(course.source_of(chapter)).cells
+        if one.id in failed
+    }
+    return [
+        one.says
+        for one in read_statements(course, chapter)
+        if one.shown_by == "cell" and one.where in names
+    ]
 
 
 def text_of(output: NotebookNode) -> str:
@@ -132,10 +158,17 @@ def said(notebook: NotebookNode, exercise: str) -> str:
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_an_untouched_notebook_runs_to_its_end_and_takes_solutions(
-    course: Course, chapter: str, tmp_path: Path
+    course: Course,
+    chapter: str,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
     notebook = untouched(course, chapter)
     asked = exercises(course, chapter)
+
+    def note() -> None:
+        for says in false_statements(course, chapter, notebook):
+            record_property("says", says)
 
     def solve(client: NotebookClient) -> None:
         for one in asked:
@@ -145,13 +178,38 @@ def test_an_untouched_notebook_runs_to_its_end_and_takes_solutions(
                 cell = cell_of(notebook, grade_id)
                 client.execute_cell(cell, notebook.cells.index(cell))
 
-    run_all(notebook, tmp_path, again=solve)
+    run_all(notebook, tmp_path, ran=note, again=solve)
 
     assert not list(complaints(notebook))
     for one in asked:
         assert passes(said(notebook, one.id), one.id)
     (install,) = (one for one in notebook.cells if one.id == INSTALL_CELL_ID)
     assert install.outputs == []
+
+
+def test_a_cell_that_ends_in_an_error_names_what_the_chapter_says(
+    course: Course,
+) -> None:
+    chapter = course.chapter("03")
+    shown = [
+        one
+        for one in read_statements(course, chapter)
+        if one.shown_by == "cell"
+    ]
+    name = shown[0].where
+    (cell_id,) = (
+        one.id
+        for one in read_chapter(course.source_of(chapter)).cells
+        if one.name == name
+    )
+    notebook = untouched(course, chapter)
+    assert false_statements(course, chapter, notebook) == []
+    (cell,) = (one for one in notebook.cells if one.id == cell_id)
+    cell.outputs = [nbformat.v4.new_output("error", ename="AssertionError")]
+
+    assert false_statements(course, chapter, notebook) == [
+        one.says for one in shown if one.where == name
+    ]
 
 
 @pytest.mark.usefixtures("clean")
