@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from commands import run_nbgrader
 from mini_course import MINI_SOURCE, ROOT
 
 from course_grader.bank import edited
@@ -22,6 +23,7 @@ from course_grader.chapter.build import (
     built_files,
     stale_diff,
 )
+from course_grader.chapter.built import built_notebook
 from course_grader.chapter.grading import load_grading
 from course_grader.chapter.source import Level, Role, read_chapter
 from course_grader.chapter.task import example_of
@@ -43,7 +45,7 @@ def test_what_is_committed_is_what_is_built(course: Course) -> None:
 
 
 def test_committed_notebooks_equal_nbgraders_release_step(
-    course: Course, tmp_path: Path, alone: Path
+    course: Course, tmp_path: Path
 ) -> None:
     """The real command line, on all chapters at once."""
     root = tmp_path / "nbgrader"
@@ -52,23 +54,52 @@ def test_committed_notebooks_equal_nbgraders_release_step(
         folder = root / "source" / chapter
         folder.mkdir(parents=True)
         nbformat.write(source, folder / f"{chapter}.ipynb")
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "nbgrader",
-                "generate_assignment",
-                chapter,
-                f"--CourseDirectory.root={root}",
-            ],
-            check=True,
-            capture_output=True,
+        done = run_nbgrader(
+            root,
+            "generate_assignment",
+            chapter,
+            f"--CourseDirectory.root={root}",
         )
+        assert done.returncode == 0, done.stdout
         released = root / "release" / chapter / f"{chapter}.ipynb"
         committed = course.notebook_of(chapter)
         assert json.loads(released.read_text()) == json.loads(
             committed.read_text()
         )
+
+
+def test_what_is_built_is_read_and_not_built_again(course: Course) -> None:
+    for chapter in course.chapters():
+        read = built_notebook(course, load_grading(course, chapter))
+        assert read == build_chapter(course, chapter)[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "file"),
+    [
+        ("# 03 · Mini", "# 03 · Small", ""),
+        ("two = 2", "two = 3", ""),
+        ("points=3", "points=4", ""),
+        ("times: int = 1)", "times: int = 2)", ""),
+        ('"""Doubles x, `times` times."""', '"""Doubles x."""', ""),
+        ('says="values are doubled"', 'says="twice"', "hidden_tests.py"),
+    ],
+)
+def test_a_notebook_that_its_source_would_not_give_is_not_read(
+    mini: Course, old: str, new: str, file: str
+) -> None:
+    grading, _, released = build_chapter(mini, "03_mini")
+    assert built_notebook(mini, grading) is None
+    path = mini.notebook_of("03_mini")
+    path.parent.mkdir(parents=True)
+    nbformat.write(released, path)
+    assert built_notebook(mini, grading) == released
+
+    change(mini, old, new, file and f"autograde/03_mini/{file}")
+    assert built_notebook(mini, load_grading(mini, "03_mini")) is None
+
+    path.write_text("no notebook")
+    assert built_notebook(mini, grading) is None
 
 
 def test_no_solution_or_hidden_test_reaches_learners(course: Course) -> None:

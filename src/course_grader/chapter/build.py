@@ -17,16 +17,13 @@ from course_grader.chapter.claims import (
 from course_grader.chapter.edition import Edition
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.links import titles_of
-from course_grader.chapter.notebook import (
-    released_notebook,
-    source_notebook,
-    write,
-)
+from course_grader.chapter.notebook import source_notebook, write
 from course_grader.chapter.readme import with_table
 from course_grader.chapter.refusals import (
     refuse_leaks,
     refuse_unknown_names,
 )
+from course_grader.chapter.release import for_nbgrader, released_notebook
 from course_grader.chapter.source import Role
 from course_grader.chapter.statements import statements_page
 from course_grader.chapter.task import refuse_task
@@ -57,7 +54,7 @@ def build_chapter(
         if cell.role is Role.TASK:
             exercise = grading.chapter.exercise(cell.name)
             refuse_task(grading.chapter, exercise, cell.source)
-    source = source_notebook(grading, titles_of(course), edition)
+    source = for_nbgrader(source_notebook(grading, titles_of(course), edition))
     released = released_notebook(source)
     refuse_leaks(course, grading, released)
     return grading, source, released

@@ -1,23 +1,13 @@
-"""From a chapter's source to notebooks: the instructor's and the learners'."""
+"""From a chapter's source to the instructor's notebook, and what else is made of a
+notebook but the release."""
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from nbgrader.nbgraderformat import SCHEMA_VERSION
-from nbgrader.preprocessors import (
-    CheckCellMetadata,
-    ClearHiddenTests,
-    ClearMarkScheme,
-    ClearOutput,
-    ClearSolutions,
-    ComputeChecksums,
-    LockCells,
-)
 
 from course_grader.chapter.edition import Edition
 from course_grader.chapter.folds import with_solution
@@ -36,9 +26,6 @@ from course_grader.chapter.task import (
     points_text,
     with_contract,
 )
-
-_LOG = logging.getLogger("course_grader.build")
-_LOG.setLevel(logging.ERROR)
 
 INSTALL_CELL_ID = "setup-course-utils"
 SUMMARY_CELL_ID = "summary"
@@ -113,7 +100,8 @@ def grade_cell_id(exercise_id: str) -> str:
 def source_notebook(
     grading: Grading, titles: Titles, edition: Edition | None
 ) -> NotebookNode:
-    """The instructor's notebook: solutions and hidden-test regions included.
+    """The instructor's notebook: solutions and hidden-test regions included, and
+    the version of nbgrader's metadata left out.
 
     Args:
         grading: the chapter and its checks.
@@ -152,26 +140,6 @@ def source_notebook(
             "language_info": {"name": "python"},
         },
     )
-
-
-def released_notebook(source: NotebookNode) -> NotebookNode:
-    """What learners get: nbgrader's own release step, without a gradebook."""
-    notebook = nbformat.from_dict(source)
-    resources: dict[str, Any] = {"nbgrader": {}}
-    for step in (
-        LockCells,
-        ClearSolutions,
-        ClearOutput,
-        CheckCellMetadata,
-        ComputeChecksums,
-        ClearHiddenTests,
-        ClearMarkScheme,
-        ComputeChecksums,
-        CheckCellMetadata,
-    ):
-        # a log of its own: the default one is the running application's
-        notebook, resources = step(log=_LOG).preprocess(notebook, resources)
-    return notebook
 
 
 def solved_notebook(source: NotebookNode) -> NotebookNode:
@@ -278,7 +246,6 @@ def _metadata(
         "grade": grade,
         "grade_id": grade_id,
         "locked": locked,
-        "schema_version": SCHEMA_VERSION,
         "solution": solution,
         "task": False,
     }

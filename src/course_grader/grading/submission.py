@@ -16,8 +16,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course_grader.chapter.build import build_chapter
-from course_grader.chapter.grading import Grading
+from course_grader.chapter.built import built_notebook
+from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.notebook import grade_cell_id
 from course_grader.checks import Case
 from course_grader.course import Course, CourseError
@@ -129,7 +129,13 @@ def prepare(
     Raises:
         CourseError: the chapter is refused.
     """
-    grading, _, released = build_chapter(course, chapter)
+    grading = load_grading(course, chapter)
+    released = built_notebook(course, grading)
+    if released is None:
+        # here, for it imports nbgrader
+        from course_grader.chapter.build import build_chapter
+
+        grading, _, released = build_chapter(course, chapter)
     reference = Reference(warm, grading, seed)
     expected = Expectations(seed, draw_cases(grading, seed), reference)
     kernels = PreparedKernels(warm, grading)
