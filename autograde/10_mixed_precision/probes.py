@@ -494,11 +494,13 @@ def saved_and_loaded(LossScaler, case):
         one_step_of(scaler, model, optimizer, pair, spoilt)
     state = scaler.state_dict()
     is_dict, file = isinstance(state, dict), io.BytesIO()
-    torch.save(dict(state), file)
-    file.seek(0)
     try:
+        torch.save(dict(state), file)
+        file.seek(0)
         loaded, loads = torch.load(file), True
-    except Exception:  # it holds what torch.load refuses
+    except (
+        Exception
+    ):  # it holds what cannot be saved, or is refused by torch.load
         loaded, loads = dict(state), False
     scales = {}
     for name in ("same", "new", "snapshot", "again"):
