@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -263,9 +264,16 @@ def _disagreement(
     expected: Expectations,
     report: ExerciseReport,
 ) -> list[str]:
-    local = judge_namespace(
-        grading, answer.exercise, answer_namespace(grading, answer), expected
-    )
+    gc.freeze()  # probes that collect garbage look at their own alone
+    try:
+        local = judge_namespace(
+            grading,
+            answer.exercise,
+            answer_namespace(grading, answer),
+            expected,
+        )
+    finally:
+        gc.unfreeze()
     return [
         f"the judges disagree on {one.name}: {one.verdict} out of process, "
         f"{other.verdict} in process ({other.message})"
