@@ -1,6 +1,7 @@
 """What is checked in chapter 03: one-hot labels and losses."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -310,7 +311,10 @@ def gradient_with_options(draw: Draw) -> list[Case]:
     weight = draw.uniform(5, low=0.2, high=3.0, dtype=torch.float64)
     full = scored(draw, 7, 5, dtype=torch.float64, weight=weight)
     full = {**ignoring(draw, full), "label_smoothing": 0.1}
+    padding = scored(draw, 5, 3, reduction="sum")
+    padding["target"] = torch.full((5,), IGNORED)
     return [
+        {**padding, "form": "ignored targets alone"},
         {**scored(draw, 5, 3, reduction="sum"), "form": 'reduction "sum"'},
         {**scored(draw, 5, 3, reduction="none"), "form": 'reduction "none"'},
         {**scored(draw, 3, 4, 2), "form": "logits (N, C, d)"},
@@ -557,7 +561,7 @@ def _is_nan(value: Tensor | float) -> bool:
     corners=["N is 0, all targets are ignored, or all their weights are 0"],
 )
 def nothing_to_count(draw: Draw) -> list[Case]:
-    all_ignored = scored(draw, 5, 4)
+    all_ignored = scored(draw, 5, 4, dtype=torch.float64)
     all_ignored["target"] = torch.full((5,), IGNORED)
     empty = scored(draw, 0, 4)
     cases = [
@@ -599,7 +603,7 @@ def leaves_arguments_alone(draw: Draw) -> list[Case]:
 )
 def bad_targets_raise(draw: Draw) -> list[Case]:
     cases = [scored(draw, 6, 4)]
-    for bad in (-1, 4):
+    for bad in (-1, 4, -101):
         case = scored(draw, 6, 4)
         case["target"][draw.integer(0, 6)] = bad
         cases.append(case)
@@ -620,7 +624,7 @@ def bad_targets_with_options(draw: Draw) -> list[Case]:
         case = scored(draw, 3, 4, 2)
         case["target"][draw.integer(0, 3), draw.integer(0, 2)] = bad
         cases.append(case)
-    for bad in (IGNORED, -1, 4):
+    for bad in (IGNORED, -1, 4, -101):
         case = scored(draw, 6, 4, ignore_index=1)
         case["target"][draw.integer(0, 6)] = bad
         cases.append(case)
@@ -877,6 +881,12 @@ def batches_of(draw: Draw, *sizes: int, num_classes: int = 6) -> Case:
     }
 
 
+def changed(case: Case, change: Callable[[Tensor], Tensor]) -> Case:
+    """The case with other logits."""
+    pairs = [(change(logits), labels) for logits, labels in case["batches"]]
+    return {"batches": pairs}
+
+
 def with_padding(case: Case, *ignored: int) -> Case:
     """The case with the first `ignored[i]` labels of batch i set to -100."""
     batches = []
@@ -895,7 +905,12 @@ def with_padding(case: Case, *ignored: int) -> Case:
     says="batches of one size: the library's mean over all samples",
 )
 def even_batches(draw: Draw) -> list[Case]:
-    return [batches_of(draw, 4, 4, 4), batches_of(draw, 7)]
+    return [
+        batches_of(draw, 4, 4, 4),
+        batches_of(draw, 7),
+        # Scores that are probabilities are scores nevertheless.
+        changed(batches_of(draw, 4, 4), lambda logits: logits.softmax(1)),
+    ]
 
 
 @check(
@@ -905,9 +920,16 @@ def even_batches(draw: Draw) -> list[Case]:
     on=("mean",),
     rtol=1e-5,
     says="batches of unequal size: every sample counts the same",
+    corners=["logits may be large, or `-inf`; so may the mean"],
 )
 def uneven_batches(draw: Draw) -> list[Case]:
+    masked = batches_of(draw, 3, 2)
+    for i, (logits, labels) in enumerate(masked["batches"]):
+        # A class that is masked: in the last batch it is the right one.
+        logits[0, (labels[0] + 1 - i) % 6] = -math.inf
     return [
+        masked,
+        changed(batches_of(draw, 3, 2), lambda logits: 1000 * logits),
         batches_of(draw, 4, 4, 4, 4, 1),
         batches_of(draw, 1, 8, 3),
         batches_of(draw, 2, 1, 1, 1),
@@ -970,11 +992,12 @@ def batches_from_a_generator(draw: Draw) -> list[Case]:
 
 @check(
     "mean_loss",
-    probe=probes.mean_of_list,
-    on=("mean",),
+    probe=probes.mean_and_warnings,
+    on=("mean", "number_of_warnings"),
     rtol=1e-5,
     also=[gives_no_warning],
     says="no deprecated argument: nothing warns",
+    corners=["to hide the warning is no answer"],
 )
 def no_deprecated_arguments(draw: Draw) -> list[Case]:
     return [batches_of(draw, 3, 3), with_padding(batches_of(draw, 3, 2), 3, 2)]
@@ -1040,4 +1063,6 @@ def bad_labels_in_a_batch_raise(draw: Draw) -> list[Case]:
         case = batches_of(draw, 3, 3)
         case["batches"][draw.integer(0, 2)][1][draw.integer(0, 3)] = bad
         cases.append(case)
-    return cases
+    all_bad = batches_of(draw, 3, 3)
+    all_bad["batches"][draw.integer(0, 2)][1].fill_(-1)
+    return [*cases, all_bad]

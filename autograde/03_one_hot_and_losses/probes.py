@@ -4,6 +4,9 @@ Runs in the learner's process, on the reference and on the learner's code alike:
 nothing here is secret.
 """
 
+import warnings
+from unittest import mock
+
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
@@ -105,6 +108,13 @@ def mean_and_list(mean_loss, case):
 def mean_of_generator(mean_loss, case):
     batches = ((logits, labels) for logits, labels in case["batches"])
     return _mean(mean_loss(batches))
+
+
+def mean_and_warnings(mean_loss, case):
+    """The mean, and how often Python was told to warn: a filter may hide it."""
+    with mock.patch.object(warnings, "warn", wraps=warnings.warn) as warn:
+        mean = _mean(mean_loss(case["batches"]))
+    return {**mean, "number_of_warnings": warn.call_count}
 
 
 def _mean(value):

@@ -159,6 +159,13 @@ def as_ids(case: Case) -> Case:
     return {**case, name: pairs, "ids": True}
 
 
+def broken_batch(draw: Draw) -> Case:
+    """A batch that holds a NaN."""
+    case = batches(draw, 2, size=8, num_batches=1)
+    case["batches"][0][0][0, 0] = torch.nan
+    return case
+
+
 @check(
     "accumulated_step",
     probe=probes.step_in_micro_batches,
@@ -171,20 +178,20 @@ def as_ids(case: Case) -> Case:
         "micro-batches are consecutive rows or others",
         "the model may share weights and read whole numbers, the optimizer have "
         "several groups; a NaN in the batch is trained on, and shows",
+        "the optimizer holds the parameters of the model, and no others",
     ],
 )
 def update_of_the_full_batch(draw: Draw) -> list[Case]:
-    broken = batches(draw, 2, size=8, num_batches=1)
-    broken["batches"][0][0][0, 0] = torch.nan
     return [
-        broken,
+        broken_batch(draw),
         {**batches(draw, 2, size=8, num_batches=1), "two_groups": True},
         as_ids(batches(draw, 2, size=8, num_batches=1)),
         batches(draw, 2),
         batches(draw, 4),
         batches(draw, 32),
         batches(draw, 4, size=12, images=True),
-        batches(draw, 2, loudness=300.0, lr=1e-3),
+        # So large that no bound of a clipping nobody asked for is above it.
+        batches(draw, 2, size=8, num_batches=1, loudness=1e8, lr=1e-8),
     ]
 
 
@@ -310,6 +317,7 @@ def parameters_without_gradient(draw: Draw) -> list[Case]:
 )
 def returned_loss(draw: Draw) -> list[Case]:
     return [
+        broken_batch(draw),
         batches(draw, 4),
         batches(draw, 8, size=24, num_batches=3),
         batches(draw, 24, size=24),
@@ -400,7 +408,7 @@ def ragged_micro_batches(draw: Draw) -> list[Case]:
     return [
         window(draw, 20, 12),
         as_ids(window(draw, 3, 5)),
-        window(draw, 3, 5, loudness=300.0),
+        window(draw, 3, 5, loudness=1e8),
         window(draw, 16, 15, 1),
         window(draw, 1, 7, 3, 9),
         window(draw, 8, 8),
@@ -679,10 +687,12 @@ def with_a_nan(case: Case) -> Case:
     **CLOSE,
     says="full windows: each step uses the mean over the window's samples",
     corners=[
-        "the optimizer holds all parameters of the model",
+        "the optimizer holds the parameters of the model, and no others",
         "a NaN in a batch is trained on, and shows in weights and loss; a "
         "gradient of zeros is a step, too",
-        "the model may share weights and read whole numbers",
+        "the model may share weights and read whole numbers; a pair may come "
+        "twice",
+        "without `max_norm` no gradient is too large",
     ],
 )
 def full_windows(draw: Draw) -> list[Case]:
@@ -694,6 +704,8 @@ def full_windows(draw: Draw) -> list[Case]:
         as_ids(epochs(draw, [4] * 2, 2)),
         epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
         with_a_nan(epochs(draw, [4] * 4, 2)),
+        epochs(draw, [4] * 2, 2, loudness=1e8, lr=1e-8),
+        {**epochs(draw, [4] * 3, 4), "first_again": True},
     ]
 
 
@@ -942,17 +954,19 @@ def network(
     images: bool = False,
     train: bool = True,
     other_mode: bool = False,
-    quiet: bool = False,
+    loudness: float = 1.0,
+    ids: bool = False,
     traps: bool = False,
     two_names: bool = False,
     old_gradients: bool = False,
 ) -> Case:
     """A batch, and what the network that it goes through is like: with
-    `other_mode` its first norm is in the other mode, with `quiet` its gradients
-    are tiny."""
+    `other_mode` its first norm is in the other mode, `loudness` multiplies its
+    logits, with `ids` it takes whole numbers alone."""
     shape = (3, 4, 4) if images else (5,)
+    X = draw.normal(16, *shape, std=2.0, dtype=DOUBLE)
     return {
-        "X": draw.normal(16, *shape, std=2.0, dtype=DOUBLE),
+        "X": (4 * X).round().long() if ids else X,
         "y": draw.integers(0, 4, 16),
         "num_micro": num_micro,
         "norm": norm,
@@ -961,7 +975,8 @@ def network(
         "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
         "train": train,
         "other_mode": other_mode,
-        "quiet": quiet,
+        "loudness": loudness,
+        "ids": ids,
         "traps": traps,
         "two_names": two_names,
         "old_gradients": old_gradients,
@@ -977,10 +992,17 @@ def network(
     says="batch norm in training: the gap, as large as it is",
     corners=[
         "so for any layer that mixes samples, as one that subtracts their mean",
+        "`X` may hold whole numbers, and the logits may be large; a NaN in `X` "
+        "shows",
     ],
 )
 def gap_of_batch_norm(draw: Draw) -> list[Case]:
+    broken = network(draw, "batch", 2)
+    broken["X"][0, 0] = torch.nan
     return [
+        broken,
+        network(draw, "centred", 2, ids=True),
+        network(draw, "batch", 2, loudness=1e4),
         network(draw, "centred", 2),
         network(draw, "batch", 2),
         network(draw, "batch", 4, images=True),
@@ -1019,7 +1041,7 @@ def small_gaps(draw: Draw) -> list[Case]:
     return [
         network(draw, "faint", 4),
         network(draw, "faint", 2, images=True),
-        network(draw, "batch", 4, quiet=True),
+        network(draw, "batch", 4, loudness=1e-20),
     ]
 
 
@@ -1085,7 +1107,7 @@ def gap_beside_old_gradients(draw: Draw) -> list[Case]:
     on=("gap",),
     rtol=1e-6,
     says="frozen and unused parameters take no part",
-    corners=["they have no gradient", "a layer with two names counts once"],
+    corners=["they have no gradient", "a weight with two names counts once"],
 )
 def gap_with_frozen_layers(draw: Draw) -> list[Case]:
     return [

@@ -6,6 +6,7 @@ rows went forward, which came backward, how many micro-batches' worth of
 memory waited for a backward pass, and what each optimizer step found.
 """
 
+import copy
 from collections import OrderedDict
 
 import torch
@@ -149,8 +150,9 @@ def weights_of(model):
 
 
 def gradients_of(model):
-    """All gradients as one vector, with zeros where there is none."""
-    return torch.cat(
+    """All gradients as one vector, with zeros where there is none. Large ones
+    are divided by the loudness: rounding is then as small as elsewhere."""
+    gradients = torch.cat(
         [
             torch.zeros(parameter.numel(), dtype=torch.float64)
             if parameter.grad is None
@@ -158,6 +160,7 @@ def gradients_of(model):
             for parameter in model.parameters()
         ]
     )
+    return gradients / max(1.0, model.loudness)
 
 
 def groups_of(model, case):
@@ -296,6 +299,8 @@ class Scheduler(torch.optim.lr_scheduler.LambdaLR):
 def some_epochs(train_epoch, case):
     """Some epochs over the same micro-batches."""
     micro_batches, k = case["micro_batches"], case["accumulation_steps"]
+    if case.get("first_again"):
+        micro_batches = [*micro_batches, micro_batches[0]]
     model = made(case, case["num_features"])
     modes = modes_of(model)
     torch.default_generator.manual_seed(SEED)
@@ -361,11 +366,24 @@ class Faint(nn.Module):
 FAINT = {"faint": 1e-7, "fainter": 1e-12}
 
 
-class Quiet(nn.Module):
-    """Next to nothing of its input: all gradients are small."""
+class Loud(nn.Module):
+    """Its input, made as loud as the case asks for."""
+
+    def __init__(self, loudness):
+        super().__init__()
+        self.loudness = loudness
 
     def forward(self, x):
-        return 1e-20 * x
+        return self.loudness * x
+
+
+class ReadsIds(nn.Sequential):
+    """Takes whole numbers alone."""
+
+    def forward(self, x):
+        if x.is_floating_point():
+            raise TypeError("this model reads whole numbers")
+        return super().forward(x.double())
 
 
 class Centred(nn.Module):
@@ -416,15 +434,16 @@ def plain_network(case):
     if images:
         layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     layers.append(nn.Linear(width, case["num_classes"]))
-    if case["quiet"]:
-        layers.append(Quiet())
-    model = nn.Sequential(*layers).double()
+    if case["loudness"] != 1:
+        layers.append(Loud(case["loudness"]))
+    kind = ReadsIds if case["ids"] else nn.Sequential
+    model = kind(*layers).double()
     fill(model, case["start"])
     if case["traps"]:
         model[0].requires_grad_(False)
         model[1].extra = nn.Linear(2, 2).double()
     if case["two_names"]:
-        model[1].extra = model[3]
+        model[1].extra = copy.copy(model[3])  # another layer, the same weights
     model.train(case["train"])
     if case["other_mode"]:
         model[1].train(not case["train"])

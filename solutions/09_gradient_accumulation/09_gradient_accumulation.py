@@ -756,7 +756,8 @@ Scale each part; unscale, clip, step and update once per window. The scale must 
 window. Where it has fallen, the step was left out, and the schedule waits. Chapter 10 explains the scaler; bfloat16 needs none.
 
 Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch
-2.13 `param.grad_dtype = torch.float32` keeps the sum in float32.
+2.13 `param.grad_dtype = torch.float32` keeps the sum in float32. `torch.optim.SGD` steps on such
+a gradient; `torch.optim.AdamW` raises a `RuntimeError`.
 """
 
 # %% [markdown]

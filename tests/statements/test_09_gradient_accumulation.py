@@ -501,6 +501,25 @@ def test_gradients_of_bfloat16():
         assert weight.grad == (1000 if kept else 256)
 
 
+def test_optimizers_with_gradients_of_another_dtype():
+    """`torch.optim.SGD` steps on such a gradient; `torch.optim.AdamW` raises a `RuntimeError`."""
+    if not hasattr(torch.Tensor, "grad_dtype"):
+        pytest.skip("this torch is older")
+    for kind in (torch.optim.SGD, torch.optim.AdamW):
+        for options in ({}, {"foreach": False}, {"foreach": True}):
+            weight = nn.Parameter(torch.ones(3, 3, dtype=torch.bfloat16))
+            weight.grad_dtype = torch.float32
+            weight.sum().backward()
+            optimizer = kind([weight], lr=0.5, **options)
+            if kind is torch.optim.AdamW:
+                with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
+                    optimizer.step()
+                continue
+            optimizer.step()
+            assert weight.dtype == torch.bfloat16
+            assert torch.equal(weight, torch.full_like(weight, 0.5))
+
+
 def test_reduction_of_an_empty_part():
     """`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well."""
     z = torch.randn(3, 2, requires_grad=True)

@@ -169,7 +169,7 @@ def by_a_loop_over_samples(
     losses, counted = [], logits.new_zeros(())
     for row, label in zip(rows, target.reshape(-1).tolist()):
         if label == ignore_index:
-            losses.append(row.new_zeros(()))
+            losses.append(0 * row[0].nan_to_num())  # with a gradient
             continue
         if label not in range(num_classes):
             raise IndexError(f"{label} is no class")
@@ -1054,4 +1054,43 @@ seeded_for_a_cross_entropy = edit(
     breaks=hidden_tests.leaves_arguments_alone,
     tells="You seed torch's random numbers in a loss. Every dropout and every "
     "shuffle after it draws the same numbers again. A loss needs none.",
+)
+
+targets_below_the_default_taken = edit(
+    SOLUTION,
+    {
+        "index = torch.where(kept, target, 0)  # any class: it is masked below": "index = torch.where(kept & (target > -101), target, 0)"
+    },
+    breaks=hidden_tests.bad_targets_raise,
+    tells="A target below -100 counts as class 0 and raises nothing. Put a class in "
+    "the place of the ignored targets alone.",
+)
+
+constant_where_nothing_counts = edit(
+    SOLUTION,
+    {
+        'if reduction == "none":': """
+        if not kept.any() and reduction != "none":
+            value = 0.0 if reduction == "sum" else math.nan
+            return logits.new_tensor(value)
+        if reduction == "none":
+        """
+    },
+    breaks=hidden_tests.gradient_with_options,
+    tells="Where nothing counts you return a constant, which `backward()` refuses. "
+    "The sum over nothing has a gradient: zeros.",
+)
+
+float32_where_nothing_counts = edit(
+    SOLUTION,
+    {
+        "return losses.sum() / target_weight.sum()": """
+        if not kept.any():
+            return losses.float().sum() / 0
+        return losses.sum() / target_weight.sum()
+        """
+    },
+    breaks=hidden_tests.nothing_to_count,
+    tells="The NaN of a mean over nothing is float32, whatever the logits are. Keep "
+    "the dtype of the logits.",
 )

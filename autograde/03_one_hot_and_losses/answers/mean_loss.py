@@ -453,3 +453,73 @@ gradients_on_in_the_end = edit(
     tells="You switch gradients on at the end, also for a caller who has "
     "switched them off. `with torch.no_grad():` puts back what was there.",
 )
+
+batches_of_infinite_loss_left_out = edit(
+    SOLUTION,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        loss = F.cross_entropy(logits, labels, reduction="sum")
+        if loss.isinf():
+            continue
+        total += loss
+        """,
+    },
+    breaks=hidden_tests.uneven_batches,
+    tells="You leave out batches whose loss is infinite. The library's mean is "
+    "infinite then: a label has probability 0, and the mean must show it.",
+)
+
+losses_capped = edit(
+    SOLUTION,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        each = F.cross_entropy(logits, labels, reduction="none")
+        total += each.clamp(max=100).sum()
+        """,
+    },
+    breaks=hidden_tests.uneven_batches,
+    tells="You cap the loss of a sample. A wrong answer that the model is very sure "
+    "of costs more than your cap: leave the losses as they are.",
+)
+
+logs_of_what_sums_to_one = edit(
+    SOLUTION,
+    {
+        "for logits, labels in batches:": """
+        for logits, labels in batches:
+            if torch.allclose(logits.sum(1), logits.new_ones(len(logits))):
+                logits = logits.log()
+        """,
+    },
+    breaks=hidden_tests.even_batches,
+    tells="You take rows that sum to 1 for probabilities, and take their log. Logits "
+    "may be any numbers: `F.cross_entropy` takes them as they come.",
+)
+
+batches_of_negatives_left_out = edit(
+    SOLUTION,
+    {
+        "for logits, labels in batches:": """
+        for logits, labels in batches:
+            if (labels < 0).all():
+                continue
+        """,
+    },
+    breaks=hidden_tests.bad_labels_in_a_batch_raise,
+    tells="You leave out a batch of negative labels. Only -100 is padding; a batch of "
+    "-1 is a mistake in the data, and leaving it out hides the mistake.",
+)
+
+size_average_in_silence = edit(
+    SOLUTION,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            total += F.cross_entropy(logits, labels, size_average=False)
+        """,
+    },
+    breaks=hidden_tests.no_deprecated_arguments,
+    tells="You hide the warning. The argument is still deprecated: "
+    '`size_average=False` became `reduction="sum"`.',
+)

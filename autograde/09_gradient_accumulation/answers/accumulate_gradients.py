@@ -1001,3 +1001,17 @@ logits_kept_small = edit(
     tells="You clamp the logits. Large ones have a loss and a gradient, too, and "
     "`F.cross_entropy` is safe with them.",
 )
+
+window_clips_at_a_million = edit(
+    SOLUTION,
+    {
+        "return total": """
+        nn.utils.clip_grad_norm_(model.parameters(), 1e6)
+        return total
+        """
+    },
+    breaks=hidden_tests.ragged_micro_batches,
+    tells="You clip the gradient, at a bound that is rarely reached. What is left in "
+    "`.grad` is then not the gradient; whoever wants to clip does it before the "
+    "step.",
+)

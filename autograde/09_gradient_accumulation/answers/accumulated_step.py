@@ -901,3 +901,37 @@ inputs_cast_to_the_weights = edit(
     tells="You bring the inputs to the dtype of the weights. A model that reads "
     "token ids takes whole numbers: hand samples on as you got them.",
 )
+
+step_clips_at_a_thousand = edit(
+    SOLUTION,
+    {
+        "optimizer.step()": """
+        nn.utils.clip_grad_norm_(model.parameters(), 1e3)
+        optimizer.step()
+        """
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You clip the gradient, at a bound that is rarely reached. With plain SGD "
+    "a clipped step is another step: nobody asked for it here.",
+)
+
+step_with_gradients_of_every_input = edit(
+    SOLUTION,
+    {"model(X_micro)": "model(X_micro.detach().requires_grad_())"},
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You ask for gradients of the inputs. Whole numbers, such as token ids, have "
+    "none, and PyTorch raises. Hand samples on as you got them.",
+)
+
+step_without_a_nan = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        loss = loss.nan_to_num()
+        loss.backward()
+        """
+    },
+    breaks=hidden_tests.returned_loss,
+    tells="You make 0 of a loss that is NaN. The gradients are NaN all the same, and "
+    "the loss that you return hides it. Leave it as it is.",
+)

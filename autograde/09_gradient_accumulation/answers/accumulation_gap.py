@@ -71,16 +71,14 @@ def gap_by_functional_call(model, X, y, num_micro):
 
     def gradient(parts):
         buffers = {n: b.clone() for n, b in model.named_buffers()}
-        total = torch.zeros(sum(p.numel() for p in leaves), dtype=X.dtype)
+        total = torch.zeros(sum(p.numel() for p in leaves)).to(leaves[0])
         for x, t in zip(X.chunk(parts), y.chunk(parts)):
             out = torch.func.functional_call(model, (params, buffers), (x,))
             loss = F.cross_entropy(out, t) / parts
             found = torch.autograd.grad(loss, leaves, allow_unused=True)
             total += torch.cat(
                 [
-                    torch.zeros(p.numel(), dtype=X.dtype)
-                    if g is None
-                    else g.flatten()
+                    torch.zeros_like(p).flatten() if g is None else g.flatten()
                     for p, g in zip(leaves, found)
                 ]
             )
@@ -674,4 +672,49 @@ gap_with_a_small_denominator = edit(
     breaks=hidden_tests.small_gaps,
     tells="You add a small number to the denominator. Where the gradient is as small, the gap "
     "seems to be none.",
+)
+
+gap_by_layers = edit(
+    SOLUTION,
+    {
+        "grads = [p.grad for p in twin.parameters() if p.grad is not None]": """
+        layers = twin.modules()
+        own = [p for one in layers for p in one.parameters(recurse=False)]
+        grads = [p.grad for p in own if p.grad is not None]
+        """
+    },
+    breaks=hidden_tests.gap_with_frozen_layers,
+    tells="A parameter with two names stands twice in your long vector. `parameters()` "
+    "gives it once.",
+)
+
+gap_of_nan_is_zero = edit(
+    SOLUTION,
+    {
+        "return ((gradient(num_micro) - full).norm() / full.norm()).item()": """
+        gap = (gradient(num_micro) - full).norm() / full.norm()
+        return gap.nan_to_num().item()
+        """
+    },
+    breaks=hidden_tests.gap_of_batch_norm,
+    tells="You make 0 of NaN. A model whose gradients are NaN then seems to have no "
+    "gap. Return what you measure.",
+)
+
+gap_of_clamped_logits = edit(
+    SOLUTION,
+    {
+        "F.cross_entropy(twin(x), t)": "F.cross_entropy(twin(x).clamp(-30, 30), t)"
+    },
+    breaks=hidden_tests.gap_of_batch_norm,
+    tells="You clamp the logits, and a logit at the bound has no gradient. "
+    "`F.cross_entropy` takes logits of any size.",
+)
+
+gap_of_inputs_cast = edit(
+    SOLUTION,
+    {"twin(x)": "twin(x.to(next(twin.parameters()).dtype))"},
+    breaks=hidden_tests.gap_of_batch_norm,
+    tells="You bring the inputs to the dtype of the weights. A model that reads "
+    "token ids takes whole numbers: hand `X` on as you got it.",
 )

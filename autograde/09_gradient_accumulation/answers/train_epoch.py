@@ -1212,3 +1212,29 @@ tied_gradients_divided_twice = edit(
     "is divided twice. `model.parameters()` names each once; better divide the "
     "loss.",
 )
+
+epoch_clips_unasked = edit(
+    SOLUTION,
+    {
+        """
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        """: """
+        bound = 1e6 if max_norm is None else max_norm
+        nn.utils.clip_grad_norm_(model.parameters(), bound)
+        """
+    },
+    breaks=hidden_tests.full_windows,
+    tells="Without `max_norm` you clip at a large bound. No bound was asked for: do "
+    "not clip then, or use `math.inf`.",
+)
+
+epoch_trains_once_on_a_pair = edit(
+    SOLUTION,
+    {
+        "for x, y in window:": "for x, y in {id(pair): pair for pair in window}.values():"
+    },
+    breaks=hidden_tests.full_windows,
+    tells="A pair that comes twice in a window is trained on once. Take each as "
+    "often as it comes.",
+)
