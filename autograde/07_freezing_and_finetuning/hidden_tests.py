@@ -147,7 +147,7 @@ def weights(draw: Draw, model: str = "flat", **options: Any) -> Case:
     rule=explained(frozen_names, on=("flags", "values"), tolerance=0),
     says="`freeze`: what lies under the prefix is frozen, weights and biases, "
     "and no more",
-    corners=["what somebody else froze stays frozen"],
+    corners=["what somebody else froze stays frozen", "no prefix is empty"],
 )
 def freezes_what_lies_under(draw: Draw) -> list[Case]:
     return [
@@ -160,6 +160,7 @@ def freezes_what_lies_under(draw: Draw) -> list[Case]:
         weights(draw, "nested", prefixes=["head.1"]),
         weights(draw, "nested", prefixes=["encoder.gain"]),
         weights(draw, "tied", prefixes=["body"]),
+        weights(draw, "wrapped", prefixes=["layer1"]),
     ]
 
 
@@ -352,6 +353,7 @@ def moves_again(draw: Draw) -> list[Case]:
     "nothing else, joins with the settings that the optimizer was made with",
     corners=[
         "one that it holds is not added again, and no empty group is added",
+        "a parameter may hold no numbers",
         "it was made of parameters, not of `named_parameters()`, and no "
         "scheduler is in play",
     ],
@@ -362,6 +364,13 @@ def joins_with_the_settings(draw: Draw) -> list[Case]:
         after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen),
         after_unfreezing(draw, "layer2", FLAT, frozen=frozen),
         after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen[:1]),
+        after_unfreezing(
+            draw,
+            "hollow",
+            ["head.weight", "head.bias", "hollow.one"],
+            model="wrapped",
+            frozen=["hollow.one", "hollow.two"],
+        ),
         # what else the optimizer does not hold belongs to somebody else
         after_unfreezing(
             draw, "layer2", without("layer2", "head"), frozen=frozen
@@ -444,7 +453,10 @@ def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
     also=[gives_no_warning, leaves_state_alone],
     says="`trainable_sgd` holds each trainable parameter once, with these "
     "settings, and no other",
-    corners=["it is made of parameters, so that `unfreeze` can add to it"],
+    corners=[
+        "it is made of parameters, so that `unfreeze` can add to it",
+        "one that holds no numbers is held, too",
+    ],
 )
 def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
     return [
@@ -452,6 +464,7 @@ def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
         sgd(draw, frozen=["head.bias", "layer10.weight"]),
         sgd(draw),
         sgd(draw, frozen=FLAT[:-1]),
+        sgd(draw, "wrapped"),
     ]
 
 

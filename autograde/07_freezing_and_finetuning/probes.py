@@ -87,6 +87,18 @@ class Scale(nn.Module):
         return x * self.scale
 
 
+class Hollow(nn.Module):
+    """A layer whose two parameters hold no numbers, and do nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Parameter(torch.zeros(0))
+        self.two = nn.Parameter(torch.zeros(0))
+
+    def forward(self, x):
+        return x
+
+
 # freeze, unfreeze, trainable_sgd
 
 
@@ -136,12 +148,22 @@ def normed():
     )
 
 
+def wrapped():
+    return sequence(
+        module=sequence(layer1=nn.Linear(3, 4)),
+        layer1=nn.Linear(4, 4),
+        hollow=Hollow(),
+        head=nn.Linear(4, 2),
+    )
+
+
 MODELS = {
     "flat": flat,
     "nested": nested,
     "shared": shared,
     "tied": tied,
     "normed": normed,
+    "wrapped": wrapped,
 }
 
 

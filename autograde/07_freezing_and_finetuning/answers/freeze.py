@@ -1171,3 +1171,41 @@ unfreezing_weights_and_biases = edit(
     tells="You wake what is called `weight` or `bias`. A layer of one's own, an LSTM or "
     "attention has parameters of other names. Take every one under the prefix.",
 )
+
+frozen_behind_a_wrapper = edit(
+    SOLUTION,
+    {
+        """
+        if name.startswith(prefix + "."):
+            parameter.requires_grad_(False)
+        """: """
+        if name.removeprefix("module.").startswith(prefix + "."):
+            parameter.requires_grad_(False)
+        """
+    },
+    breaks=hidden_tests.freezes_what_lies_under,
+    tells="You freeze what lies under the prefix behind `module.`, too. A part may "
+    "be called so: a name lies under the prefix only if it begins with it.",
+)
+
+held_by_their_memory = edit(
+    SOLUTION,
+    {
+        'held = {id(q) for g in optimizer.param_groups for q in g["params"]}': 'held = {q.data_ptr() for g in optimizer.param_groups for q in g["params"]}',
+        "if id(parameter) not in held:": "if parameter.data_ptr() not in held:",
+        "held.add(id(parameter))  # it may have another name here": "held.add(parameter.data_ptr())",
+    },
+    breaks=hidden_tests.joins_with_the_settings,
+    tells="You tell parameters apart by their address in memory. Two that hold no "
+    "numbers have the same one: compare `id(p)`.",
+)
+
+held_if_they_hold_numbers = edit(
+    SOLUTION,
+    {
+        "trainable = [q for q in model.parameters() if q.requires_grad]": "trainable = [q for q in model.parameters() if q.requires_grad and q.numel()]"
+    },
+    breaks=hidden_tests.optimizer_of_the_trainable,
+    tells="You leave out parameters that hold no numbers. The optimizer is to hold "
+    "each one with `requires_grad=True`.",
+)
