@@ -187,7 +187,10 @@ def bad_labels_raise(draw: Draw) -> list[Case]:
             # one label alone, and a single class
             cases.append(labelled(torch.tensor(bad), 5))
             cases.append(labelled((labels == bad) * (1 if bad > 0 else -1), 1))
-    return cases
+    # So many that bfloat16 does not tell their number from one less.
+    many = draw.integers(0, 5, 257)
+    many[draw.integer(0, 257)] = 5
+    return [*cases, labelled(many, 5, torch.bfloat16)]
 
 
 @check(
@@ -228,6 +231,8 @@ def results_of_their_own(draw: Draw) -> list[Case]:
     return [
         {**labelled(first, 5), "other_labels": other},
         {**labelled(alone, 5), "other_labels": (alone + 1) % 5},
+        # all alike
+        {**labelled(alone.repeat(4), 5), "other_labels": other},
     ]
 
 

@@ -792,6 +792,7 @@ def clipped_once(draw: Draw) -> list[Case]:
         with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
         epochs(draw, [4] * 4, 2, max_norm=0.1, two_groups=True),
         epochs(draw, [4] * 3, 2, max_norm=0.0),
+        epochs(draw, [4] * 4, 2, max_norm=0.1, weight_decay=0.1, loudness=0.0),
     ]
 
 

@@ -630,3 +630,32 @@ without_gradients_from_then_on = edit(
     tells="You switch gradients off for the rest of the program. Labels need "
     "none anyway: leave the switch alone.",
 )
+
+
+@wrong(
+    breaks=hidden_tests.bad_labels_raise,
+    tells="You find bad labels by the sum of the rows, in the dtype of the result. "
+    "bfloat16 does not tell 257 from 256, so one bad label among many gives a row "
+    "of zeros. Look at the labels themselves.",
+)
+def checked_by_a_sum_in_the_dtype(labels, num_classes, dtype=torch.float32):
+    classes = torch.arange(num_classes, device=labels.device)
+    rows = (labels.long().unsqueeze(-1) == classes).to(dtype)
+    if rows.sum() != labels.numel():
+        raise ValueError("a label is no class")
+    return rows
+
+
+@wrong(
+    breaks=hidden_tests.results_of_their_own,
+    tells="Where all labels are alike you return one row, expanded: its rows share "
+    "their memory, and nobody can write into one of them. Return rows of their own.",
+)
+def one_row_expanded(labels, num_classes, dtype=torch.float32):
+    index = labels.long()
+    if index.numel() and (index.min() < 0 or index.max() >= num_classes):
+        raise ValueError("a label is no class")
+    if index.numel() > 1 and (index == index.flatten()[0]).all():
+        row = F.one_hot(index.flatten()[0], num_classes).to(dtype)
+        return row.expand(*labels.shape, num_classes)
+    return F.one_hot(index, num_classes).to(dtype)

@@ -1238,3 +1238,26 @@ epoch_trains_once_on_a_pair = edit(
     tells="A pair that comes twice in a window is trained on once. Take each as "
     "often as it comes.",
 )
+
+epoch_without_steps_on_zeros = edit(
+    SOLUTION,
+    {
+        """
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        """: """
+        num_samples += window_size
+        if max_norm is not None:
+            norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            if norm == 0:
+                continue
+        """,
+        """
+        optimizer.zero_grad()
+        num_samples += window_size
+        """: "optimizer.zero_grad()",
+    },
+    breaks=hidden_tests.clipped_once,
+    tells="You leave out the step if the gradient is zero. Weight decay and momentum "
+    "move the weights all the same, and the scheduler counts the step.",
+)
