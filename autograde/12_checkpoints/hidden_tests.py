@@ -12,9 +12,14 @@ from course_grader.checks import (
     check,
     leaves_inputs_alone,
     leaves_rng_alone,
+    leaves_state_alone,
 )
 
 from . import probes
+
+NAN = float("nan")
+INF = float("inf")
+
 
 # save_checkpoint, load_checkpoint
 
@@ -76,15 +81,21 @@ def comes_back(case: Case, seen: Result, expected: Result) -> str | None:
     says="another process reads the checkpoint, by `str`, `Path` and relative "
     "path: four keys and no more",
     corners=[
-        "saving changes nothing about the model and the optimizer",
-        "`step` is an `int` already",
+        "saving changes nothing about the model and the optimizer, and draws "
+        "no random numbers",
+        "`step` is an `int` already, of any size",
     ],
 )
 def reads_back(draw: Draw) -> list[Case]:
     return [
         saving(draw),
         saving(draw, as_path=False),
-        saving(draw, as_path=False, relative=True),
+        saving(
+            draw,
+            as_path=False,
+            relative=True,
+            steps=[1, 2**31 + draw.integer(1, 100)],
+        ),
     ]
 
 
@@ -95,6 +106,7 @@ def reads_back(draw: Draw) -> list[Case]:
     also=[reads_by_default],
     says="a metric from NumPy or a tensor is stored as a plain float, to the "
     "last digit",
+    corners=["a whole number, too; NaN and infinity stay what they are"],
 )
 def metric_becomes_plain(draw: Draw) -> list[Case]:
     return [
@@ -102,6 +114,10 @@ def metric_becomes_plain(draw: Draw) -> list[Case]:
         saving(draw, metric_type="float32"),
         saving(draw, metric_type="tensor"),
         saving(draw, metric_type="tensor of float64"),
+        saving(draw, metric_type="int64", metric=draw.integer(1, 100)),
+        saving(draw, metric_type="tensor", metric=draw.integer(1, 100)),
+        saving(draw, metric=NAN),
+        saving(draw, metric_type="float32", metric=-INF),
     ]
 
 
@@ -426,6 +442,10 @@ def running(
     }
 
 
+def in_float64(case: Case) -> Case:
+    return {**case, "x": case["x"].double(), "y": case["y"].double()}
+
+
 def as_never_stopped(**sentences: str) -> Rule:
     """Rule: what is recorded under these names equals, bit for bit, that of the run
     that was never stopped, from where the last process began."""
@@ -449,7 +469,7 @@ def as_never_stopped(**sentences: str) -> Rule:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality of every bit."""
+    """Equality of every bit; a NaN equals a NaN."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return one.dtype == other.dtype and torch.equal(one, other)
     if type(one) is not type(other):
@@ -460,7 +480,7 @@ def same(one: Any, other: Any) -> bool:
         )
     if isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    return bool(one == other) or (one != one and other != other)
 
 
 LOSSES_AND_WEIGHTS = {
@@ -479,9 +499,16 @@ LOSSES_AND_WEIGHTS = {
         **LOSSES_AND_WEIGHTS,
         draws_after="After your `train` the next random numbers are others than "
         "after `train_in_one_go`.",
+        modes="Your `train` returns the model in another mode than "
+        "`train_in_one_go`.",
     ),
+    also=[leaves_state_alone],
     says="a run that nothing interrupts is as without checkpoints, and so is "
     "what is drawn after it",
+    corners=[
+        "the model comes back in training mode; no setting of PyTorch is yours "
+        "to change"
+    ],
 )
 def uninterrupted(draw: Draw) -> list[Case]:
     return [running(draw, "OneCycleLR")]
@@ -494,15 +521,18 @@ def uninterrupted(draw: Draw) -> list[Case]:
     rule=as_never_stopped(**LOSSES_AND_WEIGHTS),
     says="killed after step k for several k: all losses, as floats, and "
     "weights and buffers, bit for bit",
-    corners=["the new process has other seeds"],
+    corners=[
+        "the new process has other seeds",
+        "a loss may be NaN or infinite",
+    ],
 )
 def losses_and_weights(draw: Draw) -> list[Case]:
     return [
         running(draw, "StepLR", 1),
         running(draw, "OneCycleLR", 3),
-        running(draw, "CosineAnnealingLR", 5),
+        running(draw, "CosineAnnealingLR", 5, loss=NAN),
         running(draw, "LambdaLR", 6, stays=True),
-        running(draw, "MultiStepLR", 8),
+        running(draw, "MultiStepLR", 8, loss=INF),
     ]
 
 
@@ -515,14 +545,24 @@ def losses_and_weights(draw: Draw) -> list[Case]:
         **LOSSES_AND_WEIGHTS,
     ),
     says="any number of epochs and samples, any batch size",
-    corners=["those of `job`, as are the parts: a job may bring others"],
+    corners=[
+        "those of `job`, as are the parts: a job may bring others, a model in "
+        "float64 for one"
+    ],
 )
 def other_sizes(draw: Draw) -> list[Case]:
     return [
         running(draw, "StepLR", 3, num_epochs=5, num_samples=5, batch_size=8),
-        running(draw, "StepLR", 4, num_epochs=2, num_samples=9, batch_size=4),
+        # more samples than one byte has numbers
+        running(
+            draw, "StepLR", 4, num_epochs=2, num_samples=513, batch_size=256
+        ),
         running(draw, "StepLR", 3, num_epochs=4, num_samples=6, batch_size=3),
-        running(draw, "StepLR", 2, num_epochs=1, num_samples=4, batch_size=1),
+        in_float64(
+            running(
+                draw, "StepLR", 2, num_epochs=1, num_samples=4, batch_size=1
+            )
+        ),
     ]
 
 
@@ -1215,10 +1255,6 @@ def some_metrics(draw: Draw, n: int) -> list[float]:
         order = draw.permutation(n).tolist()
         if not {0, n - 1} & {order[0], order[-1]}:
             return [(rank + 1) / (n + 2) for rank in order]
-
-
-NAN = float("nan")
-INF = float("inf")
 
 
 def as_it_must_be(**sentences: str) -> Rule:

@@ -97,6 +97,7 @@ def with_a_temporary_folder(probe):
     return probed
 
 
+@torch.random.fork_rng(devices=[])
 def two_runs(case):
     """A model with its optimizer after two steps, and after three."""
     runs = []
@@ -148,7 +149,8 @@ def round_trip(save_checkpoint, load_checkpoint, case):
         )
 
     plain, loaded, keys, keys_in_file = value_from_child(read)
-    rebuilt = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+    with torch.random.fork_rng(devices=[]):
+        rebuilt = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
     rebuilt.load_state_dict(loaded["model"])
     return {
         "default_load_reads_it": plain,
@@ -215,6 +217,7 @@ def as_number(value, kind):
         "float": float,
         "float64": np.float64,
         "float32": np.float32,
+        "int64": np.int64,
         "tensor": torch.tensor,
         "tensor of float64": lambda one: torch.tensor(
             one, dtype=torch.float64, requires_grad=True
@@ -588,7 +591,7 @@ class Net(nn.Module):
         self.head = nn.Linear(width, 1)
         # Buffers, of which one does not fit into float32.
         self.register_buffer("center", torch.zeros(3))
-        self.register_buffer("samples_seen", torch.tensor(2**40 + 1))
+        self.register_buffer("num_batches_tracked", torch.tensor(2**40 + 1))
 
     def forward(self, x):
         return self.head(self.dropout(self.hidden(x - self.center)))
@@ -596,7 +599,7 @@ class Net(nn.Module):
     @torch.no_grad()
     def loss_and_gradients(self, x, y):
         """Mean squared error, and its gradients in the order of the parameters."""
-        self.samples_seen += len(x)
+        self.num_batches_tracked += 1
         self.center.lerp_(x.mean(0), 0.1)
         x = x - self.center
         hidden = self.hidden(x)
@@ -659,7 +662,8 @@ class Job:
         return -(-self.num_samples // self.batch_size)
 
     def make_model(self):
-        return Net(self.case["width"])
+        model = Net(self.case["width"])
+        return model.to(self.case["x"].dtype)
 
     def make_optimizer(self, model):
         groups = [
@@ -707,6 +711,8 @@ class Job:
         self.log["draws"].append([noise, sign, torch.rand(()).item()])
         self.log["batches"].append(batch)
         self.scaler = scaler
+        if "loss" in self.case:
+            return self.case["loss"]
         return loss.item() / 3  # a float that float32 does not hold
 
 
@@ -714,8 +720,9 @@ class Interrupted(KeyboardInterrupt):
     """Ends a step in the middle, as Ctrl-C does."""
 
 
-class Failed(Exception):
-    """Ends a step in the middle, as an error in it does."""
+class Failed(RuntimeError):
+    """Ends a step in the middle, as an error in it does: memory that is not
+    there, for one."""
 
 
 INTERRUPTIONS = {"Interrupted": Interrupted, "Failed": Failed}
@@ -753,6 +760,7 @@ def report(job, model, losses):
             name: value.detach().clone()
             for name, value in model.state_dict().items()
         },
+        "modes": [module.training for module in model.modules()],
         "steps": len(job.log["batches"]),
         **job.log,
         "scaler": None if job.scaler is None else job.scaler.state_dict(),

@@ -1245,3 +1245,44 @@ leaves_a_random_name_behind = edit(
     "failed it stays for ever. Remove it in an `except` that raises again, or "
     "give it the same name each time.",
 )
+
+whole_numbers_stay_whole = edit(
+    SOLUTION,
+    {
+        "float(metric),": """
+        metric.item() if hasattr(metric, "item") else metric,
+        """
+    },
+    breaks=hidden_tests.metric_becomes_plain,
+    tells="`metric.item()` makes an `int` of a NumPy integer or an integer tensor. "
+    "The metric is stored as a float: `float(metric)`.",
+)
+
+none_for_a_metric_that_is_not_finite = edit(
+    SOLUTION,
+    {"float(metric),": "float(metric) if math.isfinite(metric) else None,"},
+    breaks=hidden_tests.metric_becomes_plain,
+    tells="You store `None` where the metric is NaN or infinite. Both are floats, "
+    "and a run that diverged should show it: store `float(metric)`.",
+)
+
+seeded_while_saving = edit(
+    SOLUTION,
+    {
+        "content = {": """
+        torch.manual_seed(step)
+        content = {
+        """
+    },
+    breaks=hidden_tests.reads_back,
+    tells="You seed PyTorch when you save. A run that saves then draws other "
+    "numbers than one that does not: leave the generators alone.",
+)
+
+step_in_32_bits = edit(
+    SOLUTION,
+    {'"step": step,': '"step": torch.tensor(step).int().item(),'},
+    breaks=hidden_tests.reads_back,
+    tells="You store the step in 32 bits, so from 2**31 on it is another number. "
+    "It is an `int` already: store it as it is.",
+)

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -1139,4 +1139,131 @@ raises_another_exception = edit(
     breaks=hidden_tests.exceptions_come_out,
     tells="Another exception comes out than the one that `job.step` raised. Let "
     "that one pass.",
+)
+
+a_runtime_error_ends_the_process = edit(
+    by_one_key_for_each,
+    {
+        "losses.append(job.step(model, optimizer, scheduler, scaler, indices))": """
+        try:
+            losses.append(
+                job.step(model, optimizer, scheduler, scaler, indices)
+            )
+        except RuntimeError:
+            raise SystemExit(1) from None
+        """,
+    },
+    breaks=hidden_tests.exceptions_come_out,
+    tells="Another exception comes out than the one that `job.step` raised. Let "
+    "that one pass.",
+)
+
+no_checkpoint_of_an_infinite_loss = edit(
+    SOLUTION,
+    {
+        "torch.save(checkpoint, path)": """
+        if math.isfinite(losses[-1]):
+            torch.save(checkpoint, path)
+        """
+    },
+    breaks=hidden_tests.losses_and_weights,
+    tells="You write no checkpoint after a step whose loss is not finite. Killed "
+    "there, the run makes the step again. Write one after *every* step.",
+)
+
+stops_at_nan = edit(
+    SOLUTION,
+    {
+        "losses.append(job.step(*parts, to_come.pop(0)))": """
+        losses.append(job.step(*parts, to_come.pop(0)))
+        if math.isnan(losses[-1]):
+            raise FloatingPointError("the loss is NaN")
+        """
+    },
+    breaks=hidden_tests.losses_and_weights,
+    tells="You raise at a loss that is NaN. `train_in_one_go` goes on, and a "
+    "scaler skips such a step: leave it to `job`.",
+)
+
+counters_left_out = edit(
+    SOLUTION,
+    {
+        '"parts": [part.state_dict() for part in parts],': """
+        "parts": [
+            {
+                name: value
+                for name, value in part.state_dict().items()
+                if not name.endswith("num_batches_tracked")
+            }
+            for part in parts
+        ],
+        """,
+        "part.load_state_dict(state)": """
+        if part is model:
+            part.load_state_dict(state, strict=False)
+        else:
+            part.load_state_dict(state)
+        """,
+    },
+    breaks=hidden_tests.losses_and_weights,
+    tells="You leave `num_batches_tracked` out of the file, so the counters begin "
+    "again. They are buffers as others are, and with `momentum=None` they "
+    "decide about the statistics.",
+)
+
+weights_saved_in_float32 = edit(
+    SOLUTION,
+    {
+        '"parts": [part.state_dict() for part in parts],': """
+        "parts": [
+            {
+                name: value.float()
+                if torch.is_tensor(value) and value.dtype == torch.float64
+                else value
+                for name, value in part.state_dict().items()
+            }
+            for part in parts
+        ],
+        """,
+    },
+    breaks=hidden_tests.other_sizes,
+    tells="You save the weights in float32. A model in float64 loses digits: save "
+    "what `state_dict()` gives.",
+)
+
+order_in_bytes = edit(
+    by_the_order_and_a_position,
+    {
+        "states, order, losses, random_states = torch.load(path).values()": """
+        states, order, losses, random_states = torch.load(path).values()
+        order = order.long()
+        """,
+        "(states, order, losses, draw_states())": (
+            "(states, order.byte(), losses, draw_states())"
+        ),
+    },
+    breaks=hidden_tests.other_sizes,
+    tells="You store the order of the samples in `uint8`, which ends at 255. With "
+    "more samples others come after a restart: keep the `int64` of `randperm`.",
+)
+
+returned_in_eval_mode = edit(
+    SOLUTION,
+    {"return model, losses": "return model.eval(), losses"},
+    breaks=hidden_tests.uninterrupted,
+    tells="You return the model in eval mode. `train_in_one_go` leaves it in "
+    "training mode, and whoever trains on would do so without dropout.",
+)
+
+deterministic_for_good = edit(
+    SOLUTION,
+    {
+        "model = job.make_model()": """
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        model = job.make_model()
+        """
+    },
+    breaks=hidden_tests.uninterrupted,
+    tells="You switch deterministic algorithms on for the whole process, and they "
+    "stay on. That is for who calls `train` to decide.",
 )
