@@ -1262,6 +1262,7 @@ def machine(draw: Draw, num_gpus: int, **options: object) -> Case:
     return {
         "version": f"2.{draw.integer(20, 60)}.{draw.integer(0, 9)}+cu130",
         "cuda": f"{draw.integer(12, 19)}.{draw.integer(0, 9)}",
+        "hip": None,
         "cudnn": draw.integer(90100, 99999),
         "cudnn_raises": False,
         "names": names,
@@ -1316,8 +1317,8 @@ def this_machine(draw: Draw) -> list[Case]:
         "`torch.cuda.get_device_properties` and `torch.cuda.device`",
         "`CUDA_VISIBLE_DEVICES` does not say how many there are, nor is there "
         "a bound to it",
-        "a build for AMD's ROCm has no version of CUDA, and `torch.cuda` sees "
-        "its GPUs all the same",
+        "a build for AMD's ROCm has no version of CUDA, only one of ROCm "
+        "(`torch.version.hip`), and `torch.cuda` sees its GPUs all the same",
     ],
 )
 def machines_with_gpus(draw: Draw) -> list[Case]:
@@ -1327,7 +1328,13 @@ def machines_with_gpus(draw: Draw) -> list[Case]:
         machine(draw, 1, form="one GPU"),
         machine(draw, 2, form="two GPUs"),
         machine(draw, 10, form="ten GPUs"),
-        machine(draw, 2, cuda=None, form="two GPUs under ROCm"),
+        machine(
+            draw,
+            2,
+            cuda=None,
+            hip=f"{draw.integer(6, 9)}.{draw.integer(0, 9)}.26015",
+            form="two GPUs under ROCm",
+        ),
         {**two_alike, "form": "two cards of the same kind"},
         machine(
             draw,

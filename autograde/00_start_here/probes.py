@@ -563,6 +563,7 @@ def _machine(case):
     return _All(
         stack,
         mock.patch.object(torch.version, "cuda", case["cuda"]),
+        mock.patch.object(torch.version, "hip", case["hip"]),
         mock.patch.object(torch.backends.cudnn, "version", cudnn_version),
         mock.patch.dict(os.environ, case["environ"]),
     )

@@ -815,6 +815,13 @@ def has_flows(case: Case, seen: Result, expected: Result) -> str | None:
         theirs = [one for one in theirs if operation.fullmatch(one[0])]
         ours = [one for one in ours if operation.fullmatch(one[0])]
     if theirs == ours:
+        once = expected.data["edges"]
+        for ends, number in seen.data["edges"].items():
+            if number > once.get(ends, 0):
+                return (
+                    f"An edge from {ends} is drawn more than once. Visit each "
+                    "operation once."
+                )
         return None
     turned = sorted((end, start) for start, end in theirs)
     if not theirs or turned == ours:
@@ -870,7 +877,9 @@ def boxes_for_parameters(draw: Draw) -> list[Case]:
     says="edges lead from what goes in to what comes out",
     corners=[
         "`AccumulateGrad` boxes between a parameter and its operation may be "
-        "there or not"
+        "there or not",
+        "no edge is drawn again because there are several ways to its box: "
+        "each operation is visited once",
     ],
 )
 def edges_forward(draw: Draw) -> list[Case]:

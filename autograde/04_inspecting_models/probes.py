@@ -720,13 +720,15 @@ def first_line(label):
 
 def boxes_and_flows(source, names):
     """The operations, the named parameters and what flows into an operation."""
-    labels, after = {}, {}
+    labels, after, drawn = {}, {}, {}
     edge = rf"^[ \t]*({ID})[ \t]*->[ \t]*({ID})[ \t]*(?:{ATTRIBUTES})?"
     for start, end, attributes in re.findall(edge, source, re.M):
         for one in (start, end):
             labels.setdefault(unquoted(one), [])
         if not re.search(r"dir\s*=\s*\"?none", attributes):
             after.setdefault(unquoted(start), set()).add(unquoted(end))
+            both = unquoted(start), unquoted(end)
+            drawn[both] = drawn.get(both, 0) + 1
     box = rf"^[ \t]*({ID})[ \t]*(?:{ATTRIBUTES})?[ \t]*;?[ \t]*$"
     for name, attributes in re.findall(box, source, re.M):
         if name in ("graph", "node", "edge", "digraph"):
@@ -759,6 +761,12 @@ def boxes_and_flows(source, names):
         for start, end in flows
         if start in names or re.fullmatch(r"\w+Backward\d*", start)
     ]
+    times = {}
+    for ends, number in drawn.items():
+        both = [kinds[one] for one in ends]
+        if all(re.fullmatch(r"\w+Backward\d*", one) for one in both):
+            ends = " to ".join(both)
+            times[ends] = times.get(ends, 0) + number
     return {
         "source": "there",
         "operations": sorted(
@@ -766,6 +774,7 @@ def boxes_and_flows(source, names):
         ),
         "parameters": sorted(x for x in found if x in names),
         "flows": sorted(known),
+        "edges": times,
     }
 
 

@@ -842,3 +842,11 @@ os_environ_for_an_empty_one = edit(
     "its place. The caller asked for a process with nothing but your two "
     "entries.",
 )
+
+negative_number_shown = edit(
+    with_int_and_try,
+    {"if not 0 <= gpu < num_gpus:": "if gpu >= num_gpus:"},
+    breaks=hidden_tests.stops_at_the_first_invalid,
+    tells="You take -1 for a GPU. A negative number is none: it ends the list, "
+    "and all that stands behind it is hidden.",
+)

@@ -903,3 +903,13 @@ uuids_of_eight_digits = edit(
     tells="You take UUIDs with eight digits in front only. Take whatever "
     "stands between `(UUID: ` and the last parenthesis.",
 )
+
+version_of_rocm_for_cuda = edit(
+    with_splits,
+    {
+        '"cuda": torch.version.cuda,': '"cuda": torch.version.cuda or torch.version.hip,',
+    },
+    breaks=hidden_tests.machines_with_gpus,
+    tells="Where there is no version of CUDA you report that of ROCm. They are "
+    "two things: without CUDA the entry is None.",
+)

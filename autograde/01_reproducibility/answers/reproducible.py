@@ -934,3 +934,33 @@ the_end_of_an_iterator_swallowed = edit(
     tells="A StopIteration in the block is swallowed. It reaches the caller as any "
     "other exception does.",
 )
+
+benchmark_alone = edit(
+    mended_seeds_as_well,
+    {
+        "cudnn.benchmark, cudnn.deterministic = benchmark, not benchmark": """
+        cudnn.benchmark = benchmark
+        if benchmark:
+            cudnn.deterministic = False
+        """,
+    },
+    breaks=hidden_tests.cudnn_is_deterministic,
+    tells="In `reproducible()` you turn the tuner off and leave `deterministic` as "
+    "it was. Every run then picks the same kernel, which may be a "
+    "nondeterministic one. Set `cudnn.deterministic = True` as well.",
+)
+
+deterministic_alone = edit(
+    mended_seeds_as_well,
+    {
+        "cudnn.benchmark, cudnn.deterministic = benchmark, not benchmark": """
+        cudnn.deterministic = not benchmark
+        if benchmark:
+            cudnn.benchmark = True
+        """,
+    },
+    breaks=hidden_tests.cudnn_is_deterministic,
+    tells="In `reproducible()` you leave the tuner as it was. If it was on, each "
+    "run may choose another kernel by the clock. Set "
+    "`cudnn.benchmark = False` as well.",
+)

@@ -560,3 +560,29 @@ leaving_the_default_at_float32 = edit(
     tells="You set the default dtype and leave it so for the rest of the program. Ask "
     "for float32 where you make the tensor.",
 )
+
+channels_left_last = edit(
+    mended_by_one_transpose,
+    {
+        "return torch.tensor(image.copy())[None, None].float() / 255": "return torch.tensor(image.copy())[None, ..., None].float() / 255",
+        "x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)": "x = torch.tensor(image[..., ::-1].copy())",
+    },
+    breaks=[
+        hidden_tests.pixels_at_their_places,
+        hidden_tests.small_and_square_images,
+    ],
+    tells="You added the batch axis and left the channels at the end: your result "
+    "is (1, H, W, C), and a network takes the height for the channels. Move "
+    "the channel axis with `permute(2, 0, 1)`.",
+)
+
+reversed_and_not_copied = edit(
+    mended_by_one_transpose,
+    {
+        "x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)": "x = torch.from_numpy(image[..., ::-1]).permute(2, 0, 1)",
+    },
+    breaks=hidden_tests.red_first,
+    tells="`image[..., ::-1]` has a negative stride, and PyTorch takes no array "
+    "with one. Copy it first, with `.copy()`, or reverse the channels in "
+    "PyTorch, with `flip`.",
+)

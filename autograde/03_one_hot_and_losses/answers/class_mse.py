@@ -518,3 +518,13 @@ seeded_for_a_squared_error = edit(
     tells="You seed torch's random numbers in a loss. Every dropout and every "
     "shuffle after it draws the same numbers again. A loss needs none.",
 )
+
+every_integer_target_as_indices = edit(
+    by_explicit_check,
+    {
+        "if target.shape == scores.shape:": "if target.shape == scores.shape and target.is_floating_point():",
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="You refuse rows of integers. A target of the shape of the scores is "
+    "used as it is, whatever its dtype: ask for the shape first.",
+)

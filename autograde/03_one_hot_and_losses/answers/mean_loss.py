@@ -523,3 +523,13 @@ size_average_in_silence = edit(
     tells="You hide the warning. The argument is still deprecated: "
     '`size_average=False` became `reduction="sum"`.',
 )
+
+divided_by_zero = edit(
+    sums_over_counts,
+    {
+        'return total / count if count else float("nan")': "return total / count",
+    },
+    breaks=hidden_tests.all_padded,
+    tells="Where no label counts, your division raises a ZeroDivisionError: "
+    'Python\'s 0.0 / 0 does. Return `float("nan")` there, or divide tensors.',
+)

@@ -440,3 +440,17 @@ naming_arrays_only = edit(
     tells="A parameter without dimensions has no name in your graph. It gets a "
     "gradient as others do.",
 )
+
+every_way_by_itself = edit(
+    by_walking,
+    {
+        """
+        if fn in seen:
+            continue
+        """: "",
+    },
+    breaks=hidden_tests.edges_forward,
+    tells="You walk through an operation as often as there are ways to it. Its "
+    "edges are then drawn more than once, and with many blocks the walk has "
+    "no end. Visit each operation once.",
+)

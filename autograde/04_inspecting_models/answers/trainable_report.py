@@ -1121,3 +1121,12 @@ empty_gradient_as_none = edit(
     tells="You say None for a gradient without entries. It has arrived: its norm is "
     "0.0.",
 )
+
+truth_of_the_gradient = edit(
+    with_a_sequential,
+    {"if p.grad is not None:": "if p.grad:"},
+    breaks=hidden_tests.tells_gradients,
+    tells="`if p.grad:` asks for the truth value of a tensor. With more than one "
+    "entry it has none and raises; with one, a gradient of 0 counts as "
+    "none. Ask `p.grad is not None`.",
+)

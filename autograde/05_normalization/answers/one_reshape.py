@@ -1292,3 +1292,14 @@ groups_always_weighted = edit(
     tells="Your `GroupNorm` with `affine=False` has no weight, and multiplies by "
     "it all the same. Without `affine` return what is normalized.",
 )
+
+with_rms_for_layers = edit(
+    mended_with_the_leading_dimensions,
+    {
+        "var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)": "var = x.square().mean(dims, keepdim=True)",
+        "out = (x - mean) * torch.rsqrt(var + self.eps)": "out = x * torch.rsqrt(var + self.eps)",
+    },
+    breaks=hidden_tests.layer_over_the_last,
+    tells="Your layer norm leaves the mean in and divides by the root of the mean "
+    "square: that is RMS norm. Subtract the mean first.",
+)

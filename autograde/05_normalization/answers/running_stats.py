@@ -1146,3 +1146,18 @@ lifting_the_variance_in_eval = edit(
     tells="`eval()` changes your buffers: it lifts a small variance. In eval mode "
     "nothing changes; `eps` is for those who divide.",
 )
+
+with_the_buffer_of_sgd = edit(
+    mended_with_a_count_of_its_own,
+    {
+        "self.running_mean.lerp_(rows.mean(1), m)": "self.running_mean.mul_(m).add_(rows.mean(1))",
+        "self.running_var.lerp_(rows.var(1), m)": "self.running_var.mul_(m).add_(rows.var(1))",
+    },
+    breaks=[
+        hidden_tests.moves_the_mean,
+        hidden_tests.moves_the_unbiased_variance,
+    ],
+    tells="You keep the statistics as SGD keeps its buffer: a share of the old and "
+    "all of the new. In BatchNorm the two shares add up to 1: "
+    "(1 - momentum) of the old and momentum of the new.",
+)
