@@ -1209,3 +1209,14 @@ held_if_they_hold_numbers = edit(
     tells="You leave out parameters that hold no numbers. The optimizer is to hold "
     "each one with `requires_grad=True`.",
 )
+
+held_asked_by_in = edit(
+    by_submodule,
+    {
+        'held = {id(p) for g in optimizer.param_groups for p in g["params"]}': 'held = [p for g in optimizer.param_groups for p in g["params"]]',
+        "added = [p for p in part.parameters() if id(p) not in held]": "added = [p for p in part.parameters() if p not in held]",
+    },
+    breaks=hidden_tests.joins_with_the_settings,
+    tells="You ask `p not in` a list of parameters. That compares their numbers, "
+    "and fails where the shapes differ. Compare `id(p)`.",
+)

@@ -635,3 +635,26 @@ entries_of_narrow_numbers = edit(
     tells="You turn complex128 into complex64, where large numbers become infinite. "
     "Look at the numbers as they are.",
 )
+
+
+@wrong(
+    breaks=hidden_tests.nan_and_infinities,
+    tells="You look for NaN and infinity by `is`. It asks whether two names mean "
+    "one object, and no entry of a tensor is the object `math.nan`. Use "
+    "`torch.isfinite` and `math.isfinite`.",
+)
+def entries_that_are_the_object_nan(data, name="batch"):
+    if isinstance(data, dict):
+        inside = [(f"{name}.{key}", value) for key, value in data.items()]
+    elif isinstance(data, list | tuple):
+        inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]
+    else:
+        bad = math.nan, math.inf, -math.inf
+        numbers = [data]
+        if isinstance(data, Tensor):
+            numbers = data.flatten().tolist()
+        found = any(one is b for one in numbers for b in bad)
+        return [name] if found else []
+    return [
+        one for n, v in inside for one in entries_that_are_the_object_nan(v, n)
+    ]

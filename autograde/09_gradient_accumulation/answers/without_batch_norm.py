@@ -257,7 +257,7 @@ def repair_by_eval(model):
     for layer in model.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             layer.eval()
-        return model
+    return model
 
 
 @wrong(
@@ -1116,3 +1116,13 @@ repair_stops_dropout = edit(
     tells="You take hooks, settings or buffers away from layers that are no batch norm. "
     "Everything else is kept.",
 )
+
+
+@wrong(
+    breaks=[hidden_tests.equality_holds, hidden_tests.still_normalizes],
+    tells="You made `SyncBatchNorm`s of the batch norms. They share statistics "
+    "between processes at one moment, not between micro-batches one after "
+    "another. Replace them by a normalization that looks at each sample alone.",
+)
+def repair_by_sync_batch_norm(model):
+    return nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(model))

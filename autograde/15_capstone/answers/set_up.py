@@ -967,3 +967,23 @@ each_layer_under_one_name = edit(
     tells="`named_modules` gives each layer once, under its first name. Of a frozen "
     "part that stands at a second place you miss all within it.",
 )
+
+one_cycle_of_section_3 = edit(
+    SOLUTION,
+    {
+        "return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)": """
+        cycle = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer,
+            config["lr"],
+            total_steps=num_steps,
+            pct_start=warmup / num_steps,
+            cycle_momentum=False,
+        )
+        return optimizer, cycle
+        """,
+    },
+    breaks=[hidden_tests.rates_of_the_plan, hidden_tests.corners_of_the_plan],
+    tells="You took the OneCycleLR of section 3. It begins at a 25th of the "
+    "rate, rises along a cosine, and raises an error beyond its plan. Give a "
+    "LambdaLR the share that the text says.",
+)
