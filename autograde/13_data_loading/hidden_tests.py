@@ -845,6 +845,9 @@ def about_the_choice(*keys: str) -> Rule:
         "loader is set otherwise.",
         "left to PyTorch": "The loader is told how to start its workers. That "
         "was to be left to PyTorch: give no `multiprocessing_context`.",
+        "functions of a module": "The loader has a lambda, or a function "
+        "within a function, for its workers. Where they are started afresh "
+        "it has to be pickled, and cannot be.",
         "program kept": "You set how the whole program starts its processes. "
         "That was to be left to PyTorch.",
     }
@@ -959,8 +962,14 @@ def workers_stay(draw: Draw) -> list[Case]:
 @check(
     "fitting_loader",
     probe=probes.ways_of_starting,
-    rule=about_the_choice("left to PyTorch", "program kept"),
+    rule=about_the_choice(
+        "left to PyTorch", "program kept", "functions of a module"
+    ),
     says="how workers are started is left to PyTorch: no start method is named",
+    corners=[
+        "nor does the loader hold what could not be sent to workers that are "
+        "started afresh: no lambda, and no function within a function"
+    ],
 )
 def starting_is_left_to_pytorch(draw: Draw) -> list[Case]:
     return [

@@ -468,6 +468,10 @@ def chosen_as_it_is(fitting_loader, case):
         "stay": loader.persistent_workers,
         "pinned": loader.pin_memory,
         "left to PyTorch": loader.multiprocessing_context is None,
+        "functions of a module": not any(
+            "<" in getattr(function, "__qualname__", "")  # lambda, locals
+            for function in (loader.worker_init_fn, loader.collate_fn)
+        ),
     }
 
 

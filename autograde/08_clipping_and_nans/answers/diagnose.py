@@ -1067,3 +1067,15 @@ targets_of_one_dimension_unseen = edit(
     breaks=hidden_tests.broken_data,
     tells="You do not look at a `y` of one dimension. Targets often have just one.",
 )
+
+diagnose_children_alone = edit(
+    mended_diagnose_without_the_rate,
+    {
+        "for name, module in twin.named_modules():": "for name, module in twin.named_children():",
+        'return "layer", step, blamed[0]': 'return "layer", step, blamed[0] if blamed else "?"',
+    },
+    breaks=hidden_tests.broken_layers,
+    tells="You watch the children of the model. What stands deeper is never "
+    "looked at, and the block around it is blamed. Put a hook on each of "
+    "`named_modules()`.",
+)

@@ -1267,3 +1267,12 @@ deterministic_for_good = edit(
     tells="You switch deterministic algorithms on for the whole process, and they "
     "stay on. That is for who calls `train` to decide.",
 )
+
+without_the_model = edit(
+    by_one_key_for_each,
+    {'model.load_state_dict(saved["model"])': ""},
+    breaks=[hidden_tests.losses_and_weights, hidden_tests.from_the_file],
+    tells="The model's weights are missing. The run goes on from the random ones of "
+    "the new process, with an optimizer that knows others. Save and "
+    "load `model.state_dict()`.",
+)

@@ -1356,3 +1356,17 @@ loader_that_seeds_its_workers = edit(
     tells="You seed PyTorch's generator in the workers. Each has a seed of its own "
     "already, which follows from the main process. Leave it.",
 )
+
+fitting_with_a_lambda = edit(
+    SOLUTION,
+    {
+        'if_any["persistent_workers"] = True': """
+        if_any["persistent_workers"] = True
+        if_any["worker_init_fn"] = lambda worker: None
+        """,
+    },
+    breaks=hidden_tests.starting_is_left_to_pytorch,
+    tells="You give the workers a lambda, or a function within a function. "
+    "Where workers are started afresh it is sent to them pickled, and "
+    "it cannot be. Leave it out.",
+)

@@ -949,3 +949,34 @@ step_left_out_at_a_loss_of_zero = edit(
     tells="At a loss of 0 you leave the step out. Weight decay and momentum move the "
     "weights all the same.",
 )
+
+step_without_the_group = edit(
+    mended_step_in_train_mode,
+    {
+        """
+        total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+        dist.all_reduce(total, group=group)
+        """: """
+        total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
+        dist.all_reduce(total)
+        """,
+    },
+    breaks=hidden_tests.unequal_shards,
+    tells="You call `all_reduce` without `group=group`. PyTorch then looks for the "
+    "process's default group, and there is none.",
+)
+
+step_skips_nan_on_its_rank = edit(
+    SOLUTION,
+    {
+        "(loss * num_ranks / num_samples).backward()": """
+        if loss.isnan():
+            continue
+        (loss * num_ranks / num_samples).backward()
+        """,
+    },
+    breaks=hidden_tests.unequal_shards,
+    tells="A rank whose loss is NaN leaves out its backward pass, and the others wait "
+    "for it in the exchange. All ranks have to take the same way: go backward "
+    "all the same.",
+)

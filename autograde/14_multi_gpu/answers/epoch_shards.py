@@ -990,3 +990,24 @@ evaluation_seeded = edit(
     tells="`eval_shard` seeds the global generator. Nothing in it is random, "
     "and whoever draws afterwards gets other numbers than without it.",
 )
+
+shards_seeded_in_the_high_bits = edit(
+    shards_in_blocks,
+    {
+        "generator = torch.Generator().manual_seed(1000 * seed + epoch)": "generator = torch.Generator().manual_seed((seed << 31) + epoch)",
+    },
+    breaks=hidden_tests.nothing_else_decides,
+    tells="You shift the seed into the high bits (`seed << 31`). A generator on the "
+    "CPU takes the low 32 bits alone, so the seeds 0 and 2 give the same "
+    "orders. Keep the sum small, as `1000 * seed + epoch` is.",
+)
+
+accuracy_without_the_group = edit(
+    shards_in_blocks,
+    {
+        "dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)": "dist.all_reduce(right, op=dist.ReduceOp.MAX)",
+    },
+    breaks=hidden_tests.accuracy_of_unequal_shards,
+    tells="You call `all_reduce` without `group=group`. PyTorch then looks for the "
+    "process's default group, and there is none.",
+)
