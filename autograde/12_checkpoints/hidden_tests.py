@@ -996,6 +996,7 @@ def versions(draw: Draw, **options: Any) -> Case:
         "with_extra": [],
         "prefix": "",
         "cut": "",
+        "folded": "",
         "form": "",
         "count": 0,
         "metadata": True,
@@ -1191,6 +1192,9 @@ def everything_else_raises(draw: Draw) -> list[Case]:
             form="with a buffer whose shape would be broadcast",
         ),
         versions(
+            draw, folded="2.bias", form="with as many numbers in another shape"
+        ),
+        versions(
             draw,
             source="frozen",
             target="frozen",
@@ -1320,10 +1324,15 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
         same_parameters="After `restore` the model's parameters are other "
         "objects; the optimizer still holds the old ones.",
         still_trains="After `restore` other parameters are trained than before.",
-        same_mode="After `restore` the model is in another mode.",
+        modes_updated="`update` leaves the model in another mode.",
+        mode_restored="After `restore` the model is in another mode.",
+        same_gradients="`restore` changes the model's gradients.",
     ),
     says="restored into the same parameters, and once more after training on",
-    corners=["so that the optimizer still knows them; a frozen one stays so"],
+    corners=[
+        "so that the optimizer still knows them; a frozen one stays so",
+        "the model's mode and its gradients stay, too",
+    ],
 )
 def restored_twice(draw: Draw) -> list[Case]:
     return [

@@ -1055,6 +1055,8 @@ def a_file(case):
         state_dict[key] = torch.tensor(3)
     if case["cut"]:
         state_dict[case["cut"]] = state_dict[case["cut"]][:1]
+    if case["folded"]:
+        state_dict[case["folded"]] = state_dict[case["folded"]].unsqueeze(0)
     if case["prefix"]:
         state_dict = OrderedDict(
             (case["prefix"] + key, value) for key, value in state_dict.items()
@@ -1181,7 +1183,7 @@ def kept_best(BestWeights, case):
     before = [id(one) for one in model.parameters()]
     learn = [one.requires_grad for one in model.parameters()]
     keeper = keeper_of(BestWeights, model, case)
-    answers, shown = [], torch.zeros(())
+    answers, modes, shown = [], [], torch.zeros(())
     for metric, shift in zip(case["metrics"], case["shifts"], strict=True):
         an_epoch(model, shift)
         if case["metric_type"] == "tensor":
@@ -1190,10 +1192,17 @@ def kept_best(BestWeights, case):
             answers.append(keeper.update(shown))
         else:
             answers.append(keeper.update(metric))
+        modes.append(model.training)
     for shift in case["shifts"]:
         an_epoch(model, shift)
-    training = model.training
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
     keeper.restore()
+    restored_mode = model.training
+    gradients = [
+        one.grad is not None and bool((one.grad == 1).all())
+        for one in model.parameters()
+    ]
     restored = state_of(model)
     # Training goes on from what was restored, and is undone a second time.
     for shift in case["shifts"]:
@@ -1213,7 +1222,9 @@ def kept_best(BestWeights, case):
         "restored_again": state_of(model),
         "same_parameters": before == [id(one) for one in model.parameters()],
         "still_trains": learn == [p.requires_grad for p in model.parameters()],
-        "same_mode": training == model.training,
+        "modes_updated": modes,
+        "mode_restored": restored_mode,
+        "same_gradients": all(gradients),
     }
 
 

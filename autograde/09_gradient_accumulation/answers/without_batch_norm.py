@@ -1126,3 +1126,15 @@ repair_stops_dropout = edit(
 )
 def repair_by_sync_batch_norm(model):
     return nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(model))
+clearing_the_models_own_hooks = edit(
+    SOLUTION,
+    {
+        "return per_sample(copy.deepcopy(model))": """
+        copied = copy.deepcopy(model)
+        copied._forward_hooks.clear()
+        return per_sample(copied)
+        """,
+    },
+    breaks=hidden_tests.others_are_kept,
+    tells="You clear the hooks of the copy. Hooks belong to what must be kept.",
+)

@@ -902,3 +902,29 @@ ThawingAfterwards = edit(
     tells="After `restore` frozen parameters are trained. Loading weights changes "
     "values; leave `requires_grad` as it is.",
 )
+
+KeepingInEvalMode = edit(
+    SOLUTION,
+    {
+        "self.metric = value": """
+        self.model.eval()
+        self.metric = value
+        """,
+    },
+    breaks=hidden_tests.restored_twice,
+    tells="Your `update` leaves the model in eval mode, and the next epoch trains "
+    "without dropout. Copying weights needs no mode.",
+)
+
+ClearingGradients = edit(
+    SOLUTION,
+    {
+        "self.model.load_state_dict(self.weights)": """
+        self.model.load_state_dict(self.weights)
+        self.model.zero_grad()
+        """,
+    },
+    breaks=hidden_tests.restored_twice,
+    tells="Your `restore` clears the gradients. It loads weights; when gradients go "
+    "is for the training loop to say.",
+)

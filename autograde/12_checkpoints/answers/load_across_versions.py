@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -677,4 +677,19 @@ dropping_what_stands_beside = edit(
     breaks=hidden_tests.everything_else_raises,
     tells="Where a counter is left over you drop all that stands beside it. Only the "
     "counter may be left out; a left-over mean must raise.",
+)
+
+folding_to_fit = edit(
+    SOLUTION,
+    {
+        "model.load_state_dict(adapted, strict=True)": """
+        for name in own.keys() & adapted.keys():
+            if adapted[name].numel() == own[name].numel():
+                adapted[name] = adapted[name].reshape(own[name].shape)
+        model.load_state_dict(adapted, strict=True)
+        """,
+    },
+    breaks=hidden_tests.everything_else_raises,
+    tells="You reshape what has as many numbers. A file with another shape is of "
+    "another model: it must raise.",
 )
