@@ -83,6 +83,7 @@ def trail(course: Course, what: str) -> list[tuple[str, object, object]]:
     ]
 
 
+@pytest.mark.slow
 def test_the_best_of_what_came_through_the_exchange_counts(
     best: Course, tmp_path: Path
 ) -> None:

@@ -89,7 +89,9 @@ def test_no_word_of_a_hidden_check_is_in_what_learners_get(
     assert planted(copy, chapter) >= 4
     gets = tmp_path / "gets"
     with GradingProcess(copy, sandbox.missing() is None) as process:
-        for student, notebook in synthetic_class(copy, chapter).items():
+        # of those who lose marks some, and who ends the process
+        some = list(synthetic_class(copy, chapter).items())[5:14]
+        for student, notebook in some:
             submitted = nbformat.writes(notebook).encode()
             report, text = process.grade(
                 chapter, 5, submitted, page_for=student

@@ -58,6 +58,7 @@ def hand_in(course: Course, students: list[str], mean: str) -> None:
         put(course.root, student, notebook)
 
 
+@pytest.mark.slow
 def test_a_lost_worker_costs_no_submission(
     mini: Course, cluster: Cluster
 ) -> None:

@@ -108,6 +108,7 @@ def expected() -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 @needs_postgresql
 def test_many_graders_and_manual_marks_at_once_lose_nothing(
     in_postgresql: Course, server: str, tmp_path: Path
