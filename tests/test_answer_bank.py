@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ import torch
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.source import read_chapter
+from course_grader.checks import Rule, leaves_rng_alone, leaves_state_alone
 from course_grader.course import Course
 from course_grader.judge.judging import losses
 from course_grader.judge.misconceptions import Misconceptions, Steps
@@ -261,6 +263,49 @@ def test_banks_are_large_enough(chapter: str, exercise: str) -> None:
 
     assert sum(one.right for one in answers) >= 5
     assert sum(not one.right for one in answers) >= 10
+
+
+# Where the seeds or the settings are the exercise itself, and where no code of
+# the learner's runs on tensors.
+OF_THEIR_OWN = {
+    (leaves_rng_alone, "set_seed"),
+    (leaves_rng_alone, "make_loader"),  # compares what is drawn afterwards
+    (leaves_rng_alone, "make_loaders"),  # a loader may draw its base seed
+    (leaves_rng_alone, "fitting_loader"),
+    (leaves_rng_alone, "train"),  # compares what is drawn afterwards
+    (leaves_rng_alone, "trainable_report"),  # the learner's class draws weights
+    (leaves_rng_alone, "partly_frozen"),  # the learner's class draws weights
+    *itertools.product(  # their probes make models
+        [leaves_rng_alone],
+        (
+            "graph_of",
+            "without_batch_norm",
+            "load_across_versions",
+            "best_weights",
+        ),
+    ),
+    *itertools.product(  # their probes run what draws
+        [leaves_rng_alone], ("set_up", "train_step")
+    ),
+    (leaves_rng_alone, "fit"),
+    (leaves_state_alone, "reproducible"),
+    *itertools.product(
+        (leaves_rng_alone, leaves_state_alone),
+        ("quiz", "choose_gpus", "know_your_gpus"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+@pytest.mark.parametrize("rule", [leaves_rng_alone, leaves_state_alone])
+def test_a_seed_or_a_setting_that_is_left_behind_is_seen(
+    chapter: str, exercise: str, rule: Rule
+) -> None:
+    checks = grading_of(chapter).checks_of(exercise)
+
+    assert (rule, exercise) in OF_THEIR_OWN or any(
+        rule in one.also for one in checks
+    )
 
 
 @pytest.mark.parametrize("chapter", COURSE.chapters())

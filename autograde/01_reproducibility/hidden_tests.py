@@ -872,8 +872,10 @@ def about_global_states(
     probe=probes.loader_leaves_alone,
     timeout_s=WORKERS_S,
     rule=about_global_states,
+    also=[leaves_state_alone],
     says="making the loader and running through it leaves the global "
     "generators of `random`, NumPy and PyTorch as they are",
+    corners=["no setting of PyTorch is changed"],
 )
 def loader_disturbs_nobody(draw: Draw) -> list[Case]:
     return [

@@ -13,6 +13,7 @@ from course_grader.checks import (
     check,
     gives_no_warning,
     leaves_inputs_alone,
+    leaves_rng_alone,
     leaves_state_alone,
 )
 from course_grader.judge.compare import Tolerance, difference
@@ -290,11 +291,13 @@ def of_its_own(case: Case, seen: Result, expected: Result) -> str | None:
     "image_to_batch",
     probe=probes.image_twice,
     rule=of_its_own,
+    also=[leaves_rng_alone, leaves_state_alone],
     says="the array stays as it was, and the batch has memory of its own",
     corners=[
         "it can be written to, which changes neither the array nor what a "
         "later call returns",
         "whether it is contiguous does not matter",
+        "no seed is set, and no setting of PyTorch is changed",
     ],
 )
 def batch_of_its_own(draw: Draw) -> list[Case]:
@@ -388,8 +391,9 @@ def axes(
     "axes_of_one",
     probe=probes.added,
     rule=same,
-    also=[leaves_inputs_alone],
+    also=[leaves_rng_alone, leaves_state_alone, leaves_inputs_alone],
     says="`add_axes` adds one axis, from the first place to the last",
+    corners=["no seed is set, and no setting of PyTorch is changed"],
 )
 def one_axis_added(draw: Draw) -> list[Case]:
     matrix, number = draw.normal(2, 3), draw.normal(1)[0]
@@ -428,13 +432,14 @@ def several_axes_added(draw: Draw) -> list[Case]:
     "axes_of_one",
     probe=probes.dropped,
     rule=same,
-    also=[leaves_inputs_alone],
+    also=[leaves_rng_alone, leaves_state_alone, leaves_inputs_alone],
     weight=2,
     says="`drop_axes` drops what is named and nothing else: a batch of one "
     "stays",
     corners=[
         "the other axes stay, of size 1 or not",
         "negative entries count from the end of x; `()` drops nothing",
+        "no seed is set, and no setting of PyTorch is changed",
     ],
 )
 def only_the_named_axes(draw: Draw) -> list[Case]:
@@ -679,9 +684,10 @@ def blocks(case: Case, seen: Result, expected: Result) -> str | None:
     "casts",
     probe=probes.default_in_blocks,
     rule=blocks,
-    also=[leaves_state_alone, causes_no_warning],
+    also=[leaves_rng_alone, leaves_state_alone, causes_no_warning],
     says="`default_dtype` holds within the block and ends with it, and nothing "
     "warns",
+    corners=["no seed is set"],
 )
 def default_within_the_block(draw: Draw) -> list[Case]:
     cases = [
@@ -1014,9 +1020,9 @@ def new_and_x_alone(case: Case, seen: Result, expected: Result) -> str | None:
     "casts",
     probe=probes.integers_of_its_own,
     rule=new_and_x_alone,
-    also=[leaves_inputs_alone],
+    also=[leaves_rng_alone, leaves_inputs_alone],
     says="`to_integers`: the result is a new tensor, and x stays as it was",
-    corners=["of any strides; the result can be written to"],
+    corners=["of any strides; the result can be written to", "no seed is set"],
 )
 def integers_of_their_own(draw: Draw) -> list[Case]:
     cases = []
@@ -1103,8 +1109,10 @@ def arrays_equal(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.array_of_tensor,
     rule=arrays_equal,
     weight=2,
+    also=[leaves_rng_alone, leaves_state_alone],
     says="`to_numpy` keeps every dtype that NumPy has: bool, uint8 to uint64, "
     "int8 to int64, float16 to float64, complex64, complex128",
+    corners=["no seed is set, and no setting of PyTorch is changed"],
 )
 def arrays_of_every_dtype(draw: Draw) -> list[Case]:
     dtypes = (*INTEGERS, *INEXACT)
@@ -1363,11 +1371,14 @@ def tensors_of_every_dtype(draw: Draw) -> list[Case]:
     "bridge",
     probe=probes.tensor_of_array,
     rule=tensors_equal,
-    also=[causes_no_warning],
+    also=[leaves_rng_alone, leaves_state_alone, causes_no_warning],
     weight=2,
     says="`to_tensor` with `copy=True`: any strides, negative ones too, "
     "read-only, no dimensions, no elements; nothing warns",
-    corners=["one field of an array of records, too"],
+    corners=[
+        "one field of an array of records, too",
+        "no seed is set, and no setting of PyTorch is changed",
+    ],
 )
 def tensors_of_any_array(draw: Draw) -> list[Case]:
     table = draw.normal(4, 6, dtype=torch.float64)
@@ -1443,8 +1454,9 @@ def _count(x: Tensor) -> str:
     probe=probes.reordered,
     rule=same,
     weight=2,
-    also=[leaves_inputs_alone],
+    also=[leaves_rng_alone, leaves_state_alone, leaves_inputs_alone],
     says="`reorder` moves each axis to its place, there and back",
+    corners=["no seed is set, and no setting of PyTorch is changed"],
 )
 def axes_in_the_order(draw: Draw) -> list[Case]:
     x = draw.normal(2, 3, 5, 7)
@@ -1514,12 +1526,13 @@ def reorder_gives_a_view(draw: Draw) -> list[Case]:
     probe=probes.summed,
     rule=same,
     weight=2,
-    also=[leaves_inputs_alone],
+    also=[leaves_rng_alone, leaves_state_alone, leaves_inputs_alone],
     says="`sum_over` sums over the named axes and keeps the others in order",
     corners=[
         "as `x.sum` gives it: in float16 and bfloat16 it does not stop as the "
         "count of section 1 did",
         "x stays as it was",
+        "no seed is set, and no setting of PyTorch is changed",
     ],
 )
 def sums_over_names(draw: Draw) -> list[Case]:

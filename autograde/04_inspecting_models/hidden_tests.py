@@ -13,6 +13,7 @@ from course_grader.checks import (
     check,
     leaves_inputs_alone,
     leaves_rng_alone,
+    leaves_state_alone,
 )
 from course_grader.judge.compare import Tolerance, difference
 
@@ -213,8 +214,9 @@ def refuses_lazy_ones(draw: Draw) -> list[Case]:
     "count_parameters",
     probe=probes.count,
     rule=counts_agree,
-    also=[as_it_was, keeps_the_grad_mode],
+    also=[leaves_rng_alone, leaves_state_alone, as_it_was, keeps_the_grad_mode],
     says="the model and the grad mode are left as they were",
+    corners=["no seed is set, and no setting of PyTorch is changed"],
 )
 def leaves_the_counted_model(draw: Draw) -> list[Case]:
     return [
@@ -355,12 +357,18 @@ def lists_nested_outputs(draw: Draw) -> list[Case]:
     "layer_shapes",
     probe=probes.look,
     rule=lists_the_calls,
-    also=[runs_once_in_eval, leaves_rng_alone, keeps_the_grad_mode],
+    also=[
+        leaves_state_alone,
+        runs_once_in_eval,
+        leaves_rng_alone,
+        keeps_the_grad_mode,
+    ],
     weight=2,
     says="one call of the model, in eval mode and without gradients; the "
     "random state and the grad mode stay",
     corners=[
-        "you may work on a copy: the models here can be copied, not all can"
+        "you may work on a copy: the models here can be copied, not all can",
+        "no setting of PyTorch is changed",
     ],
 )
 def looks_quietly(draw: Draw) -> list[Case]:
@@ -613,9 +621,10 @@ def tells_gradients(draw: Draw) -> list[Case]:
     "trainable_report",
     probe=probes.report,
     rule=lists_entries,
-    also=[as_it_was],
+    also=[leaves_state_alone, as_it_was],
     says="`trainable_report` only reads: gradients, flags and values stay, "
     "those of frozen parameters too",
+    corners=["no setting of PyTorch is changed"],
 )
 def only_reads(draw: Draw) -> list[Case]:
     return [
@@ -718,10 +727,14 @@ def registers_all(draw: Draw) -> list[Case]:
     "trainable_report",
     probe=probes.trained,
     rule=computes,
-    also=[leaves_inputs_alone],
+    also=[leaves_state_alone, leaves_inputs_alone],
     says="a `Stack` computes: ReLU between the layers, none after the last; "
     "`x` stays as it is",
-    corners=["both modes compute the same", "NaN goes through a ReLU as NaN"],
+    corners=[
+        "both modes compute the same",
+        "NaN goes through a ReLU as NaN",
+        "no setting of PyTorch is changed",
+    ],
 )
 def computes_a_stack(draw: Draw) -> list[Case]:
     spoiled = stacked(draw, 2)
@@ -907,13 +920,17 @@ def under_no_grad(draw: Draw) -> list[Case]:
     probe=probes.draw_graph,
     rule=has_operations,
     also=[
+        leaves_state_alone,
         as_it_was,
         same("x_kept", "Afterwards `x` requires a gradient."),
         same("runs", "The model is not called exactly once."),
     ],
     says="the model runs once, in the mode it is in; model and `x` are left as "
     "they were",
-    corners=["no gradient more or less, no other flag, no hook"],
+    corners=[
+        "no gradient more or less, no other flag, no hook",
+        "no setting of PyTorch is changed",
+    ],
 )
 def in_its_own_mode(draw: Draw) -> list[Case]:
     return [
@@ -1085,6 +1102,8 @@ def writes_to_its_stream(draw: Draw) -> list[Case]:
     probe=probes.walk,
     rule=gives_the_batches,
     also=[
+        leaves_rng_alone,
+        leaves_state_alone,
         takes_one_at_a_time,
         goes_through_once,
         same("reaches", "The loader's exception does not reach the caller."),
@@ -1096,6 +1115,7 @@ def writes_to_its_stream(draw: Draw) -> list[Case]:
         "the loader is gone through once, by `for`: what `loader[i]` would "
         "give is another matter",
         "also what `len(loader)` raises, unless it is a `TypeError`",
+        "no seed is set, and no setting of PyTorch is changed",
     ],
 )
 def takes_as_asked(draw: Draw) -> list[Case]:

@@ -130,7 +130,10 @@ COUNTED = {
 
 
 def count(count_parameters, case):
-    with torch.device(case.get("device", "cpu")):
+    with (
+        torch.device(case.get("device", "cpu")),
+        torch.random.fork_rng(devices=[]),
+    ):
         model = COUNTED[case["kind"]](*case["sizes"])
     model.train(case.get("training", True))
     if case.get("gradients"):

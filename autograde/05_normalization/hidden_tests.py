@@ -1597,11 +1597,12 @@ def leaves_the_grad_mode(draw: Draw) -> list[Case]:
     ),
     rtol=0.0,
     atol=1e-12,
-    also=[leaves_inputs_alone],
+    also=[leaves_rng_alone, leaves_inputs_alone],
     says="parameters, their gradients and `requires_grad`, buffers, options "
     "of the layers, `x` and the random state are as before",
     corners=[
-        "no layer of the cases writes a buffer in eval, or into its input"
+        "no layer of the cases writes a buffer in eval, or into its input",
+        "no seed is set",
     ],
 )
 def leaves_the_state(draw: Draw) -> list[Case]:

@@ -617,10 +617,12 @@ def frozen_from_the_beginning(draw: Draw) -> list[Case]:
     ),
     rtol=0,
     atol=0,
+    also=[leaves_state_alone],
     says="the frozen parameters stay and get no gradient",
     corners=[
         "a gradient that stood in `grad` before may stay",
         "parameters may have any name, or two",
+        "no setting of PyTorch is changed",
     ],
 )
 def weights_stay(draw: Draw) -> list[Case]:
@@ -943,12 +945,13 @@ ONCE = (
     on=(*ONCE, "gradients_b"),
     rtol=EXACT,
     atol=EXACT,
-    also=[leaves_state_alone],
+    also=[leaves_rng_alone, leaves_state_alone],
     says="`backward_into_b`: each model runs once, in the mode that it has and "
     "keeps",
     corners=[
         "buffers move as in one forward pass of each; a layer inside may be in "
-        "another mode than its model"
+        "another mode than its model",
+        "no seed is set",
     ],
 )
 def once_in_their_modes_b(draw: Draw) -> list[Case]:
@@ -965,12 +968,13 @@ def once_in_their_modes_b(draw: Draw) -> list[Case]:
     on=(*ONCE, "gradients_a"),
     rtol=EXACT,
     atol=EXACT,
-    also=[leaves_state_alone],
+    also=[leaves_rng_alone, leaves_state_alone],
     says="`backward_into_a`: each model runs once, in the mode that it has and "
     "keeps",
     corners=[
         "buffers move as in one forward pass of each; a layer inside may be in "
-        "another mode than its model"
+        "another mode than its model",
+        "no seed is set",
     ],
 )
 def once_in_their_modes_a(draw: Draw) -> list[Case]:

@@ -11,6 +11,7 @@ from course_grader.checks import (
     Result,
     check,
     leaves_inputs_alone,
+    leaves_rng_alone,
     leaves_state_alone,
 )
 from course_grader.judge.compare import Tolerance, difference
@@ -20,7 +21,7 @@ from . import probes
 FLOAT, DOUBLE, HALF = torch.float32, torch.float64, torch.float16
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 NAN, INF = math.nan, math.inf
-ALONE = (leaves_inputs_alone, leaves_state_alone)
+ALONE = (leaves_inputs_alone, leaves_rng_alone, leaves_state_alone)
 
 
 def same(seen: object, expected: object, rtol: float = 1e-9) -> bool:
@@ -1148,6 +1149,7 @@ def inputs_that_do_not_show(draw: Draw) -> list[Case]:
     rule=buffers_kept,
     says="every buffer, also one that is in no `state_dict`, and at both places "
     "if it stands at two",
+    corners=["a layer may put another tensor in a buffer's place"],
 )
 def buffers_of_any_layer(draw: Draw) -> list[Case]:
     counts = {"extra": "counts"}
@@ -2122,6 +2124,7 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     also=ALONE,
     says="model, batches and settings are afterwards as they were",
+    corners=["no seed is set"],
 )
 def run_left_alone(draw: Draw) -> list[Case]:
     return [

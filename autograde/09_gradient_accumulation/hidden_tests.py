@@ -9,6 +9,7 @@ from course_grader.checks import (
     Result,
     check,
     leaves_inputs_alone,
+    leaves_rng_alone,
     leaves_state_alone,
 )
 
@@ -110,7 +111,7 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     return every_sample_came_back(case, seen, expected)
 
 
-ALONE = (leaves_inputs_alone, leaves_state_alone)
+ALONE = (leaves_inputs_alone, leaves_rng_alone, leaves_state_alone)
 
 # accumulated_step
 
@@ -335,6 +336,7 @@ def returned_loss(draw: Draw) -> list[Case]:
         "no layer's mode, no setting of PyTorch such as anomaly detection and "
         "no seed is yours to change, not even for a while",
         "to draw numbers, as a `DataLoader` does, is no fault",
+        "no seed is set",
     ],
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -612,6 +614,7 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
         "no layer's mode, no setting of PyTorch such as anomaly detection and "
         "no seed is yours to change, not even for a while",
         "to draw numbers, as a `DataLoader` does, is no fault",
+        "no seed is set",
     ],
 )
 def window_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -932,6 +935,7 @@ def epoch_without_some_gradients(draw: Draw) -> list[Case]:
         "no layer's mode, no setting of PyTorch such as anomaly detection and "
         "no seed is yours to change, not even for a while",
         "to draw numbers, as a `DataLoader` does, is no fault",
+        "no seed is set",
     ],
 )
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -1425,12 +1429,14 @@ def original_left_alone(draw: Draw) -> list[Case]:
     "without_batch_norm",
     probe=probes.repaired,
     rule=keeps_the_rest,
+    also=[leaves_state_alone],
     says="all other layers stay: their names, values and modes, and what is "
     "frozen",
     corners=[
         "no layer stands at two places",
         "hooks, buffers and what a layer was made with stay, too",
         "no case has another kind of batch norm",
+        "no setting of PyTorch is changed",
     ],
 )
 def others_are_kept(draw: Draw) -> list[Case]:

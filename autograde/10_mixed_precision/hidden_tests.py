@@ -11,6 +11,7 @@ from course_grader.checks import (
     Result,
     check,
     leaves_inputs_alone,
+    leaves_rng_alone,
     leaves_state_alone,
 )
 
@@ -208,7 +209,12 @@ def no_old_names(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
-ALONE = (leaves_inputs_alone, leaves_state_alone, no_old_names)
+ALONE = (
+    leaves_inputs_alone,
+    leaves_rng_alone,
+    leaves_state_alone,
+    no_old_names,
+)
 
 # What all cases need.
 
@@ -482,6 +488,7 @@ def bf16_losses(draw: Draw) -> list[Case]:
         "autocast is off after an exception, too",
         "the mode (train or eval) of each layer, what is frozen, hooks and "
         "the random state are not yours to change",
+        "no seed is set",
     ],
 )
 def bf16_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -1006,7 +1013,8 @@ def two_scalers(draw: Draw) -> list[Case]:
     says="the scaler changes no setting of PyTorch and uses nothing deprecated",
     corners=[
         "wrapping `torch.amp.GradScaler` is a right answer, too; write it "
-        "yourself once"
+        "yourself once",
+        "no seed is set",
     ],
 )
 def scaler_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -1297,6 +1305,8 @@ def clipped_loss(draw: Draw) -> list[Case]:
         steps(draw, "..."),
         steps(draw, settings={"init_scale": 2.0**16}, max_norm=20.0),
         steps(draw, weights_dtype="float32", autocast="bfloat16"),
+        # in calls in which the scale grows and falls
+        steps(draw, "..x.", settings={"init_scale": 4.0, "growth_interval": 1}),
     ]
 
 
@@ -1365,6 +1375,7 @@ def clipped_disabled(draw: Draw) -> list[Case]:
         "call `model(...)`, not `model.forward(...)`, once for each batch",
         "the mode (train or eval) of each layer, what is frozen, hooks and "
         "the random state are not yours to change",
+        "no seed is set",
     ],
 )
 def clipped_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -1707,6 +1718,12 @@ def epoch_loss(draw: Draw) -> list[Case]:
         epochs(draw, [], 2),
         epochs(draw, [4, 3, 4, 2], 3, overflows=(1,), num_epochs=2),
         epochs(draw, [4, 3, 2], 2, nans=(1,)),
+        epochs(
+            draw,
+            [3, 4, 2],
+            1,
+            settings={"init_scale": 4.0, "growth_interval": 1},
+        ),
         *(
             epochs(draw, sizes, 2, weights_dtype="float32", autocast="bfloat16")
             for sizes in ([5, 3, 2], [6, 3], [5])
@@ -1748,6 +1765,7 @@ def epoch_disabled(draw: Draw) -> list[Case]:
         "call `model(...)`, not `model.forward(...)`, once for each batch",
         "the mode (train or eval) of each layer, what is frozen, hooks and "
         "the random state are not yours to change",
+        "no seed is set",
     ],
 )
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:

@@ -77,12 +77,12 @@ def comes_back(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.round_trip,
     weight=2,
     rule=comes_back,
-    also=[reads_by_default, leaves_rng_alone],
+    also=[reads_by_default, leaves_rng_alone, leaves_state_alone],
     says="another process reads the checkpoint, by `str`, `Path` and relative "
     "path: four keys and no more",
     corners=[
         "saving changes nothing about the model and the optimizer, and draws "
-        "no random numbers",
+        "no random numbers; no setting of PyTorch is changed",
         "`step` is an `int` already, of any size",
     ],
 )
@@ -951,10 +951,13 @@ def other_prefixes(draw: Draw) -> list[Case]:
     probe=probes.callers_dict,
     weight=2,
     rule=hands_on_the_tensors,
-    also=[leaves_inputs_alone],
+    also=[leaves_rng_alone, leaves_state_alone, leaves_inputs_alone],
     says="a new dict of tensors, of the same dtype; the caller's keeps keys "
     "and `_metadata`",
-    corners=["the new dict needs no `_metadata`"],
+    corners=[
+        "the new dict needs no `_metadata`",
+        "no seed is set, and no setting of PyTorch is changed",
+    ],
 )
 def leaves_the_dict_alone(draw: Draw) -> list[Case]:
     return [
@@ -1220,11 +1223,13 @@ def everything_else_raises(draw: Draw) -> list[Case]:
     "load_across_versions",
     probe=probes.loaded_across,
     rule=leaves_the_rest_alone,
+    also=[leaves_state_alone],
     says="two lists come back; parameters stay the same objects, the caller's "
     "state dict stays as it was",
     corners=[
         "its `_metadata`, the model's mode, its gradients and what of it is "
-        "trainable stay, too"
+        "trainable stay, too",
+        "no setting of PyTorch is changed",
     ],
 )
 def leaves_the_file_alone(draw: Draw) -> list[Case]:
@@ -1328,10 +1333,12 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
         mode_restored="After `restore` the model is in another mode.",
         same_gradients="`restore` changes the model's gradients.",
     ),
+    also=[leaves_state_alone],
     says="restored into the same parameters, and once more after training on",
     corners=[
         "so that the optimizer still knows them; a frozen one stays so",
         "the model's mode and its gradients stay, too",
+        "no setting of PyTorch is changed",
     ],
 )
 def restored_twice(draw: Draw) -> list[Case]:

@@ -14,6 +14,8 @@ from course_grader.checks import (
     check,
     gives_no_warning,
     leaves_inputs_alone,
+    leaves_rng_alone,
+    leaves_state_alone,
 )
 
 from . import probes
@@ -394,6 +396,7 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.order_of_training,
     weight=2,
     rule=about_the_order,
+    also=[leaves_state_alone],
     says="the training order is shuffled anew in each epoch, and hangs on "
     "`seed` and the epochs before alone",
     corners=[
@@ -403,6 +406,7 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
         "`seed` may be 0",
         "whether an epoch that somebody breaks off counts as one that came "
         "before is up to you",
+        "no setting of PyTorch is changed",
     ],
 )
 def order_hangs_on_the_seed(draw: Draw) -> list[Case]:
@@ -764,11 +768,17 @@ def workers_and_prefetch(draw: Draw) -> list[Case]:
     "bytes_ahead",
     probe=probes.bytes_of_batches,
     rule=right_bytes,
-    also=[leaves_inputs_alone, keeps_the_sample],
+    also=[
+        leaves_rng_alone,
+        leaves_state_alone,
+        leaves_inputs_alone,
+        keeps_the_sample,
+    ],
     says="huge batches: at once, to the byte; and the sample stays as it is",
     corners=[
         "the pages to which the system rounds up, and the batch that the "
-        "training loop holds, are left out"
+        "training loop holds, are left out",
+        "no seed is set, and no setting of PyTorch is changed",
     ],
 )
 def huge_batches(draw: Draw) -> list[Case]:
@@ -1038,7 +1048,7 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     timeout_s=60.0,
     rule=about_epochs,
-    also=[gives_no_warning],
+    also=[leaves_state_alone, gives_no_warning],
     says="every epoch has each sample once, in an order that hangs on `seed` "
     "and the epochs before alone; nothing warns",
     corners=[
@@ -1048,6 +1058,7 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
         "`seed` may be 0",
         "whether an epoch that somebody breaks off counts as one that came "
         "before is up to you",
+        "no setting of PyTorch is changed",
     ],
 )
 def each_sample_once(draw: Draw) -> list[Case]:
@@ -1244,11 +1255,13 @@ def about_the_log(found: list[str], right: list[str]) -> str | None:
     probe=probes.epoch_timed,
     weight=2,
     rule=right_times,
+    also=[leaves_rng_alone, leaves_state_alone],
     says="the time in each `next()` is waiting, the time in each step is work",
     corners=[
         "however short it is: nothing is rounded",
         "a step may train: gradients are on in it, and the garbage collector is as "
         "it was",
+        "no seed is set, and no setting of PyTorch is changed",
     ],
 )
 def times_of_the_parts(draw: Draw) -> list[Case]:

@@ -1000,11 +1000,12 @@ def nothing_else_decides(draw: Draw) -> list[Case]:
     "epoch_shards",
     probe=probes.shards_of_epochs,
     rule=without_global_seeds,
-    also=(leaves_rng_alone,),
+    also=(leaves_rng_alone, leaves_state_alone),
     says="`train_shard`: the global random numbers of torch, NumPy and "
     "`random` stay as they are, at every moment",
     corners=[
-        "they are not put back afterwards either: another thread may be drawing"
+        "they are not put back afterwards either: another thread may be drawing",
+        "no setting of PyTorch is changed",
     ],
 )
 def no_global_numbers(draw: Draw) -> list[Case]:

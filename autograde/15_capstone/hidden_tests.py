@@ -7,7 +7,15 @@ from typing import Any
 
 from torch import Tensor
 
-from course_grader.checks import Case, Draw, Result, Rule, check
+from course_grader.checks import (
+    Case,
+    Draw,
+    Result,
+    Rule,
+    check,
+    leaves_rng_alone,
+    leaves_state_alone,
+)
 
 from . import probes
 
@@ -110,6 +118,7 @@ KEPT = {
         "`requires_grad=False`.",
         **KEPT,
     ),
+    also=[leaves_state_alone],
     says="`set_up`: the parameters of the frozen parts, and no others, get no "
     "gradient; the rest of the model stays as it is",
     corners=[
@@ -117,6 +126,7 @@ KEPT = {
         "the list may be empty, and a part may be a single layer",
         "weights, buffers, modes, settings of the layers, `config` and random "
         "numbers stay as they are",
+        "no setting of PyTorch is changed",
     ],
 )
 def frozen_parts(draw: Draw) -> list[Case]:
@@ -669,10 +679,12 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     "train_step",
     probe=probes.stepped,
     rule=nothing_left,
+    also=[leaves_state_alone],
     says="gradients from before do not count, and none are left",
     corners=[
         "nor does one that a frozen parameter of the model still has",
         "None or zeros are left, also after an overflow",
+        "no setting of PyTorch is changed",
     ],
 )
 def clean_gradients(draw: Draw) -> list[Case]:
@@ -790,6 +802,7 @@ WORK = {
         **DRAWS,
         modes_kept="You change the modes of the model: they are the run's business.",
     ),
+    also=[leaves_state_alone],
     says="a run that nothing stops: all steps and evaluations, in order, and "
     "the log",
     corners=[
@@ -798,6 +811,7 @@ WORK = {
         "modes and gradients are the business of `step` and `evaluate`: call "
         "no `train()` or `eval()`",
         "the checkpoints change nothing",
+        "no setting of PyTorch is changed",
     ],
 )
 def nothing_stops_it(draw: Draw) -> list[Case]:
@@ -1110,11 +1124,13 @@ def reports(**sentences: str) -> Rule:
         epoch_losses="`epoch_losses` are not the means over the samples of each "
         "epoch."
     ),
+    also=[leaves_rng_alone, leaves_state_alone],
     says="`epoch_losses`: the mean loss of each epoch, in rising order, is a "
     "mean over samples",
     corners=[
         "skipped steps count like others",
         "a line may have further keys",
+        "no seed is set, and no setting of PyTorch is changed",
     ],
 )
 def losses_of_epochs(draw: Draw) -> list[Case]:

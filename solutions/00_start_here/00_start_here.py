@@ -126,8 +126,8 @@ def attempt(function):
 # %% [markdown]
 r"""
 `away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape
-and a dtype, and no values. As with a GPU, one operation does not take tensors of two devices. (Two things from the
-CPU are allowed all the same: a tensor without dimensions as a number, and an index.)
+and a dtype, and no values. As with a GPU, one operation does not take tensors of two devices. (Three things are allowed all
+the same: a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.)
 
 ### A report that stops the notebook
 

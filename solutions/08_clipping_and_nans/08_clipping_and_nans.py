@@ -989,7 +989,7 @@ gradients: what is left of them is for throwing away.
 <details><summary>Hint 2: the buffers</summary>
 
 A forward pass in training writes running statistics. An input with a NaN need not go through the model. Where the *loss* turns out bad it is too late: keep
-a clone of each of `model.buffers()` from before, and copy it back.
+a clone of each of `model.buffers()` from before, and copy it into what `model.buffers()` gives then: a layer may have put another tensor in a buffer's place.
 </details>
 <details><summary>Help: the weights move although nothing was stepped on</summary>
 

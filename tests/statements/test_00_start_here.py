@@ -22,9 +22,6 @@ BY_CELL = {
         "A tensor that is only an attribute stays where it was born.",
     ],
     "claim_002_19": ["Up to ten GPUs that goes well."],
-    "not_under_the_context": [
-        "(Two things from the CPU are allowed all the same: a tensor without dimensions as a number, and an index.)",
-    ],
     "claim_000_02": [
         'With "2,1", `cuda:0` is physical GPU 2.',
         "The list is an order: `2,0` is not `0,2`.",
@@ -69,7 +66,7 @@ BY_SOURCE = {
 
 
 def test_one_operation_two_devices():
-    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As with a GPU, one operation does not take tensors of two devices.
+    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As with a GPU, one operation does not take tensors of two devices. (Three things are allowed all the same: a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.)
 
     *meta* is a second device on every machine: a test of device handling needs no GPU.
     """
@@ -84,6 +81,7 @@ def test_one_operation_two_devices():
         nn.Linear(3, 1, device="meta")(here)
     assert (away * torch.tensor(2.0)).is_meta
     assert away[torch.tensor([0, 1])].is_meta
+    assert away.copy_(here).is_meta
 
 
 def test_what_a_module_owns():

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -581,4 +581,16 @@ detaching_what_was_computed = edit(
     breaks=hidden_tests.gradients_through_axes,
     tells="You detach an x that comes from a computation, so no gradient goes on to "
     "what it was made of.",
+)
+
+seeding_in_axes_of_one = edit(
+    SOLUTION,
+    {
+        "ndim = x.dim() + len(dims)": """
+        torch.manual_seed(0)
+        ndim = x.dim() + len(dims)
+        """,
+    },
+    breaks=hidden_tests.one_axis_added,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )

@@ -602,3 +602,16 @@ def shares_empty_read_only():
         if a.size and not a.flags.writeable:
             raise ValueError("read-only")
         return torch.from_numpy(a)
+
+
+seeding_in_bridge = edit(
+    SOLUTION,
+    {
+        "return torch.from_numpy(np.array(a))": """
+        torch.manual_seed(0)
+        return torch.from_numpy(np.array(a))
+        """,
+    },
+    breaks=hidden_tests.tensors_of_any_array,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -711,4 +711,16 @@ half_plus_a_half = edit(
     breaks=hidden_tests.nearest_integers,
     tells="You round float16 with `floor(x + 0.5)`: from the middle, that goes up and not to "
     "the even integer. `torch.round` takes float16 too.",
+)
+
+seeding_in_casts = edit(
+    SOLUTION,
+    {
+        "bounds = torch.iinfo(dtype)": """
+        torch.manual_seed(0)
+        bounds = torch.iinfo(dtype)
+        """,
+    },
+    breaks=hidden_tests.integers_of_their_own,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -585,4 +585,14 @@ reversed_and_not_copied = edit(
     tells="`image[..., ::-1]` has a negative stride, and PyTorch takes no array "
     "with one. Copy it first, with `.copy()`, or reverse the channels in "
     "PyTorch, with `flip`.",
+seeding_in_image_to_batch = edit(
+    SOLUTION,
+    {
+        "if image is None:": """
+        torch.manual_seed(0)
+        if image is None:
+        """,
+    },
+    breaks=hidden_tests.batch_of_its_own,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )

@@ -599,3 +599,15 @@ passing_numbers_through = edit(
     tells="A tensor without axes passes with any letters. It has no axis, so it takes "
     "no letter: raise a `ValueError`.",
 )
+
+seeding_in_named_axes = edit(
+    SOLUTION,
+    {
+        "dims = [place for place, name in enumerate(axes) if name in over]": """
+        torch.manual_seed(0)
+        dims = [place for place, name in enumerate(axes) if name in over]
+        """,
+    },
+    breaks=hidden_tests.sums_over_names,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -528,3 +528,15 @@ no_kinds_of_parameters = edit(
     tells="You ask for `nn.Parameter` itself. A parameter may be of a class derived "
     "from it: ask `isinstance`, or take what `parameters()` gives.",
 )
+
+seeding_in_count_parameters = edit(
+    SOLUTION,
+    {
+        "parameters = list(model.parameters())": """
+        torch.manual_seed(0)
+        parameters = list(model.parameters())
+        """,
+    },
+    breaks=hidden_tests.leaves_the_counted_model,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

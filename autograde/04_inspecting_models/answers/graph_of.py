@@ -453,4 +453,14 @@ every_way_by_itself = edit(
     tells="You walk through an operation as often as there are ways to it. Its "
     "edges are then drawn more than once, and with many blocks the walk has "
     "no end. Visit each operation once.",
+a_setting_left_by_graph_of = edit(
+    SOLUTION,
+    {
+        "from torchviz import make_dot": """
+        torch.set_num_threads(2)
+        from torchviz import make_dot
+        """,
+    },
+    breaks=hidden_tests.in_its_own_mode,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )

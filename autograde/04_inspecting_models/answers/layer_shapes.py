@@ -770,7 +770,7 @@ eval_of_the_model_alone = edit(
     "training mode; `model.eval()` reaches all.",
 )
 
-seeding_first = edit(
+seeding_in_layer_shapes = edit(
     mended_with_the_last_name,
     {
         "model.eval()": """
@@ -999,4 +999,16 @@ taking_the_empty_for_a_shape = edit(
     breaks=hidden_tests.lists_nested_outputs,
     tells="An empty list or tuple gives `()`, which is the shape of a tensor without "
     "dimensions. For a list or tuple the entry is a list: `[]`.",
+)
+
+a_setting_left_by_layer_shapes = edit(
+    SOLUTION,
+    {
+        "seen, handles = [], []": """
+        torch.set_num_threads(2)
+        seen, handles = [], []
+        """,
+    },
+    breaks=hidden_tests.looks_quietly,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )

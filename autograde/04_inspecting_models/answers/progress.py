@@ -912,3 +912,15 @@ long_rates_cut = edit(
     ],
     tells="You read a part of the number only. A rate may be long, as `1241.25it/s`.",
 )
+
+seeding_in_progress = edit(
+    SOLUTION,
+    {
+        "return enumerate(tqdm(loader, file=file))": """
+        torch.manual_seed(0)
+        return enumerate(tqdm(loader, file=file))
+        """,
+    },
+    breaks=hidden_tests.takes_as_asked,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

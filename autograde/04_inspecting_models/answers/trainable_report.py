@@ -1129,4 +1129,14 @@ truth_of_the_gradient = edit(
     tells="`if p.grad:` asks for the truth value of a tensor. With more than one "
     "entry it has none and raises; with one, a gradient of 0 counts as "
     "none. Ask `p.grad is not None`.",
+a_setting_left_by_trainable_report = edit(
+    SOLUTION,
+    {
+        "report = {}": """
+        torch.set_num_threads(2)
+        report = {}
+        """,
+    },
+    breaks=hidden_tests.only_reads,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )

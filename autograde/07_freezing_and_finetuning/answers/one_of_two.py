@@ -637,3 +637,15 @@ into_b_under_inference_mode = edit(
     tells="Features that were made under `inference_mode` can never be saved for a "
     "backward pass, so nobody can train on them. `no_grad` or `detach` is enough.",
 )
+
+seeding_in_one_of_two = edit(
+    SOLUTION,
+    {
+        "features = a(x).detach()": """
+        torch.manual_seed(0)
+        features = a(x).detach()
+        """,
+    },
+    breaks=hidden_tests.once_in_their_modes_b,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -730,3 +730,15 @@ modes_that_seem_right = edit(
     tells="You return at once where the net is in that mode already. A layer of the rest may "
     "have been put into another by hand: `train` sets all.",
 )
+
+a_setting_left_by_partly_frozen = edit(
+    SOLUTION,
+    {
+        "super().__init__()": """
+        torch.set_num_threads(2)
+        super().__init__()
+        """,
+    },
+    breaks=hidden_tests.weights_stay,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)

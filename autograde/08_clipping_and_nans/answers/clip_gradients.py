@@ -779,3 +779,15 @@ clip_to_nothing_by_zeros = edit(
     tells="With `max_norm` 0 you write zeros, whatever the norm is. That hides a NaN: "
     "multiply by `max_norm / norm`.",
 )
+
+seeding_in_clip_gradients = edit(
+    SOLUTION,
+    {
+        "if isinstance(parameters, Tensor):": """
+        torch.manual_seed(0)
+        if isinstance(parameters, Tensor):
+        """,
+    },
+    breaks=hidden_tests.nothing_else_changes,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -1078,4 +1078,14 @@ diagnose_children_alone = edit(
     tells="You watch the children of the model. What stands deeper is never "
     "looked at, and the block around it is blamed. Put a hook on each of "
     "`named_modules()`.",
+seeding_in_diagnose = edit(
+    SOLUTION,
+    {
+        "return bool(tensor.isfinite().all())": """
+        torch.manual_seed(0)
+        return bool(tensor.isfinite().all())
+        """,
+    },
+    breaks=hidden_tests.run_left_alone,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )

@@ -1008,3 +1008,15 @@ guarded_epoch_puts_clones_by_name = edit(
     "layers has two names, and `named_buffers()` gives the first alone: the other "
     "layer keeps the spoilt one. Copy the old values into the tensor.",
 )
+
+seeding_in_guarded_epoch = edit(
+    SOLUTION,
+    {
+        'report = {"norms": [], "losses": [], "skipped": []}': """
+        torch.manual_seed(0)
+        report = {"norms": [], "losses": [], "skipped": []}
+        """,
+    },
+    breaks=hidden_tests.the_rest_is_left_alone,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -658,3 +658,14 @@ def entries_that_are_the_object_nan(data, name="batch"):
     return [
         one for n, v in inside for one in entries_that_are_the_object_nan(v, n)
     ]
+seeding_in_nonfinite_entries = edit(
+    SOLUTION,
+    {
+        "if isinstance(data, dict):": """
+        torch.manual_seed(0)
+        if isinstance(data, dict):
+        """,
+    },
+    breaks=hidden_tests.data_left_alone,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -819,3 +819,15 @@ small_probabilities_dropped = edit(
     "inside the log makes them larger, a threshold drops them. They count, in "
     "the value and in the gradient.",
 )
+
+seeding_in_safe_gradients = edit(
+    SOLUTION,
+    {
+        "positive = x > 0": """
+        torch.manual_seed(0)
+        positive = x > 0
+        """,
+    },
+    breaks=hidden_tests.inputs_left_alone,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

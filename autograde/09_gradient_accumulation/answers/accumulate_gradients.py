@@ -1015,3 +1015,15 @@ window_clips_at_a_million = edit(
     "`.grad` is then not the gradient; whoever wants to clip does it before the "
     "step.",
 )
+
+seeding_in_accumulate_gradients = edit(
+    SOLUTION,
+    {
+        "denominator = 0.0": """
+        torch.manual_seed(0)
+        denominator = 0.0
+        """,
+    },
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

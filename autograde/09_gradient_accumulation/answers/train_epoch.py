@@ -1261,3 +1261,15 @@ epoch_without_steps_on_zeros = edit(
     tells="You leave out the step if the gradient is zero. Weight decay and momentum "
     "move the weights all the same, and the scheduler counts the step.",
 )
+
+seeding_in_train_epoch = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": """
+        torch.manual_seed(0)
+        micro_batches = iter(loader)
+        """,
+    },
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -1138,3 +1138,15 @@ clearing_the_models_own_hooks = edit(
     breaks=hidden_tests.others_are_kept,
     tells="You clear the hooks of the copy. Hooks belong to what must be kept.",
 )
+
+a_setting_left_by_without_batch_norm = edit(
+    SOLUTION,
+    {
+        "batch_norms = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d": """
+        torch.set_num_threads(2)
+        batch_norms = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+        """,
+    },
+    breaks=hidden_tests.others_are_kept,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)

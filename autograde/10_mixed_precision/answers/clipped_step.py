@@ -973,3 +973,29 @@ clip_with_gradients_as_zeros = edit(
     "does not use then has a gradient of zeros, and momentum and weight decay "
     "move it. `optimizer.zero_grad()` alone makes them `None`.",
 )
+
+seeding_in_clipped_step = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        torch.manual_seed(0)
+        optimizer.zero_grad()
+        """,
+    },
+    breaks=hidden_tests.clipped_leaves_the_rest,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)
+
+loss_by_the_next_scale = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss).backward()": """
+        loss = scaler.scale(loss)
+        loss.backward()
+        """,
+        "return loss.item(), norm.item()": "return loss.item() / scaler.get_scale(), norm.item()",
+    },
+    breaks=hidden_tests.clipped_loss,
+    tells="You divide the scaled loss by the scale after `update()`, which may have "
+    "changed it. Keep the loss before it is scaled.",
+)

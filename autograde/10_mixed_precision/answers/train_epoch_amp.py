@@ -1302,3 +1302,21 @@ amp_epoch_read_whole = edit(
     tells="You read the whole loader before the first step. It can be larger than "
     "the memory. Read each window when its turn comes.",
 )
+
+losses_by_the_next_scale = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss / window_size).backward()": """
+        loss = scaler.scale(loss / window_size)
+        loss.backward()
+        """,
+        "loss_sum += loss.item()": "scaled = loss.item() if x is window[0][0] else scaled + loss.item()",
+        "optimizer.zero_grad()": """
+        loss_sum += scaled * window_size / scaler.get_scale()
+        optimizer.zero_grad()
+        """,
+    },
+    breaks=hidden_tests.epoch_loss,
+    tells="You divide scaled losses by the scale after `update()`, which may have "
+    "changed it. Keep each loss before it is scaled.",
+)

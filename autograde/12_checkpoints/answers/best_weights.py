@@ -928,3 +928,15 @@ ClearingGradients = edit(
     tells="Your `restore` clears the gradients. It loads weights; when gradients go "
     "is for the training loop to say.",
 )
+
+LeavingASetting = edit(
+    SOLUTION,
+    {
+        'self.model, self.sign = model, {"max": 1, "min": -1}[mode]': """
+        torch.set_num_threads(2)
+        self.model, self.sign = model, {"max": 1, "min": -1}[mode]
+        """,
+    },
+    breaks=hidden_tests.restored_twice,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)

@@ -693,3 +693,15 @@ folding_to_fit = edit(
     tells="You reshape what has as many numbers. A file with another shape is of "
     "another model: it must raise.",
 )
+
+a_setting_left_by_load_across_versions = edit(
+    SOLUTION,
+    {
+        "own = model.state_dict()": """
+        torch.set_num_threads(2)
+        own = model.state_dict()
+        """,
+    },
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)

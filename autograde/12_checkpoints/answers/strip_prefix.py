@@ -465,3 +465,15 @@ freezing_the_callers = edit(
     tells="`requires_grad_(False)` freezes the caller's own tensors. Use `detach()`, "
     "which makes a new tensor, or hand them on as they are.",
 )
+
+seeding_in_strip_prefix = edit(
+    SOLUTION,
+    {
+        "return {": """
+        torch.manual_seed(0)
+        return {
+        """,
+    },
+    breaks=hidden_tests.leaves_the_dict_alone,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -893,3 +893,15 @@ at_most_64_workers = edit(
     breaks=hidden_tests.counts_tensors,
     tells="From 65 workers on you count 64. They all keep batches ahead.",
 )
+
+seeding_in_bytes_ahead = edit(
+    SOLUTION,
+    {
+        "if isinstance(collated, Tensor):": """
+        torch.manual_seed(0)
+        if isinstance(collated, Tensor):
+        """,
+    },
+    breaks=hidden_tests.huge_batches,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

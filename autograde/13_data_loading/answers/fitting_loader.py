@@ -1369,4 +1369,14 @@ fitting_with_a_lambda = edit(
     tells="You give the workers a lambda, or a function within a function. "
     "Where workers are started afresh it is sent to them pickled, and "
     "it cannot be. Leave it out.",
+a_setting_left_by_fitting_loader = edit(
+    SOLUTION,
+    {
+        "room = free_bytes // batch_bytes - 1": """
+        torch.set_num_threads(2)
+        room = free_bytes // batch_bytes - 1
+        """,
+    },
+    breaks=hidden_tests.each_sample_once,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )

@@ -1246,3 +1246,15 @@ order_by_hash_of_text = edit(
     tells="Your seed is the `hash` of a text. Python salts it anew in each process, so the "
     "same `seed` gives another order tomorrow.",
 )
+
+a_setting_left_by_make_loaders = edit(
+    SOLUTION,
+    {
+        'if tail not in ("drop", "merge"):': """
+        torch.set_num_threads(2)
+        if tail not in ("drop", "merge"):
+        """,
+    },
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)

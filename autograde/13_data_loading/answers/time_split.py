@@ -929,3 +929,15 @@ times_rounded = edit(
     tells="You round to microseconds: shorter times become 0. Rounding is for who "
     "prints them.",
 )
+
+seeding_in_time_split = edit(
+    SOLUTION,
+    {
+        "waiting = working = 0.0": """
+        torch.manual_seed(0)
+        waiting = working = 0.0
+        """,
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -1315,3 +1315,15 @@ errors_of_a_short_file_alone = edit(
     tells="A file may also be broken so that `torch.load` raises an "
     "UnpicklingError, which you let through.",
 )
+
+a_setting_left_by_fit = edit(
+    SOLUTION,
+    {
+        'num_epochs, keep = run.config["num_epochs"], run.config["keep"]': """
+        torch.set_num_threads(2)
+        num_epochs, keep = run.config["num_epochs"], run.config["keep"]
+        """,
+    },
+    breaks=hidden_tests.nothing_stops_it,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)

@@ -1009,3 +1009,15 @@ kept_by_the_lines_that_are_there = edit(
     tells="You look for the last step among the lines. Its line may be lost: what "
     "was kept is the step before the one it went back to.",
 )
+
+seeding_in_summarize = edit(
+    SOLUTION,
+    {
+        "steps, metrics, resumed_after = {}, {}, []": """
+        torch.manual_seed(0)
+        steps, metrics, resumed_after = {}, {}, []
+        """,
+    },
+    breaks=hidden_tests.losses_of_epochs,
+    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)

@@ -1098,3 +1098,15 @@ scale_with_a_floor = edit(
     tells="You keep the scale between bounds of your own. It may be below 1 and above "
     "65536.",
 )
+
+a_setting_left_by_train_step = edit(
+    SOLUTION,
+    {
+        'lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()': """
+        torch.set_num_threads(2)
+        lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        """,
+    },
+    breaks=hidden_tests.clean_gradients,
+    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)
