@@ -585,6 +585,8 @@ reversed_and_not_copied = edit(
     tells="`image[..., ::-1]` has a negative stride, and PyTorch takes no array "
     "with one. Copy it first, with `.copy()`, or reverse the channels in "
     "PyTorch, with `flip`.",
+)
+
 seeding_in_image_to_batch = edit(
     SOLUTION,
     {

@@ -453,6 +453,8 @@ every_way_by_itself = edit(
     tells="You walk through an operation as often as there are ways to it. Its "
     "edges are then drawn more than once, and with many blocks the walk has "
     "no end. Visit each operation once.",
+)
+
 a_setting_left_by_graph_of = edit(
     SOLUTION,
     {

@@ -1129,6 +1129,8 @@ truth_of_the_gradient = edit(
     tells="`if p.grad:` asks for the truth value of a tensor. With more than one "
     "entry it has none and raises; with one, a gradient of 0 counts as "
     "none. Ask `p.grad is not None`.",
+)
+
 a_setting_left_by_trainable_report = edit(
     SOLUTION,
     {

@@ -658,6 +658,8 @@ def entries_that_are_the_object_nan(data, name="batch"):
     return [
         one for n, v in inside for one in entries_that_are_the_object_nan(v, n)
     ]
+
+
 seeding_in_nonfinite_entries = edit(
     SOLUTION,
     {

@@ -1126,6 +1126,8 @@ repair_stops_dropout = edit(
 )
 def repair_by_sync_batch_norm(model):
     return nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(model))
+
+
 clearing_the_models_own_hooks = edit(
     SOLUTION,
     {

@@ -986,6 +986,8 @@ one_cycle_of_section_3 = edit(
     tells="You took the OneCycleLR of section 3. It begins at a 25th of the "
     "rate, rises along a cosine, and raises an error beyond its plan. Give a "
     "LambdaLR the share that the text says.",
+)
+
 a_setting_left_by_set_up = edit(
     SOLUTION,
     {
