@@ -457,7 +457,8 @@ def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
     rule=compared,
     says="`physical_ids`: a GPU named twice leaves none: `[]`",
     corners=[
-        "a second time behind the place where the list stops does not count"
+        "a second time behind the place where the list stops does not count",
+        "no number begins with a 0, but for 0 itself",
     ],
 )
 def twice_leaves_none(draw: Draw) -> list[Case]:

@@ -131,7 +131,7 @@ def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     says="the result has the dtype that was asked for",
     corners=[
         "whole numbers of every size, bool, float16 and bfloat16 among them; "
-        "float32 if none was asked for",
+        "float32 if none was asked for, whatever PyTorch's default is",
         "there may be more labels and classes than it can count",
     ],
 )
@@ -151,6 +151,7 @@ def dtype_as_asked(draw: Draw) -> list[Case]:
         labelled(many, 2, torch.bfloat16),
         labelled(alone, 6, torch.float64),
         labelled(draw.integers(0, 6, 5), 6, None),
+        {**labelled(draw.integers(0, 6, 5), 6, None), "default": torch.float64},
         *(labelled(draw.integers(0, 6, 5), 6, dtype) for dtype in dtypes),
     ]
 

@@ -19,7 +19,12 @@ OPTIONS = ("weight", "ignore_index", "reduction", "label_smoothing")
 def encode(one_hot, case):
     labels = case["labels"]
     asked = {"dtype": case["dtype"]} if "dtype" in case else {}
-    out = one_hot(labels, case["num_classes"], **asked)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(case.get("default", default))
+    try:
+        out = one_hot(labels, case["num_classes"], **asked)
+    finally:
+        torch.set_default_dtype(default)
     return {"out": out, "labels_after": labels.clone()}
 
 

@@ -1259,6 +1259,8 @@ def best_of_epochs(draw: Draw) -> list[Case]:
             lines_of(draw, metrics=(high, high - 0.125, high - 0.25)), 0.0
         ),
         with_further_keys(draw, lines_of(draw)),
+        # killed before the last epoch was evaluated
+        with_further_keys(draw, without_the_last(lines_of(draw), 1)),
         with_a_late_evaluation(
             lines_of(draw, ((9, 0),), metrics=(high, high, high - 1))
         ),

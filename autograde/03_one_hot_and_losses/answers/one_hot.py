@@ -659,3 +659,18 @@ def one_row_expanded(labels, num_classes, dtype=torch.float32):
         row = F.one_hot(index.flatten()[0], num_classes).to(dtype)
         return row.expand(*labels.shape, num_classes)
     return F.one_hot(index, num_classes).to(dtype)
+
+
+dtype_of_the_default = edit(
+    SOLUTION,
+    {
+        "dtype: torch.dtype = torch.float32,": "dtype: torch.dtype | None = None,",
+        "index = labels.long().unsqueeze(-1)": """
+        dtype = dtype or torch.get_default_dtype()
+        index = labels.long().unsqueeze(-1)
+        """,
+    },
+    breaks=hidden_tests.dtype_as_asked,
+    tells="Without `dtype` you take PyTorch's default dtype, which a program may "
+    "have changed. The result is float32 if none was asked for.",
+)

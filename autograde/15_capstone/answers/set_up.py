@@ -991,9 +991,9 @@ one_cycle_of_section_3 = edit(
 a_setting_left_by_set_up = edit(
     SOLUTION,
     {
-        "model.train()": """
+        'optimizer = torch.optim.AdamW(groups, lr=config["lr"])': """
         torch.set_num_threads(2)
-        model.train()
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
         """,
     },
     breaks=hidden_tests.frozen_parts,

@@ -78,7 +78,7 @@ def by_arrays(lines, config):
     rates = np.array([one["lr"] for one in last], dtype=float)[made]
     metrics = {}
     for one in whole:
-        if "metric" in one:
+        if one.get("step") is None:
             metrics[one["epoch"]] = one["metric"]
     best = None
     if metrics:
@@ -1020,4 +1020,19 @@ seeding_in_summarize = edit(
     },
     breaks=hidden_tests.losses_of_epochs,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)
+
+evaluations_by_their_metric = edit(
+    SOLUTION,
+    {
+        'if "step" not in entry:': """
+        if "metric" in entry:
+            metrics[entry["epoch"]] = entry["metric"]
+        if "step" not in entry:
+        """,
+        'metrics[entry["epoch"]] = entry["metric"]': "pass",
+    },
+    breaks=hidden_tests.best_of_epochs,
+    tells="You take each line with a `metric` for an evaluation. The line of a step "
+    "may have one, too: an evaluation is a line without `step`.",
 )
