@@ -1078,6 +1078,8 @@ diagnose_children_alone = edit(
     tells="You watch the children of the model. What stands deeper is never "
     "looked at, and the block around it is blamed. Put a hook on each of "
     "`named_modules()`.",
+)
+
 seeding_in_diagnose = edit(
     SOLUTION,
     {

@@ -1369,6 +1369,8 @@ fitting_with_a_lambda = edit(
     tells="You give the workers a lambda, or a function within a function. "
     "Where workers are started afresh it is sent to them pickled, and "
     "it cannot be. Leave it out.",
+)
+
 a_setting_left_by_fitting_loader = edit(
     SOLUTION,
     {
