@@ -937,7 +937,7 @@ and keeps the running statistics that `nn.BatchNorm2d` would keep.
   the batch and moves the buffers: `running = (1 - momentum) * running + momentum * batch`. For the
   variance that is the *unbiased* one of the batch (divided by n − 1).
 - `momentum=None` means the plain average over all batches so far. `momentum=0.0` leaves mean and variance
-  as they are, and still counts.
+  as they are, where the batch is finite, and still counts.
 - In eval mode nothing changes. In training mode the buffers move under `torch.no_grad()`, too.
 - The result is `x`, and gradients pass through it. The buffers never carry a graph.
 
