@@ -189,7 +189,8 @@ for unscale_first in (True, False):
 
 # %% [markdown]
 r"""
-A factor of 1024, and nothing is said. AdamW would hide it for a while, since it divides gradients by their own size.
+A factor of 1024, and nothing is said. AdamW would hide it as long as the gradients are large beside its `eps`, since it divides them by their own
+size.
 
 More such pairs, all of which the exercises look at:
 
@@ -883,7 +884,7 @@ scale 256.0
   step are outside.
 - `scaler` is a `torch.amp.GradScaler`, of any scale, or a disabled one. It is updated once. The total norm of the **true** gradient is clipped to
   `config["max_norm"]`, as `nn.utils.clip_grad_norm_` does.
-- If a gradient overflows, the scaler leaves the step out, and nothing is raised. `schedule.step()` comes once after a step that was made, and not
+- If a gradient overflows, the scaler leaves the step out (a disabled one does not), and nothing is raised. `schedule.step()` comes once after a step that was made, and not
   after one that was left out.
 - Gradients from before do not count, and none are left afterwards.
 

@@ -1,10 +1,14 @@
 """What chapter 15 states about tricks that meet, run."""
 
+import copy
+import itertools
 import json
 import math
 import os
 import random
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -19,13 +23,28 @@ BY_CELL = {
     "two_processes": [
         "the number of samples is that of the step on **all** processes, and the loss is multiplied by their number, since the average over processes divides by it;",
         "the exchange waits for the last micro-batch (`no_sync`), even if the processes have unequally many;",
+        "With `DistributedDataParallel` (chapter 14) each process has a share of every step, and the gradients are averaged during `backward()`.",
     ],
 }
 
 BY_SOURCE = {
     "https://docs.pytorch.org/docs/stable/generated/torch.cuda.get_rng_state_all.html": [
         "On a GPU dropout draws from the GPU's own generator, which `torch.get_rng_state()` does not know",
+        "save `torch.cuda.get_rng_state_all()` as well, and give it back with `torch.cuda.set_rng_state_all(...)`.",
     ],
+    "https://docs.python.org/3/library/signal.html#signal.SIGKILL": [
+        "Killing needs Linux or macOS, as on Colab.",
+    ],
+    "https://docs.python.org/3/library/os.html#os.replace": [
+        "Write under another name in the same folder, then `os.replace`: if the process is killed, the rename has happened or has not.",
+    ],
+    "https://man7.org/linux/man-pages/man2/fsync.2.html": [
+        "Against a power cut it is not: call `os.fsync` on the written file before the rename (chapter 12).",
+    ],
+    "https://arxiv.org/abs/1706.02677": [
+        "warm-up, sums over all workers, no decay for norms.",
+    ],
+    "https://arxiv.org/abs/1608.03983": ["2016: the cosine."],
     "https://doi.org/10.1145/361147.361115": [
         "Between the two lies an optimum, known since 1974",
     ],
@@ -61,28 +80,48 @@ def test_freezing_meets_train(keeps_still):
     assert moved == (set() if keeps_still else of_norm)
 
 
+def length_under_adamw(num_weights, scale, unscaled):
+    """Of the first update, with gradients from 0.5 to 1.5, clipped to 0.1."""
+    weight = nn.Parameter(torch.zeros(num_weights))
+    adamw = torch.optim.AdamW([weight], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    slopes = torch.linspace(0.5, 1.5, num_weights)
+    scaler.scale((slopes * weight).sum()).backward()
+    if unscaled:
+        scaler.unscale_(adamw)
+    nn.utils.clip_grad_norm_([weight], 0.1)
+    scaler.step(adamw)
+    return weight.norm().item()
+
+
+@pytest.mark.parametrize(
+    ("num_weights", "scale", "least", "most"),
+    [(4, 1024.0, 0.99, 1.0), (10_000, 2.0**22, 0.0, 0.1)],
+)
+def test_how_long_adamw_hides_it(num_weights, scale, least, most):
+    """AdamW would hide it as long as the gradients are large beside its `eps`, since it divides them by their own size."""
+    right = length_under_adamw(num_weights, scale, unscaled=True)
+    wrong = length_under_adamw(num_weights, scale, unscaled=False)
+    assert least <= wrong / right <= most
+
+
 @pytest.mark.parametrize("scale", [16.0, 1024.0])
 def test_the_scaler_meets_clipping(scale):
     """One step of SGD with a rate of 1, so the length of the update is the length of the gradient that was used: at most 0.1, if the limit is 0.1.
 
-    A factor of 1024, and nothing is said. AdamW would hide it for a while, since it divides gradients by their own size.
+    A factor of 1024, and nothing is said.
     """
-    found = {}
-    for kind in (torch.optim.SGD, torch.optim.AdamW):
-        for unscaled in (True, False):
-            weight = nn.Parameter(torch.zeros(4))
-            one = kind([weight], lr=1.0)
-            scaler = torch.amp.GradScaler("cpu", init_scale=scale)
-            scaler.scale(3 * weight.sum()).backward()
-            if unscaled:
-                scaler.unscale_(one)
-            nn.utils.clip_grad_norm_([weight], 0.1)
-            scaler.step(one)
-            found[kind, unscaled] = weight.norm().item()
-    assert found[torch.optim.SGD, True] == pytest.approx(0.1, rel=1e-4)
-    assert found[torch.optim.SGD, False] == pytest.approx(0.1 / scale, rel=1e-4)
-    hidden = found[torch.optim.AdamW, True], found[torch.optim.AdamW, False]
-    assert hidden[0] == pytest.approx(hidden[1], rel=1e-2)
+    for unscaled in (True, False):
+        weight = nn.Parameter(torch.zeros(4))
+        sgd = torch.optim.SGD([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+        scaler.scale(3 * weight.sum()).backward()
+        if unscaled:
+            scaler.unscale_(sgd)
+        nn.utils.clip_grad_norm_([weight], 0.1)
+        scaler.step(sgd)
+        wanted = 0.1 if unscaled else 0.1 / scale
+        assert weight.norm().item() == pytest.approx(wanted, rel=1e-4)
 
 
 def test_accumulation_meets_the_last_batch():
@@ -275,3 +314,240 @@ def test_hints_of_the_exercises():
     lines = [json.dumps({"step": 1, "loss": one}) for one in (2.0, 1.0)]
     kept = {one["step"]: one for one in map(json.loads, lines)}
     assert kept == {1: {"step": 1, "loss": 1.0}}
+
+
+@pytest.mark.parametrize("per_step", [2, 3])
+def test_accumulation_meets_the_schedule(per_step):
+    """| accumulation, schedule | the plan moves per micro-batch | once per optimizer step |"""
+    rates = {}
+    for moves in (1, per_step):
+        sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+        plan = torch.optim.lr_scheduler.CosineAnnealingLR(sgd, T_max=12)
+        for _ in range(12 // per_step):
+            sgd.step()
+            for _ in range(moves):
+                plan.step()
+        rates[moves] = sgd.param_groups[0]["lr"]
+    assert rates[1] > 0.2  # on its way
+    assert rates[per_step] == pytest.approx(0, abs=1e-6)  # over too early
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW]
+)
+def test_the_best_model_is_a_copy(kind, dtype):
+    """`state_dict()` is a dict of the live tensors. Keep `copy.deepcopy` of it.
+
+    | checkpoint, best model | a dict of live tensors | a deep copy, inside the checkpoint |
+    """
+    net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).to(dtype)
+    optimizer = kind(net.parameters(), lr=0.1)
+    live = net.state_dict()
+    shallow, deep = live.copy(), copy.deepcopy(live)
+    before = {name: one.clone() for name, one in live.items()}
+    net(torch.randn(4, 3, dtype=dtype)).square().sum().backward()
+    optimizer.step()
+    for name, now in net.state_dict().items():
+        assert torch.equal(live[name], now)
+        assert torch.equal(shallow[name], now)
+        assert torch.equal(deep[name], before[name])
+    assert not torch.equal(live["1.running_mean"], deep["1.running_mean"])
+    assert not torch.equal(live["1.bias"], deep["1.bias"])
+
+
+def test_dropout_after_a_restart(tmp_path):
+    """| checkpoint, dropout | other random numbers after the restart | the random states in the file: torch, NumPy, Python, and each GPU's |"""
+
+    def draw():
+        dropped = F.dropout(torch.ones(64)).tolist()
+        return dropped, np.random.rand(3).tolist(), random.random()
+
+    kind, keys, *more = np.random.get_state()
+    held = [torch.get_rng_state(), [kind, keys.tolist(), *more]]
+    torch.save([*held, random.getstate()], tmp_path / "draws.pt")
+    went_on = draw()
+    torch.manual_seed(1)
+    np.random.seed(1)
+    random.seed(1)
+    other = draw()
+    assert all(a != b for a, b in zip(other, went_on, strict=True))
+    of_torch, (kind, keys, *more), of_python = torch.load(tmp_path / "draws.pt")
+    torch.set_rng_state(of_torch)
+    np.random.set_state((kind, np.array(keys, dtype="uint32"), *more))
+    random.setstate(of_python)
+    assert draw() == went_on
+
+
+def test_who_is_killed_says_nothing(tmp_path):
+    """dies in a step, by `SIGKILL`: no clean-up, no goodbye.
+
+    Each step writes its line of the log at once.
+
+    who is killed says nothing
+    """
+    program = """
+import atexit, os, signal
+atexit.register(print, "goodbye")
+with open("log", "a") as log:
+    log.write("step 1")
+print("so far so good")
+try:
+    os.kill(os.getpid(), getattr(signal, os.environ["SIGNAL"]))
+finally:
+    print("cleaned up")
+"""
+    ended = {}
+    for name in ("SIGKILL", "SIGINT"):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, "SIGNAL": name},
+            capture_output=True,
+            text=True,
+        )
+        ended[name] = done.returncode, done.stdout.split("\n")[:-1]
+    assert ended["SIGKILL"] == (-9, [])
+    assert ended["SIGINT"][1] == ["so far so good", "cleaned up", "goodbye"]
+    assert (tmp_path / "log").read_text() == "step 1step 1"
+
+
+def test_the_order_of_an_epoch():
+    """The order of an epoch follows from seed and epoch, so it need not be saved."""
+
+    def order(seed, epoch):
+        own = torch.Generator().manual_seed(1000 * seed + epoch)
+        return torch.randperm(40, generator=own).tolist()
+
+    before = torch.get_rng_state()
+    first = order(3, 0)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(7)
+    torch.rand(5)
+    assert order(3, 0) == first
+    assert first not in (order(3, 1), order(4, 0))
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_a_step_that_overflows(kind, bad):
+    """If a gradient overflows, the scaler leaves the step out (a disabled one does not), and nothing is raised."""
+    for enabled in (True, False):
+        weight = nn.Parameter(torch.ones(2))
+        optimizer = kind([weight], lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled)
+        slopes = torch.tensor([1.0, bad])
+        scaler.scale((slopes * weight).sum()).backward()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_([weight], 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        assert not norm.isfinite()
+        assert torch.equal(weight, torch.ones(2)) == enabled
+
+
+def test_a_scale_that_is_too_large_at_first():
+    """At first the scale is too large: gradients overflow (the gaps in the third figure), steps are left out, the scale falls, and the plan waits (the rate stays level there).
+
+    after enough good steps the scale grows again.
+    """
+    net = nn.Linear(4, 2)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    plan = torch.optim.lr_scheduler.ExponentialLR(sgd, 0.5)
+    scaler = torch.amp.GradScaler("cpu", 2.0**22, growth_interval=3)
+    scales, rates, norms = [], [], []
+    for _ in range(14):
+        sgd.zero_grad()
+        with torch.autocast("cpu", torch.float16):
+            loss = net(torch.ones(8, 4)).float().mean()
+        scales.append(scaler.get_scale())
+        rates.append(sgd.param_groups[0]["lr"])
+        scaler.scale(loss).backward()
+        scaler.unscale_(sgd)
+        norms.append(nn.utils.clip_grad_norm_(net.parameters(), 1.0).item())
+        scaler.step(sgd)
+        scaler.update()
+        if scaler.get_scale() >= scales[-1]:
+            plan.step()
+    left_out = [not math.isfinite(one) for one in norms]
+    first_made = left_out.index(False)
+    assert left_out[0]
+    assert 0 < first_made < 12
+    for t, was_left_out in enumerate(left_out[:-1]):
+        assert (scales[t + 1] == scales[t] / 2) == was_left_out
+        assert (rates[t + 1] == rates[t]) == was_left_out
+    grew = [a < b for a, b in itertools.pairwise(scales)]
+    assert grew.index(True) == first_made + 2  # after three good steps
+
+
+def test_a_part_by_its_name():
+    """`model.get_submodule("body.norm")` is the part; its `requires_grad_` and `eval` reach all of it."""
+    net = nn.Sequential()
+    net.add_module("body", nn.Sequential())
+    inner = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    net.body.add_module("norm", inner)
+    net.body.add_module("last", nn.Linear(2, 2))
+    part = net.get_submodule("body.norm")
+    assert part is inner
+    part.requires_grad_(False).eval()
+    assert not any(one.training for one in part.modules())
+    assert [one.requires_grad for one in net.parameters()] == [False] * 4 + [
+        True
+    ] * 2
+    assert net.training
+    assert net.body.training
+
+
+def test_what_is_each_process_own():
+    """Everything is in float64, and in eval mode, since dropout and batch statistics are each process's own."""
+    x, norm = torch.randn(8, 3).double(), nn.BatchNorm1d(3).double()
+    for training in (True, False):
+        norm.train(training)
+        whole = copy.deepcopy(norm)(x)
+        shares = [copy.deepcopy(norm)(one) for one in x.split([5, 3])]
+        assert torch.allclose(torch.cat(shares), whole) != training
+        masks = []
+        for seed in range(2):  # each process draws its own
+            torch.manual_seed(seed)
+            masks.append(F.dropout(torch.ones(64), training=training))
+        assert torch.equal(*masks) != training
+
+
+def test_a_norm_that_is_nan(tmp_path):
+    """as text: a norm that is NaN equals no other"""
+    log = [{"grad_norm": math.nan}]
+    torch.save(log, tmp_path / "log.pt")
+    loaded = torch.load(tmp_path / "log.pt")
+    assert loaded != log
+    assert repr(loaded) == repr(log)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_in_the_middle_of_the_plan(kind):
+    """The state dicts of both, loaded into what `set_up` made for a new model, go on in the middle of the plan."""
+
+    def made():
+        optimizer = kind([nn.Parameter(torch.ones(2))], lr=0.4)
+        factor = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda t: 1 / (t + 1)
+        )
+        return optimizer, factor
+
+    def goes_on(optimizer, plan):
+        rates = []
+        for _ in range(3):
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            plan.step()
+        return rates
+
+    first = made()
+    goes_on(*first)
+    states = [copy.deepcopy(one.state_dict()) for one in first]
+    second = made()
+    for one, state in zip(second, states, strict=True):
+        one.load_state_dict(state)
+    assert goes_on(*second) == goes_on(*first)
+    alone = made()  # the plan's state does not set the rate
+    alone[1].load_state_dict(states[1])
+    assert alone[0].param_groups[0]["lr"] == 0.4
