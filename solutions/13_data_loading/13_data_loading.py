@@ -94,7 +94,7 @@ for number, rows in enumerate(DataLoader(features, batch_size=4), 1):
 
 # %% [markdown]
 r"""
-A variance over one value says nothing, so batch norm refuses (chapter 05). With 50,001 samples you hear of
+A variance over one value says nothing, so batch norm refuses (chapter 05). With 50,001 samples in batches of 50 you hear of
 it at the end of the first epoch, and with a filtered dataset on the day on which one sample more passes
 the filter.
 
@@ -415,7 +415,7 @@ r"""
 ### How much the workers take themselves
 
 After a fork parent and workers share all memory, until somebody writes to a page. Then that process gets a copy of its own. *Reading* a Python object
-writes to it: it counts its references. So each worker slowly copies a large list of names, and the machine runs out of memory hours after the
+writes to it: it counts its references. (None and small integers do not, since Python 3.12.) So each worker slowly copies a large list of names, and the machine runs out of memory hours after the
 start. An array or a tensor is one object, whatever it holds.
 """
 

@@ -4,12 +4,14 @@ import functools
 import inspect
 import itertools
 import math
+import os
 import pickle
 import sys
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import (
     BatchSampler,
@@ -28,31 +30,63 @@ BY_CELL = {
     "claim_004_13_14": [
         "Here it fails like the first: both strategies put the batch into `/dev/shm`.",
         "The sentence about the bus error still stands in PyTorch's library.",
+        "It is not the disk and not the GPU, it is `/dev/shm`.",
+        "It works, and the model waits for every batch. More shared memory keeps the workers; smaller batches and less prefetching need less of it.",
+        "another sharing strategy changes nothing.",
     ],
     "claim_004_33": [
         "Only in training, and only with one value per channel. A single *image* has many. In `eval()` nothing is computed from the batch, unless the layer keeps no running statistics. (Instance norm, which looks at each sample alone, keeps none by default, and so needs more than one position in both modes.)",
     ],
     "claim_004_34": [
         "A rest of 2 is harmless, so it has to ask for a rest of *one*. It overlooks `batch_size=1`, where the rest is 0 and every batch is a lone sample. And the number of samples is that of the sampler: a filter or a split over two processes makes it another one. `drop_last` has a hole of its own: with fewer samples than a batch it leaves nothing, and nothing raises.",
+        "Fewer samples than a batch and `drop_last`: nothing is trained, and nothing raises.",
     ],
 }
 
 BY_SOURCE = {
     "https://github.com/pytorch/pytorch/pull/161910": [
         "PyTorch reserves the space beforehand since the autumn of 2025.",
+        "Until then the kernel killed the worker that wrote into it, and one read *Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)*.",
     ],
     "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods": [
+        "They start workers by `fork`, as Linux did by itself until Python 3.13.",
         "In Linux by `fork`: a copy of your process, lambdas and all. On macOS and Windows by `spawn`, and in Linux from Python 3.14 on by a server: a fresh Python, to which dataset, `collate_fn` and `worker_init_fn` are sent *pickled*.",
     ],
     "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html": [
         "The GPU can fetch from page-locked memory by itself. From any other memory the driver copies twice, and your program waits.",
+        "With `pin_memory=True` *and* `batch.to(device, non_blocking=True)` your program goes on while the copy runs, and orders the kernels that come after it. (Copy and kernels wait for one another all the same, unless the copy has a stream of its own.)",
         "The other way, from the GPU to the CPU, `non_blocking=True` is a trap: you can read the numbers before they have arrived.",
     ],
     "https://docs.docker.com/reference/cli/docker/container/run/": [
         "make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;",
+        "A container often gets 64 MB of it.",
     ],
     "https://docs.pytorch.org/docs/stable/data.html": [
         "**`in_order=False`** hands out whatever batch is ready.",
+        "One slow sample then no longer holds up all others; but the order hangs on the clock, and a run cannot be repeated.",
+        "So each worker slowly copies a large list of names, and the machine runs out of memory hours after the start.",
+        "With `pin_memory` a thread copies each batch out of it early.",
+    ],
+    "https://github.com/pytorch/pytorch/blob/main/torch/utils/data/dataloader.py": [
+        "the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
+    ],
+    "https://man7.org/linux/man-pages/man2/fork.2.html": [
+        "After a fork parent and workers share all memory, until somebody writes to a page. Then that process gets a copy of its own.",
+    ],
+    "https://man7.org/linux/man-pages/man1/unshare.1.html": [
+        "Linux has the corner: `unshare` gives the child a table of mounts of its own.",
+    ],
+    "https://kubernetes.io/docs/concepts/storage/volumes/#emptydir": [
+        "in Kubernetes an `emptyDir` with `medium: Memory`, mounted there.",
+    ],
+    "https://peps.python.org/pep-0683/": [
+        "(None and small integers do not, since Python 3.12.)",
+    ],
+    "https://github.com/pytorch/data/tree/main/torchdata/stateful_dataloader": [
+        "`torchdata` has a `StatefulDataLoader` with a `state_dict` that does it for you.",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
+        "A GPU does its work later: if `synchronize` is given, call it after each step, once.",
     ],
 }
 
@@ -264,6 +298,10 @@ def test_what_collating_makes():
     `isinstance(True, int)` is true in Python.
 
     Or let `default_collate([sample])` make a batch of one: it has tensors only, and strings.
+
+    `tensor.numel() * tensor.element_size()`; for an array `array.nbytes`.
+
+    A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it.
     """
     for sample, dtype in (
         (torch.zeros(2, dtype=torch.uint8), torch.uint8),
@@ -286,6 +324,10 @@ def test_what_collating_makes():
     assert isinstance(True, int)
     sample = torch.zeros(2, 3, dtype=torch.int16)
     assert sample.numel() * sample.element_size() == sample.numpy().nbytes == 12
+    for view in (torch.zeros(100)[:2], torch.zeros(1).expand(2)):
+        batch = default_collate([view] * 3)
+        assert batch.untyped_storage().nbytes() == 3 * 2 * 4
+        assert view.numpy().nbytes == 2 * 4
 
 
 def test_batch_samplers():
@@ -335,3 +377,169 @@ def test_the_end_of_an_iterator():
     batches = iter(DataLoader(range(1)))
     assert next(batches, done).tolist() == [0]
     assert next(batches, done) is done
+
+
+def own_process(rows):
+    """Collates; the last row says which process did it."""
+    return torch.tensor([*rows, os.getpid()])
+
+
+@pytest.mark.parametrize("stay", [False, True])
+def test_workers_are_processes(stay):
+    """A worker is a process.
+
+    | `num_workers` | so many processes load and collate | loading a batch takes longer than a step |
+
+    | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
+    """
+    loader = DataLoader(
+        range(4),
+        2,
+        num_workers=2,
+        collate_fn=own_process,
+        persistent_workers=stay,
+        multiprocessing_context="fork",
+    )
+    first, second = ({batch[-1].item() for batch in loader} for _ in range(2))
+    assert len(first) == len(second) == 2
+    assert os.getpid() not in first | second
+    assert (first == second) == stay
+    (alone,) = DataLoader(range(2), 2, collate_fn=own_process)
+    assert alone[-1] == os.getpid()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_lies_in_shared_memory(workers):
+    """Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+
+    With `num_workers=0` no shared memory is taken.
+    """
+    loader = DataLoader(
+        torch.zeros(8, 3),
+        4,
+        num_workers=workers,
+        multiprocessing_context="fork" if workers else None,
+    )
+    kept = list(loader)
+    views = [rows[0] for rows in kept]
+    del kept, loader
+    assert [row.is_shared() for row in views] == [bool(workers)] * 2
+    assert not views[0].clone().is_shared()
+    assert views[0].untyped_storage().nbytes() == 4 * 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("workers", "prefetch"), [(1, 1), (1, 3), (2, 2), (2, 4)]
+)
+def test_how_many_batches_are_ahead(workers, prefetch):
+    """All workers' batches wait in the same place, and your loop holds one more:
+
+    It has to hold workers · prefetch + 1 batches, and those that your loop keeps.
+    """
+    asked = []
+
+    def batches():
+        for number in range(20):
+            asked.append(number)
+            yield [number]
+
+    class Counted:
+        def __iter__(self):
+            return batches()
+
+        def __len__(self):
+            return 20
+
+    loader = DataLoader(
+        range(20),
+        batch_sampler=Counted(),
+        num_workers=workers,
+        prefetch_factor=prefetch,
+        multiprocessing_context="fork",
+    )
+    for number, _ in enumerate(loader, 1):
+        ahead_and_held = len(asked) - (number - 1)
+        assert ahead_and_held == min(workers * prefetch + 1, 20 - (number - 1))
+
+
+def test_smaller_samples():
+    """send uint8 images and convert them on the GPU: a quarter of float32"""
+    images = torch.zeros(4, 3, 8, 8, dtype=torch.uint8)
+    assert 4 * images.nbytes == images.float().nbytes
+
+
+def test_a_lambda_and_the_start_of_workers():
+    """On macOS and Windows a loader with two workers and `collate_fn=lambda rows: rows` fails as soon as it is gone through; in Linux it used to work.
+
+    Workers are started afresh there, and a lambda cannot be pickled.
+
+    What workers need must be picklable wherever they are not forked.
+    """
+    for method in ("spawn", "fork"):
+        loader = DataLoader(
+            range(4),
+            2,
+            num_workers=2,
+            collate_fn=lambda rows: rows,
+            multiprocessing_context=method,
+        )
+        if method == "fork":
+            assert list(loader) == [[0, 1], [2, 3]]
+        else:
+            with pytest.raises((pickle.PicklingError, AttributeError)):
+                iter(loader)
+
+
+def test_a_run_of_50001():
+    """With 50,001 samples in batches of 50 you hear of it at the end of the first epoch, and with a filtered dataset on the day on which one sample more passes the filter.
+
+    How large is the last batch if B is 1? And what is N % 1?
+    """
+    sizes = [len(rows) for rows in BatchSampler(range(50_001), 50, False)]
+    assert sizes[-1] == 1
+    assert set(sizes[:-1]) == {50}
+    assert [*BatchSampler(range(7), 1, False)][-1] == [6]
+    assert 7 % 1 == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (1, 8, 3), (2, 8)])
+def test_to_normalize_without_the_batch(shape):
+    """If none may be lost, let the lone one join the batch before it (exercise 1), or normalize without the batch: group norm (chapter 05)."""
+    x, norm = torch.randn(shape), nn.GroupNorm(2, 8)
+    together = norm(torch.cat([x, 5 + torch.randn(shape)]))
+    torch.testing.assert_close(norm.train()(x), together[: len(x)])
+
+
+def test_a_loader_does_not_know_how_far_it_is():
+    """A `DataLoader` does not know how far it is."""
+    loader = DataLoader(range(6), 2)
+    next(iter(loader))
+    assert next(iter(loader)).tolist() == [0, 1]
+    assert not hasattr(loader, "state_dict")
+
+
+def test_a_generator_that_nobody_else_uses():
+    """`RandomSampler(train_set, generator=...)` with a generator that nobody else uses.
+
+    Give the generator to a sampler, `RandomSampler(dataset, generator=...)`, and none to the loader.
+    """
+    found = []
+    for disturbed in (False, True):
+        order = RandomSampler(
+            range(9), generator=torch.Generator().manual_seed(3)
+        )
+        loader = DataLoader(range(9), 4, sampler=order)
+        for _ in range(3):
+            found.append([rows.tolist() for rows in loader])
+            if disturbed:
+                list(DataLoader(range(3), shuffle=True))
+                F.dropout(torch.ones(3))
+    assert found[:3] == found[3:]
+    assert len({str(one) for one in found}) > 1
+
+
+def test_dropping_for_training_only():
+    """`drop_last=True` does it, for training only. What it does with fewer samples than a batch you have to catch yourself."""
+    assert [len(r) for r in DataLoader(range(9), 4, drop_last=True)] == [4, 4]
+    empty = DataLoader(range(3), 4, drop_last=True)
+    assert (len(empty), list(empty)) == (0, [])
