@@ -50,7 +50,7 @@ def waiting(course: Course, settings: Settings) -> dict[str, frozenset[str]]:
 
 def run(course: Course, log: Path, *arguments: str) -> bool:
     """Runs a `course` command; whether it did its work."""
-    command = [sys.executable, "-m", "course_grader.cli", *arguments]
+    command = [sys.executable, "-P", "-m", "course_grader.cli", *arguments]
     with append(log) as out:
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         out.write(f"{now} course {' '.join(arguments)}\n")
@@ -74,7 +74,10 @@ def enrol(course: Course, settings: Settings, known: bytes) -> bytes:
     path = roster_file(course, settings)
     now = path.read_bytes() if path.exists() else b""
     if now and now != known:
-        command = [sys.executable, "-m", "nbgrader", "db", "student", "import"]
+        command = [
+            *(sys.executable, "-P", "-m", "nbgrader"),
+            *("db", "student", "import"),
+        ]
         log = course.people / "grading.log"
         with append(log) as out:
             subprocess.run(

@@ -68,6 +68,36 @@ def results(to: Path) -> tuple[dict[str, float], dict[str, Any]]:
     return scores, details
 
 
+def test_programs_beside_the_work_are_not_run(
+    mini: Course, tmp_path: Path
+) -> None:
+    """Somebody grades where an archive was unpacked, and it holds modules."""
+    folder, ran = tmp_path / "in", tmp_path / "ran"
+    hand_in(folder, "ada", nbformat.writes(notebook(mini, **RIGHT)))
+    leaves_a_trace = f"open({str(ran)!r}, 'a').write(__name__)\n"
+    (folder / "course_grader").mkdir()
+    for name in ("torch", "nbformat", "random", "socket", "sitecustomize"):
+        (folder / f"{name}.py").write_text(leaves_a_trace)
+    (folder / "course_grader" / "__init__.py").write_text(leaves_a_trace)
+
+    done = subprocess.run(
+        [
+            *(SCRIPTS / "course", "--course", mini.root),
+            *("grade", "03", "--from", "ada/answers.ipynb"),
+            *("--to", tmp_path / "out"),
+        ],
+        cwd=folder,
+        env=environment(activated=False),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+    assert not ran.exists(), ran.read_text()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 of 5 points" in done.stdout
+
+
 def test_code_that_ends_its_process_costs_its_exercise_alone(
     mini: Course, tmp_path: Path
 ) -> None:

@@ -153,6 +153,8 @@ class GradingProcess(GradingClient):
             [
                 *(delegated.scope() if sandboxed else ()),
                 sys.executable,
+                # not what lies in the current folder: it may be people's work
+                "-P",
                 "-m",
                 "course_grader.grading.process",
                 str(theirs.fileno()),
