@@ -307,7 +307,7 @@ for what, found in describe_machine().items():
 
 # %% [markdown]
 r"""
-`cuda` and `cudnn` are what this PyTorch was *built* with. They say nothing about the driver.
+`cuda` is what this PyTorch was *built* with, `cudnn` the library that it runs with. Neither says anything about the driver.
 
 ### All of it: a model, trained
 
@@ -475,7 +475,7 @@ r"""
 > **"The list "0,1" shows two GPUs and prefers 0 to 1."**
 > *Half right.* **"The numbers that a program sees are a renumbering."** *Correct.*
 
-The list hides and renumbers; `cuda` without a number then means the first. Nothing spreads work over the two:
+The list hides and renumbers; `cuda` without a number then means the first (until `torch.cuda.set_device` chooses another). Nothing spreads work over the two:
 the second stays idle until a script uses it. With "2,1", `cuda:0` is physical GPU 2.
 """
 

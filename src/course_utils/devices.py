@@ -31,9 +31,10 @@ def describe_machine() -> dict[str, Any]:
     Never raises, whatever build of PyTorch is installed.
 
     Returns:
-        `python`, `torch`, `system`; `cuda` and `cudnn`, the versions PyTorch was
-        built with, or None; `devices`, the names of the accelerators, empty
-        without one; `threads`, how many a CPU operator may use.
+        `python`, `torch`, `system`; `cuda`, the version PyTorch was built with,
+        and `cudnn`, the one it runs with, or None; `devices`, the names of the
+        accelerators, empty without one; `threads`, how many a CPU operator may
+        use.
     """
     return {
         "python": platform.python_version(),

@@ -1,6 +1,7 @@
 """What chapter 00 states about devices and moves, run; meta is the second device."""
 
 import copy
+import itertools
 import os
 from collections import OrderedDict, namedtuple
 
@@ -9,6 +10,8 @@ import pytest
 import torch
 from torch import nn
 from torch.cuda import _parse_visible_devices
+
+from course_utils import describe_machine
 
 BY_CELL = {
     "claim_002_01": [
@@ -26,7 +29,17 @@ BY_CELL = {
         'With "2,1", `cuda:0` is physical GPU 2.',
         "The list is an order: `2,0` is not `0,2`.",
     ],
-    "claim_001_36": ["`setdefault` leaves a value that is already there."],
+    "claim_000_01": ["Only GPU 0 is left."],
+    "claim_002_25": [
+        "From Python the same is `env=` of a new process, as exercise 2 has it.",
+    ],
+    "claim_001_36": [
+        "`setdefault` leaves a value that is already there.",
+        "*Half right:* as text only, and in time.",
+    ],
+    "claim_001_33": [
+        "*Correct.* Newer, and not for CUDA alone: `torch.accelerator.current_accelerator`.",
+    ],
     "claim_001_34": [
         "*Correct*, but for the copy: where nothing changes you get the same tensor back.",
     ],
@@ -50,13 +63,24 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html": [
         "unless PyTorch asks the driver's management library instead (`PYTORCH_NVML_BASED_CUDA_CHECK=1`).",
+        "it comes early: one `torch.cuda.is_available()` is enough to freeze the list,",
+        "`cuda` without a number then means the first (until `torch.cuda.set_device` chooses another).",
     ],
+    "https://github.com/pytorch/pytorch/issues/80876": [
+        "PyTorch 1.12 froze it at `import torch`.",
+    ],
+    "https://github.com/pytorch/pytorch/blob/main/torch/csrc/cuda/shared/cudnn.cpp": [
+        "`cuda` is what this PyTorch was *built* with, `cudnn` the library that it runs with. Neither says anything about the driver.",
+    ],
+    "https://www.tensorflow.org/guide/gpu": ["The name is TensorFlow's."],
     "https://docs.pytorch.org/docs/stable/accelerator.html": [
         "without `check_available=True` it names what this PyTorch was *built* for, and a build for CUDA on a machine without a GPU then fails at the first `.to`.",
     ],
     "https://docs.nvidia.com/deploy/nvidia-smi/index.html": [
         "The *CUDA Version* in the table's head is the newest that the driver supports.",
         "Utilisation is the share of time in which *some* kernel ran.",
+        "It is neither the toolkit on the disk nor what PyTorch was built with.",
+        "`--query-gpu=index` asks for them.",
         "`CUDA_VISIBLE_DEVICES` takes UUIDs too, and these do not depend on any order.",
     ],
     "https://docs.nvidia.com/deploy/driver-persistence/index.html": [
@@ -105,9 +129,47 @@ def test_what_a_module_owns():
     assert net.plain.dtype == net.hidden[0].weight.dtype == torch.float32
 
 
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_a_hidden_layer_does_not_learn(kind):
+    """on a CPU this model would train without a word, and the hidden layer would not learn.
+
+    `nn.ModuleList` for the layers, `self.register_buffer("decay", ...)` for a tensor that belongs to the module and is not trained.
+    """
+
+    class Hides(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.hidden = [nn.Linear(2, 2)]
+            self.known = nn.ModuleList([nn.Linear(2, 1)])
+            self.register_buffer("decay", torch.ones(2))
+
+        def forward(self, x):
+            return self.known[0](self.decay * self.hidden[0](x))
+
+    net, x = Hides(), torch.randn(8, 2)
+    tensors = [net.hidden[0].weight, net.known[0].weight, net.decay]
+    before = [one.detach().clone() for one in tensors]
+    optimizer = kind(net.parameters(), lr=0.1, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(x).square().sum().backward()
+        optimizer.step()
+    still = [torch.equal(*pair) for pair in zip(tensors, before, strict=True)]
+    assert still == [True, False, True]
+    assert sorted(net.state_dict()) == [
+        "decay",
+        "known.0.bias",
+        "known.0.weight",
+    ]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
 def test_born_in_the_right_place(dtype):
     """A tensor made inside a model takes device and dtype from one that is already there:
+
+    `tokens.new_zeros(4)` of integer token ids is a state of integers. For a state of the model, ask a weight of the model.
+
+    `self.embed.weight.new_zeros(...)` has the device and dtype that the weights have *now*. Tokens are integers, and what the constructor saw may be out of date.
 
     New tensors take device and dtype from one that is there: `new_zeros`, `zeros_like`, `device=`. Not from the token ids.
     """
@@ -120,6 +182,13 @@ def test_born_in_the_right_place(dtype):
     ):
         assert made.device == X.device
         assert made.dtype == dtype
+    embed = nn.Embedding(5, 3)
+    for move in (embed.double, lambda: embed.to("meta")):
+        move()
+        made = embed.weight.new_zeros(4)
+        assert made.dtype == embed.weight.dtype == torch.float64
+        assert made.device == embed.weight.device
+    assert not torch.tensor([5, 2]).new_zeros(4).is_floating_point()
     assert torch.zeros(4, device=X.device).dtype == torch.float32
     assert torch.zeros(4).device.type == "cpu"
 
@@ -161,6 +230,7 @@ def test_the_context():
         ("0,2,0", []),
         ("", []),
         ("3", [3]),
+        ("1,7,0", [1]),
     ],
 )
 def test_visible_devices(monkeypatch, text, wanted):
@@ -169,9 +239,16 @@ def test_visible_devices(monkeypatch, text, wanted):
     A GPU named twice leaves none. An empty list too: a good way to try a script without one.
 
     It hides, orders and renumbers; an invalid entry ends it.
+
+    Physical GPU 2 is its `cuda:0`, physical GPU 0 its `cuda:1`; the others do not exist for it.
+
+    `2,0,-1,1` shows two GPUs, `1,7,0` one.
+
+    With `3` there is one GPU, and its name is `cuda:0`. `cuda:3` does not exist.
     """
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", text)
-    assert _parse_visible_devices() == wanted
+    read = _parse_visible_devices()
+    assert [*itertools.takewhile(lambda gpu: gpu < 4, read)] == wanted
 
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam])
@@ -231,3 +308,66 @@ def test_hints_of_the_exercises():
     assert not hasattr((1, 2), "_fields")
     assert isinstance(OrderedDict(), dict)
     assert "a"[0] == "a" == "a"[0][0]
+
+
+def test_a_copy_is_asked_for():
+    """`copy=True` asks for one, where a plain `.to(device)` would have nothing to do."""
+    for device in ("cpu", torch.device("cpu")):
+        x = torch.ones(3)
+        assert x.to(device) is x
+        assert x.to(device, x.dtype) is x
+        copied = x.to(device, copy=True)
+        assert copied.data_ptr() != x.data_ptr()
+        assert torch.equal(copied, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_gradient_finds_its_way_back(dtype):
+    """Tensors keep shape, dtype, values and `requires_grad`, and a gradient finds its way back through the move."""
+    x = torch.ones(3, dtype=dtype, requires_grad=True)
+    for moved in (x.to("cpu", copy=True), x.to("meta")):
+        assert moved.requires_grad
+        assert (moved.shape, moved.dtype) == (x.shape, x.dtype)
+        assert moved.grad_fn is not None
+    (2 * x.to("cpu", copy=True)).sum().backward()
+    assert torch.equal(x.grad, torch.full_like(x, 2))
+
+
+def test_how_a_device_is_shown():
+    """The second half is how Python displays the object."""
+    assert repr(torch.device("cuda")) == "device(type='cuda')"
+    assert repr(torch.device("cuda:1")) == "device(type='cuda', index=1)"
+    assert str(torch.device("cuda")) == "cuda"
+
+
+def test_a_line_taken_apart():
+    """From the outside to the inside: `line.split(": ", 1)` cuts once, at the first; `text.rsplit(" (UUID: ", 1)` once, at the last."""
+    line = "GPU 10: A: B (UUID: C) (UUID: GPU-b2e8)"
+    head, text = line.split(": ", 1)
+    assert (head, text) == ("GPU 10", "A: B (UUID: C) (UUID: GPU-b2e8)")
+    assert text.rsplit(" (UUID: ", 1) == ["A: B (UUID: C)", "GPU-b2e8)"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="There is a GPU.")
+def test_a_report_without_a_gpu():
+    """Ask `is_available()` before you ask a GPU for anything.
+
+    `describe_machine()` of `course_utils` answers without raising:
+    """
+    for question in (
+        torch.cuda.current_device,
+        lambda: torch.cuda.get_device_name(0),
+        lambda: torch.cuda.get_device_properties(0),
+    ):
+        with pytest.raises((RuntimeError, AssertionError)):
+            question()
+    assert torch.__version__.startswith(describe_machine()["torch"][:4])
+
+
+def test_move_first():
+    """`x = x.to(device)` for tensors, `model.to(device)` for modules; then the optimizer."""
+    x, layer = torch.ones(1, 2), nn.Linear(2, 1)
+    x.to("meta")
+    layer.to("meta")
+    assert not x.is_meta
+    assert layer.weight.is_meta
