@@ -17,7 +17,7 @@ import nbformat
 import pytest
 from commands import SCRIPTS, course_says, environment, run_course
 
-from course_grader.course import Course
+from course_grader.course import Course, find_course
 from course_grader.lab.work import fill_work
 from course_grader.needs import free_port
 
@@ -96,6 +96,15 @@ def test_outside_of_a_course(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "No course was found" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_a_learner_handed_in_is_no_course(mini: Course) -> None:
+    handed_in = mini.people / "submitted" / "ada" / "03_mini"
+    (handed_in / "solutions").mkdir(parents=True)
+    (handed_in / "pyproject.toml").write_text("")
+
+    assert find_course(handed_in).root == mini.root
+    assert find_course(mini.solutions).root == mini.root
 
 
 def test_something_that_is_no_command(tmp_path: Path) -> None:

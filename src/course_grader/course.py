@@ -168,7 +168,7 @@ class Course:
 
 
 def find_course(start: Path | None = None) -> Course:
-    """The course that `start` lies in.
+    """The innermost course that `start` lies in and that is nobody's work.
 
     If it is None, the environment variable COURSE_ROOT says where, so that a
     kernel started anywhere finds its course; else it is the current folder.
@@ -179,11 +179,20 @@ def find_course(start: Path | None = None) -> Course:
     if start is not None and not start.is_dir():
         raise CourseError(f"There is no folder {start}.")
     first = start or Path(os.environ.get("COURSE_ROOT") or Path.cwd())
-    for folder in [first.resolve(), *first.resolve().parents]:
-        if (folder / "pyproject.toml").exists() and (
-            folder / "solutions"
-        ).is_dir():
-            return Course(folder)
+    courses = [
+        Course(folder)
+        for folder in [first.resolve(), *first.resolve().parents]
+        if (folder / "pyproject.toml").exists()
+        and (folder / "solutions").is_dir()
+    ]
+    for course in courses:
+        # what learners handed in is no course, whatever it looks like
+        if not any(
+            course.root.is_relative_to(one.people)
+            for one in courses
+            if one is not course
+        ):
+            return course
     raise CourseError(
         f"No course was found in {first} or above it. Run this inside the "
         "course's folder, the one that holds solutions/ and pyproject.toml."
