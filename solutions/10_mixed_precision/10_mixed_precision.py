@@ -1008,7 +1008,7 @@ loss 0.6931, norm 5.6569, update 0.1000
   the scale, the update must be the same.
 - The optimizer steps once. Gradients that were there before do not count.
 - If the gradient overflows, weights and momentum stay, the scale falls, and the norm is inf or NaN. Nothing is raised: the next call
-  trains on.
+  trains on. (A disabled scaler leaves no step out.)
 
 <details><summary>Hint 1: the order</summary>
 
@@ -1088,7 +1088,7 @@ with autocast, a scaler and windows that overflow.
 - `loader` yields micro-batches `x` (n, ...), `y` (n,) of equal or unequal size. A *window* is `accumulation_steps` of them, or what is left at the
   end. Each step uses the mean cross-entropy over *all samples of its window*.
 - `dtype` and `scaler` are as in exercise 3. There is one `scaler.update()` and at most one optimizer step per window, also for the last.
-- If the gradient of any micro-batch overflows, the step of its *whole window* is skipped, the scale falls once, and the next window starts
+- If the gradient of any micro-batch overflows and the scaler is enabled, the step of its *whole window* is skipped, the scale falls once, and the next window starts
   with clean gradients.
 - If `scheduler` is given, step it after each step that was *made*, and not after a skipped one.
 - It returns the mean loss over all samples of the epoch, those of skipped windows too, as a Python float, and how many windows were skipped, as an
@@ -1181,7 +1181,7 @@ r"""
   checkpoint.
 - Step and update once per window of accumulation; divide by the window's samples; an overflow skips all of it.
 - Only a skipped step lowers the scale. Step the schedule if it did not fall.
-- Test such a loop with SGD: Adam hides a factor in the gradient, and so a missing unscale.
+- Test such a loop with SGD: Adam hides a factor in a gradient that is large beside its `eps`, and so a missing unscale.
 
 **Primary sources**
 

@@ -1,5 +1,6 @@
 """What chapter 10 states about 16 bits, run on the CPU."""
 
+import itertools
 import math
 import warnings
 
@@ -14,6 +15,7 @@ from course_utils import saved_tensor_bytes
 BY_CELL = {
     "evaluation_precision": [
         "Called after the block, an evaluation silently computes in float32; called inside one, in bfloat16.",
+        "So let the evaluation open its own block, also to switch autocast *off*: then it does the same wherever it is called, and says what was measured.",
     ],
     "claim_003_02": [
         "Here most of the memory is not the model but what is kept for the backward pass.",
@@ -28,6 +30,7 @@ BY_CELL = {
     "claim_003_06": ["bfloat16 has no such underflow."],
     "claim_003_07": [
         "The scaled loss is thrown away, and the optimizer steps twice.",
+        "With Adam the two steps are easy to see.",
     ],
     "claim_003_22": [
         "the name warns, nothing is divided by 2",
@@ -40,12 +43,14 @@ BY_CELL = {
 BY_SOURCE = {
     "https://docs.pytorch.org/docs/stable/amp.html": [
         "On a GPU softmax, sums, exp and layer norm are on the float32 list",
+        "*Correct.* The lists of operations differ between devices.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices": [
         "the inputs of float32 matrix products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020",
         "Convolutions by cuDNN round to tf32 by default, so float32 is not quite float32 there",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_bf16_supported.html": [
+        "On a GPU `torch.cuda.is_bf16_supported(including_emulation=False)` tells whether bfloat16 is built in.",
         "Without the argument it is True as well where bfloat16 is emulated, and slow, as on a T4.",
     ],
 }
@@ -208,6 +213,8 @@ def test_an_overflow_in_a_window():
 
     An inf in one part makes the sum inf, and the scaler skips the step by itself.
 
+    Then the gradients of the skipped window are still there. Clear them after every window, not only after a step.
+
     All parts of a window must have the same scale, so `update()` waits.
     """
     for bad in (math.inf, -math.inf, math.nan):
@@ -221,6 +228,13 @@ def test_an_overflow_in_a_window():
         assert torch.equal(weight, torch.ones(2))
         assert scaler.get_scale() == 2.0
         assert not sgd.state
+        for cleared in (False, True):
+            if cleared:
+                sgd.zero_grad()
+            scaler.scale(weight.sum()).backward()
+            scaler.step(sgd)
+            scaler.update()
+            assert torch.equal(weight, torch.ones(2)) == (not cleared)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16])
@@ -373,19 +387,20 @@ def test_float64_is_left_alone():
 
 
 def test_adam_hides_a_missing_unscale():
-    """Test such a loop with SGD: Adam hides a factor in the gradient, and so a missing unscale."""
-    ends = []
-    for factor in (1.0, 1024.0):
-        weight = nn.Parameter(torch.ones(3))
-        adam = torch.optim.Adam([weight], lr=0.1)
-        for step in range(3):
-            adam.zero_grad()
-            (
-                factor * (weight * torch.arange(1.0, 4)).sum() * (step + 1)
-            ).backward()
-            adam.step()
-        ends.append(weight.detach())
-    torch.testing.assert_close(*ends, rtol=1e-5, atol=0)
+    """Test such a loop with SGD: Adam hides a factor in a gradient that is large beside its `eps`, and so a missing unscale."""
+    for size in (1.0, 1e-9):
+        ends = []
+        for factor in (size, 1024.0 * size):
+            weight = nn.Parameter(torch.ones(3))
+            adam = torch.optim.Adam([weight], lr=0.1)
+            for step in range(3):
+                adam.zero_grad()
+                (
+                    factor * (weight * torch.arange(1.0, 4)).sum() * (step + 1)
+                ).backward()
+                adam.step()
+            ends.append(weight.detach())
+        assert torch.allclose(*ends, rtol=1e-5, atol=0) == (size == 1)
 
 
 def test_sums_in_16_bit():
@@ -416,3 +431,179 @@ def test_the_state_of_a_scaler():
     other.load_state_dict(scaler.state_dict())
     assert other.state_dict() == scaler.state_dict()
     assert scaler.state_dict()["_growth_tracker"] == 3
+
+
+def test_too_far():
+    """Green is the normal range of float16; in the yellow one digits are lost. Too far, and the largest overflow."""
+    third = torch.tensor(1 / 3)
+    wrong = {}
+    for power in (-26, -20, -12, 0, 15, 18):
+        exact = third * 2.0**power
+        got = exact.half().float()
+        wrong[power] = ((got - exact) / exact).abs().item()
+    assert wrong[-26] == 1  # 0
+    assert 2.0**-11 < wrong[-20] < 1
+    assert max(wrong[one] for one in (-12, 0, 15)) < 2.0**-11
+    assert math.isinf(wrong[18])
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-30])
+def test_bfloat16_needs_no_scaler(size):
+    """bfloat16 has the range of float32 and needs no scaler;
+
+    float16 needs a scaler, bfloat16 does not: scale, backward, (unscale, clip,) step, update.
+    """
+    slopes = {}
+    for dtype in HALF:
+        x = torch.ones(2, dtype=dtype, requires_grad=True)
+        (x.float() * size).sum().backward()
+        slopes[dtype] = x.grad.float()
+    assert not slopes[torch.float16].any()
+    torch.testing.assert_close(
+        slopes[torch.bfloat16], torch.full((2,), size), rtol=0.01, atol=0
+    )
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_losses_want_float32(dtype):
+    """Autocast knows that losses want float32, but only while it is on.
+
+    Then it is computed after the block, from bfloat16 logits.
+    """
+    low = torch.full((4, 4), 0.5, dtype=dtype)
+    classes = torch.zeros(4, dtype=torch.int64)
+    losses = (
+        lambda: F.cross_entropy(low, classes),
+        lambda: F.nll_loss(low, classes),
+        lambda: F.mse_loss(low, low),
+        lambda: F.l1_loss(low, low),
+        lambda: F.huber_loss(low, low),
+        lambda: F.binary_cross_entropy_with_logits(low, low),
+        lambda: F.kl_div(low, low, reduction="sum"),
+    )
+    for loss in losses:
+        with torch.autocast("cpu", dtype):
+            assert loss().dtype == torch.float32
+        assert loss().dtype == dtype
+
+
+def test_scores_that_tie():
+    """There scores tie that were apart, and a few predictions change.
+
+    The weights are float32, so a trained network runs in either precision, and nothing tells you in which.
+    """
+    layer = nn.Linear(1, 2, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[1.0], [1.001]]))
+        exact = layer(torch.ones(1, 1))
+        with warnings.catch_warnings(), torch.autocast("cpu", torch.bfloat16):
+            warnings.simplefilter("error")
+            low = layer(torch.ones(1, 1))
+    assert exact[0, 0] < exact[0, 1]
+    assert low[0, 0] == low[0, 1]
+    assert (exact.argmax(1), low.argmax(1)) == (1, 0)
+
+
+def test_what_the_scaler_remembers():
+    """The scaler's `step` knows whether `unscale_` has been called.
+
+    `scaler.step` does not tell. But only a skipped step lowers the scale: compare `get_scale()` before and after `update()`.
+
+    Only a skipped step lowers the scale. Step the schedule if it did not fall.
+
+    If the gradient overflows, weights and momentum stay, the scale falls, and the norm is inf or NaN.
+
+    (A disabled scaler leaves no step out.)
+    """
+    for bad, first, enabled in itertools.product(
+        (False, True), (False, True), (False, True)
+    ):
+        weight = nn.Parameter(torch.ones(2))
+        sgd = torch.optim.SGD([weight], lr=0.5, momentum=0.9)
+        scaler = torch.amp.GradScaler("cpu", init_scale=8.0, enabled=enabled)
+        loss = weight.sum() * (math.inf if bad else 1.0)
+        scaler.scale(loss).backward()
+        if first:
+            scaler.unscale_(sgd)
+            norm = nn.utils.clip_grad_norm_([weight], 100.0)
+            assert norm.isfinite() == (not bad)
+        assert scaler.step(sgd) is None
+        before = scaler.get_scale()
+        scaler.update()
+        skipped = bad and enabled
+        assert (scaler.get_scale() < before) == skipped
+        assert torch.equal(weight, torch.ones(2)) == skipped
+        assert (not sgd.state) == skipped
+        if not bad:
+            assert torch.equal(weight, torch.full((2,), 0.5))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="There is a GPU.")
+def test_a_scaler_for_a_gpu_that_is_not_there():
+    """and the code runs without scaling."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scaler = torch.amp.GradScaler("cuda")
+    assert not scaler.is_enabled()
+    weight = nn.Parameter(torch.ones(1))
+    sgd = torch.optim.SGD([weight], lr=0.5)
+    scaler.scale(weight.sum()).backward()
+    assert weight.grad == 1
+    scaler.step(sgd)
+    scaler.update()
+    assert weight == 0.5
+
+
+@pytest.mark.parametrize("rows", [2, 512])
+def test_bytes_of_a_step(rows):
+    """With few rows, or with a large model that recomputes its activations, weights, gradients and Adam's state (16 bytes per parameter) are the larger part."""
+    net = nn.Sequential(
+        *[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(4)]
+    )
+    adam = torch.optim.Adam(net.parameters())
+    x = torch.randn(rows, 64)
+    with saved_tensor_bytes([*net.parameters(), x]) as saved:
+        out = net(x)
+    out.sum().backward()
+    adam.step()
+    lasting = sum(
+        p.nbytes
+        + p.grad.nbytes
+        + adam.state[p]["exp_avg"].nbytes
+        + adam.state[p]["exp_avg_sq"].nbytes
+        for p in net.parameters()
+    )
+    assert lasting == 16 * sum(p.numel() for p in net.parameters())
+    assert (saved.peak_bytes < lasting) == (rows == 2)
+
+
+def test_high_is_tf32():
+    """after `torch.set_float32_matmul_precision("high")`."""
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert not torch.backends.cuda.matmul.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert torch.backends.cuda.matmul.allow_tf32
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_hints_of_the_exercises():
+    """`list(itertools.islice(iterator, k))` takes the next k micro-batches; an empty list is the end.
+
+    `for group in optimizer.param_groups: for p in group["params"]:`, and `p.grad.isfinite().all()`. `p.grad.div_(...)` changes a gradient in place.
+    """
+    iterator = iter(range(5))
+    taken = [list(itertools.islice(iterator, 2)) for _ in range(4)]
+    assert taken == [[0, 1], [2, 3], [4], []]
+    layer = nn.Linear(2, 1)
+    sgd = torch.optim.SGD([{"params": [p]} for p in layer.parameters()], lr=1.0)
+    layer(torch.ones(1, 2)).sum().backward()
+    for group in sgd.param_groups:
+        for p in group["params"]:
+            held = p.grad
+            assert p.grad.isfinite().all()
+            assert p.grad.div_(4) is held
+            assert torch.equal(p.grad, torch.full_like(p, 0.25))
+            p.grad[..., -1] = math.nan
+            assert not p.grad.isfinite().all()
