@@ -202,7 +202,8 @@ r"""
 With `shuffle=True` other samples are left out in each epoch. If none may be lost, let the lone one join the batch before it
 (exercise 1), or normalize without the batch: group norm (chapter 05).
 
-**Workers, if loading takes time.** Two options exist only with workers; without, they raise a `ValueError`.
+**Workers, if loading takes time.** `prefetch_factor` and `persistent_workers`
+exist only with workers; without, they raise a `ValueError`. (`multiprocessing_context` and `timeout` are refused as well.)
 """
 
 # %% cell="shortest_workers"

@@ -120,7 +120,7 @@ def test_shuffled_and_dropped():
 
 
 def test_options_that_want_workers():
-    """Two options exist only with workers; without, they raise a `ValueError`.
+    """`prefetch_factor` and `persistent_workers` exist only with workers; without, they raise a `ValueError`. (`multiprocessing_context` and `timeout` are refused as well.)
 
     `prefetch_factor` and `persistent_workers` raise a `ValueError` there.
 
@@ -130,6 +130,11 @@ def test_options_that_want_workers():
         with pytest.raises(ValueError, match=next(iter(option))):
             DataLoader(range(4), num_workers=0, **option)
         DataLoader(range(4), num_workers=1, **option)
+    for option in ({"multiprocessing_context": "fork"}, {"timeout": 1}):
+        with pytest.raises(
+            (ValueError, AssertionError), match=next(iter(option))
+        ):
+            list(DataLoader(range(4), num_workers=0, **option))
     assert DataLoader(range(4), num_workers=1).prefetch_factor == 2
     assert DataLoader(range(4)).prefetch_factor is None
 
