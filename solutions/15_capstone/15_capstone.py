@@ -144,7 +144,7 @@ print(f"loss on the last {len(rows)} old digits: {loss.item():.2f}")
 
 # %% [markdown]
 r"""
-**Freezing meets `train()`.** `requires_grad=False` keeps weights. `net.train()` at the beginning of the epoch wakes up the
+**Freezing meets `train()`.** `requires_grad=False` gives weights no gradient from then on. `net.train()` at the beginning of the epoch wakes up the
 frozen normalization: its statistics follow the new data.
 """
 

@@ -194,7 +194,7 @@ def test_born_in_the_right_place(dtype):
 
 
 def test_the_context():
-    """under `with torch.device(X.device):` the functions that make a tensor of sizes or numbers (`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach `torch.Tensor(3)`, `torch.from_numpy`, or what is made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype."""
+    """under `with torch.device(X.device):` the functions that make a tensor of sizes or numbers (`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, or what is made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype."""
     other = torch.ones(3)
     with torch.device("meta"):
         for made in (
@@ -209,6 +209,7 @@ def test_the_context():
             assert made.is_meta
         for made in (
             torch.Tensor(3),
+            torch.normal(0.0, 1.0, (3,)),
             torch.from_numpy(np.ones(2)),
             torch.zeros_like(other),
             other.clone(),

@@ -58,7 +58,7 @@ def net_with_stem():
 
 @pytest.mark.parametrize("keeps_still", [False, True])
 def test_freezing_meets_train(keeps_still):
-    """`requires_grad=False` keeps weights. `net.train()` at the beginning of the epoch wakes up the frozen normalization: its statistics follow the new data.
+    """`requires_grad=False` gives weights no gradient from then on. `net.train()` at the beginning of the epoch wakes up the frozen normalization: its statistics follow the new data.
 
     Every epoch: `train()`, then the frozen parts back to `eval()`.
     """
@@ -73,6 +73,7 @@ def test_freezing_meets_train(keeps_still):
         sgd.zero_grad()
         net(torch.randn(8, 3) + 5).square().sum().backward()
         sgd.step()
+    assert all(one.grad is None for one in net[0].parameters())
     moved = {
         k for k, v in net[0].state_dict().items() if not v.equal(before[k])
     }
