@@ -417,7 +417,7 @@ r"""
 
 After a fork parent and workers share all memory, until somebody writes to a page. Then that process gets a copy of its own. *Reading* a Python object
 writes to it: it counts its references. (None and small integers do not, since Python 3.12.) So each worker slowly copies a large list of names, and the machine runs out of memory hours after the
-start. An array or a tensor is one object, whatever it holds.
+start. An array or a tensor is one object, whatever it holds (unless its `dtype` is `object`).
 """
 
 
