@@ -240,7 +240,7 @@ for _ in range(2):
 
 # %% [markdown]
 r"""
-**Workers.** PyTorch seeds `torch`, `random` and `np.random` in each worker of each epoch. A
+**Workers.** PyTorch seeds `torch`, `random` and `np.random` in each worker when it starts. A
 generator held by the dataset it does not know. `worker_init_fn` runs in the worker and can seed it
 from `get_worker_info()`.
 
@@ -390,8 +390,8 @@ figure
 
 # %% [markdown]
 r"""
-The bars stand apart: float32 has no number between two of them. Training magnifies such differences: they are in the last bit at first, and after some hundred steps
-anywhere. So repeatable to the last bit needs seeds *and* kernels with a fixed order.
+The bars stand apart: float32 has no number between two of them. What training makes of such differences depends on the run. After some hundred
+small steps they may still be near the last bit. Steps that are nearly too large magnify them, until it is another network. So repeatable to the last bit needs seeds *and* kernels with a fixed order.
 
 ## 4 · Measure it on this machine
 
@@ -710,8 +710,8 @@ that the clock may prefer another algorithm, which rounds differently.
 
 # %% [markdown] cell="claim_004_16"
 r"""
-> **A link to PyTorch's page on reproducibility.** *Half the story.* The page is right, and longer than this chapter. It does not
-> say what your loader's workers draw.
+> **A link to PyTorch's page on reproducibility.** *Half the story.* The page is right, and short. For what your
+> loader's workers draw it sends you to another page, which the end of this chapter names.
 """
 
 # %% [markdown]
@@ -1053,7 +1053,8 @@ The `generator` of a `DataLoader` serves its shuffle and the base seeds of its w
 </details>
 <details><summary>Hint 2: noise</summary>
 
-`worker_init_fn(worker_id)` runs in the worker, at the start of every epoch. There
+`worker_init_fn(worker_id)` runs in the worker when it starts: in every epoch, unless
+`persistent_workers=True` keeps the workers. There
 `torch.utils.data.get_worker_info()` has the worker's copy of the dataset, and a seed that differs
 between workers and epochs.
 </details>

@@ -213,7 +213,8 @@ r"""
 ### Groups
 
 One pass over `named_parameters()`, one list for each kind, and a count. Decay is usually kept
-off biases and the weights of norms: all parameters with one dimension.
+off biases and the weights of norms. They are told by their one dimension. (A `LayerNorm` over
+several axes has weights of several; those go by name.)
 """
 
 # %% cell="shortest_groups"

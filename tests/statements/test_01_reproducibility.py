@@ -1,25 +1,38 @@
 """What chapter 01 states about seeds, generators and determinism, run."""
 
+import contextlib
+import inspect
 import random
 import subprocess
 import sys
+from multiprocessing import get_start_method
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.backends import cudnn
+from torch.nn.utils import parameters_to_vector
 from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+from course_utils import digit_mlp, digits
 
 BY_CELL = {
     "preview_changes_training": [
         "Under `torch.random.fork_rng()` the numbers are given back, and the run is the same to the last bit.",
     ],
     "noise_repeats": [
+        "Each epoch starts new workers.",
         "Each worker gets a copy of the dataset as it is in the main process, generator included. There it never moves on.",
     ],
     "start_methods": [
         "With these two the dataset and `worker_init_fn` are pickled: they have to stand in a module that can be imported.",
+        'On Linux `multiprocessing_context="fork"` asks for the old way.',
+        "Those with loader workers ask for `fork`, so that a dataset defined in a notebook reaches them",
+    ],
+    "claim_002_02": [
+        "PyTorch has code for several kinds of CPU, and an environment variable chooses the plainest.",
     ],
     "sums_by_order": ["A sum of floats depends on the order of its terms."],
     "claim_002_03": [
@@ -28,7 +41,11 @@ BY_CELL = {
     "claim_002_04": [
         "A `default_rng()` takes its seed from the operating system. The hashes of strings, and with them the order of a set, follow `PYTHONHASHSEED`, which counts only when Python starts.",
     ],
-    "claim_002_05": ["`torch.manual_seed` has seeded the GPUs already."],
+    "claim_002_05": [
+        "`torch.manual_seed` has seeded the GPUs already.",
+        "The second line is not needed, and with its own number it does harm: change `fix_seed`, and the GPUs draw as before.",
+        "PyTorch's seed reaches the GPUs.",
+    ],
     "claim_002_06_14": [
         "But cuDNN is only a part. `put_` passes unseen; the switch stops it.",
     ],
@@ -40,6 +57,7 @@ BY_CELL = {
     ],
     "compiler_and_batch": [
         "`use_deterministic_algorithms(True)` also stops that: it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not.",
+        "`use_deterministic_algorithms` covers the operations that PyTorch lists, and the compiler's tuner.",
     ],
 }
 
@@ -48,8 +66,13 @@ BY_SOURCE = {
         "the one keeps cuDNN to deterministic kernels, the other lets every run choose the same of them.",
         "It makes the *choice* deterministic: every run picks the same algorithm. That one may itself be nondeterministic, unless `deterministic = True` forbids it.",
         "On a GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call.",
+        "The search is made anew for every new set of sizes.",
+        "It is *between* runs that the clock may prefer another algorithm, which rounds differently.",
+        "GPU kernels that add atomically do so in another order each time, and no seed fixes it.",
+        "For what your loader's workers draw it sends you to another page",
     ],
     "https://docs.pytorch.org/docs/stable/backends.html": [
+        "It disables cuDNN, all of it.",
         "`cudnn.benchmark_limit` caps how many algorithms are tried.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices": [
@@ -99,7 +122,7 @@ def test_a_draw_moves_the_stream():
 
 @pytest.mark.parametrize("name", ["enable", "benchmrk"])
 def test_a_flag_that_does_nothing(name):
-    """Python adds the attribute, and nobody reads it. A slip of the pen, as in `cudnn.benchmrk`, says just as little."""
+    """There is no flag `enable`. Python adds the attribute, and nobody reads it. A slip of the pen, as in `cudnn.benchmrk`, says just as little."""
     assert not hasattr(cudnn, name)
     before = cudnn.enabled, cudnn.benchmark, cudnn.deterministic
     setattr(cudnn, name, True)
@@ -171,7 +194,7 @@ def seed_the_noise(worker_id):
 
 @pytest.mark.parametrize("seeded", [False, True])
 def test_what_workers_draw(seeded):
-    """PyTorch seeds `torch`, `random` and `np.random` in each worker of each epoch. A generator held by the dataset it does not know. `worker_init_fn` runs in the worker and can seed it from `get_worker_info()`.
+    """PyTorch seeds `torch`, `random` and `np.random` in each worker when it starts. A generator held by the dataset it does not know. `worker_init_fn` runs in the worker and can seed it from `get_worker_info()`.
 
     | base seeds of loader workers | a generator that a dataset holds |
 
@@ -240,7 +263,10 @@ def test_the_switch_raises_and_says_so():
 
 
 def test_the_same_order_without_atomics():
-    """On a CPU that order follows from how the work is cut up: from the number of threads, not from which of them is first."""
+    """On a CPU that order follows from how the work is cut up: from the number of threads, not from which of them is first.
+
+    On a CPU there is one.
+    """
     values, where = torch.randn(100_000), torch.randint(8, (100_000,))
     for threads in (1, 2):
         torch.set_num_threads(threads)
@@ -301,3 +327,192 @@ def test_how_the_switch_stands():
         torch.use_deterministic_algorithms(on, warn_only=warn)
         assert torch.are_deterministic_algorithms_enabled() == on
         assert torch.is_deterministic_algorithms_warn_only_enabled() == warn
+
+
+class Numbered(Dataset):
+    """Its own index, and a draw of the worker's start that stays."""
+
+    noise = None
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, index):
+        return index, self.noise
+
+
+def draw_once(worker_id):
+    info = get_worker_info()
+    info.dataset.noise = info.seed
+
+
+def test_when_the_base_seed_is_drawn():
+    """The base seeds come out of the loader's generator, between one epoch's order and the next. With `persistent_workers=True` they are drawn once, so from the second epoch on the order is another one than with workers that end with the epoch.
+
+    `worker_init_fn(worker_id)` runs in the worker when it starts: in every epoch, unless `persistent_workers=True` keeps the workers.
+    """
+
+    def three_epochs(persistent_workers, draws=0):
+        loader = DataLoader(
+            Numbered(),
+            50,
+            shuffle=True,
+            num_workers=1,
+            worker_init_fn=draw_once,
+            generator=torch.Generator().manual_seed(7),
+            multiprocessing_context="fork",
+            persistent_workers=persistent_workers,
+        )
+        torch.rand(draws)
+        epochs = [next(iter(list(loader))) for _ in range(3)]
+        orders = [order.tolist() for order, _ in epochs]
+        return orders, [noise[0].item() for _, noise in epochs]
+
+    orders, seeds = three_epochs(False)
+    assert three_epochs(False, draws=3) == (orders, seeds)
+    kept_orders, kept_seeds = three_epochs(True)
+    assert len(set(seeds)) == 3
+    assert len(set(kept_seeds)) == 1
+    assert (kept_orders[0], kept_seeds[0]) == (orders[0], seeds[0])
+    assert kept_orders[1] != orders[1]
+    assert kept_orders[2] != orders[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="says what Linux does")
+def test_how_linux_starts_workers():
+    """`fork` copies the process, classes and functions of a notebook included: Linux does that up to Python 3.13."""
+    wanted = "fork" if sys.version_info < (3, 14) else "forkserver"
+    assert get_start_method(allow_none=True) in (None, wanted)
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import multiprocessing as m; print(m.get_start_method())",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.strip() == wanted
+
+
+def test_neighbouring_sums():
+    """The bars stand apart: float32 has no number between two of them."""
+    terms = torch.randn(20_000)
+    sums = {terms[torch.randperm(20_000)].sum().item() for _ in range(200)}
+    ordered = np.array(sorted(sums), dtype=np.float32)
+    assert len(ordered) > 1
+    assert np.array_equal(
+        np.nextafter(ordered[:-1], np.float32(np.inf)), ordered[1:]
+    )
+
+
+@pytest.mark.parametrize(("rate", "momentum"), [(0.05, 0.0), (0.5, 0.9)])
+def test_what_training_makes_of_rounding(rate, momentum):
+    """What training makes of such differences depends on the run. After some hundred small steps they may still be near the last bit. Steps that are nearly too large magnify them, until it is another network."""
+    data = digits()
+
+    def weights(seed, backwards):
+        """Trained with the same batches, their rows in another order."""
+        torch.manual_seed(seed)
+        net = digit_mlp()
+        sgd = torch.optim.SGD(net.parameters(), lr=rate, momentum=momentum)
+        for _ in range(200):
+            rows = torch.randperm(512)[:64]
+            rows = rows.flip(0) if backwards else rows
+            sgd.zero_grad()
+            loss = F.cross_entropy(net(data.X_train[rows]), data.y_train[rows])
+            loss.backward()
+            sgd.step()
+        return parameters_to_vector(net.parameters()).detach()
+
+    apart = 0.0
+    for seed in range(3):
+        one, other = weights(seed, False), weights(seed, True)
+        apart = ((one - other).norm() / one.norm()).item()
+        if not momentum:
+            assert 0 < apart < 1e-5
+            return
+        if apart > 1e-3:
+            return
+    assert apart > 1e-3
+
+
+def test_cudnn_does_nothing_on_a_cpu():
+    """nobody reads cuDNN's flags there.
+
+    What you do not pass, it sets to a default of its own: `help(torch.backends.cudnn.flags)` lists all that there is. It knows nothing of the switch.
+    """
+    convolution, picture = nn.Conv2d(4, 8, 3), torch.randn(2, 4, 9, 9)
+    usual = convolution(picture)
+    for flag in ("enabled", "benchmark", "deterministic"):
+        for value in (True, False):
+            before = getattr(cudnn, flag)
+            with cudnn.flags(**{flag: value}):
+                assert getattr(cudnn, flag) == value
+                assert torch.equal(convolution(picture), usual)
+                assert flag == "enabled" or not cudnn.enabled
+            assert getattr(cudnn, flag) == before
+    known = inspect.signature(cudnn.flags).parameters
+    assert {"enabled", "benchmark", "deterministic", "allow_tf32"} <= set(known)
+    for on in (True, False):
+        torch.use_deterministic_algorithms(on)
+        with cudnn.flags(deterministic=not on):
+            assert torch.are_deterministic_algorithms_enabled() == on
+    torch.use_deterministic_algorithms(False)
+
+
+def test_a_sample_alone_and_in_a_batch():
+    """Another number of rows may mean another kernel, which adds in another order. So a sample alone and the same sample in a batch can differ in the last bits, with all seeds and switches set."""
+    differ = []
+    torch.use_deterministic_algorithms(True)
+    try:
+        for dtype in (torch.float32, torch.float64):
+            for size in (64, 100, 333, 512, 1000):
+                matrix = torch.randn(size, size, dtype=dtype)
+                rows = torch.randn(64, size, dtype=dtype)
+                together, alone = (rows @ matrix)[0], (rows[:1] @ matrix)[0]
+                assert torch.allclose(together, alone, atol=1e-3)
+                differ.append(not torch.equal(together, alone))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert any(differ)
+
+
+@pytest.mark.parametrize("protected", [False, True])
+def test_a_context_manager_from_a_generator(protected):
+    """`@contextlib.contextmanager` runs what stands before `yield` on entering, and what stands after it on leaving. After an exception that is true only in a `finally`."""
+    seen = []
+
+    @contextlib.contextmanager
+    def block():
+        seen.append("before")
+        if protected:
+            try:
+                yield
+            finally:
+                seen.append("after")
+        else:
+            yield
+            seen.append("after")
+
+    with block():
+        seen.append("inside")
+    assert seen == ["before", "inside", "after"]
+    seen.clear()
+    with pytest.raises(KeyError), block():
+        raise KeyError
+    assert seen == (["before", "after"] if protected else ["before"])
+
+
+def test_precision_by_name():
+    """`torch.backends.fp32_precision = "ieee"` asks for full float32, `"tf32"` for speed."""
+    before = torch.backends.fp32_precision
+    try:
+        for name in ("ieee", "tf32"):
+            torch.backends.fp32_precision = name
+            assert torch.backends.fp32_precision == name
+        with pytest.raises(RuntimeError):
+            torch.backends.fp32_precision = "float32"
+    finally:
+        torch.backends.fp32_precision = before

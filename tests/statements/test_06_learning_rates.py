@@ -22,6 +22,7 @@ BY_CELL = {
         "`weight_decay` is an L2 penalty under SGD and Adam. AdamW shrinks the weights themselves, by 0.01 · lr if you do not say otherwise.",
     ],
     "claim_004_36": [
+        "With a gradient of zeros it depends on the optimizer.",
         "With gradients that are `None`, the default since PyTorch 2.0, the optimizer skips the layer: not one bit changes. A gradient of *zeros* is a gradient.",
         "Without such a step plain SGD and AdamW shrink it alike.",
     ],
@@ -34,6 +35,9 @@ BY_CELL = {
 }
 
 BY_SOURCE = {
+    "https://arxiv.org/abs/2404.06395": [
+        "*warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted.",
+    ],
     "https://docs.pytorch.org/docs/stable/optim.html": [
         "For a moment, `foreach` needs memory for another copy of the parameters.",
     ],
@@ -425,3 +429,194 @@ def test_a_penalty():
     assert unused.grad is None
     (0.3 / 2 * (used.square().sum() + unused.square().sum())).backward()
     assert unused.grad is not None
+
+
+def test_vectors_and_matrices():
+    """They are told by their one dimension. (A `LayerNorm` over several axes has weights of several; those go by name.)"""
+    for norm in (
+        nn.LayerNorm(4),
+        nn.BatchNorm2d(4),
+        nn.GroupNorm(2, 4),
+        nn.RMSNorm(4),
+        nn.InstanceNorm2d(4, affine=True),
+    ):
+        assert {p.dim() for p in norm.parameters()} == {1}
+    for layer in (nn.Linear(2, 3), nn.Conv2d(1, 2, 3), nn.Conv1d(1, 2, 3)):
+        assert layer.bias.dim() == 1 < layer.weight.dim()
+    assert nn.LayerNorm((4, 5)).weight.dim() == 2
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("size", [0.01, 100.0])
+def test_a_penalty_under_adam(kind, size):
+    """In Adam it passes through the averages and the division like every gradient: large or small, it is scaled to about the same step."""
+    weight = nn.Parameter(torch.tensor([size], dtype=torch.float64))
+    adam = kind([weight], lr=1e-3, weight_decay=0.1)
+    weight.grad = torch.zeros_like(weight)
+    adam.step()
+    moved = size - weight.item()
+    wanted = 1e-3 if kind is torch.optim.Adam else 1e-3 * 0.1 * size
+    assert moved == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "nesterov": True},
+        {"kind": torch.optim.Adam, "amsgrad": True},
+        {"kind": torch.optim.RMSprop},
+    ],
+)
+def test_the_penalty(options):
+    """The penalty is $\\frac{\\lambda}{2}\\lVert w \\rVert^2$, so that its gradient is $\\lambda w$."""
+    options = dict(options)
+    kind, ends = options.pop("kind", torch.optim.SGD), []
+    for by_hand in (False, True):
+        weight = nn.Parameter(torch.tensor([1.0, -2.0]).double())
+        decay = 0.0 if by_hand else 0.3
+        one = kind([weight], lr=0.01, weight_decay=decay, **options)
+        for _ in range(4):
+            loss = 3 * weight[0] + weight[1]
+            if by_hand:
+                loss = loss + 0.3 / 2 * weight.square().sum()
+            one.zero_grad()
+            loss.backward()
+            one.step()
+        ends.append(weight.detach())
+    torch.testing.assert_close(*ends)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+def test_what_adam_remembers(kind):
+    """A gradient of *zeros* is a gradient. Then decay goes on, and so does what momentum or Adam's averages remember"""
+    weight = nn.Parameter(torch.ones(1).double())
+    one = kind([weight], lr=0.1, weight_decay=0.0)
+    weight.grad = torch.ones_like(weight)
+    one.step()
+    weight.grad = torch.zeros_like(weight)
+    before = weight.item()
+    one.step()
+    assert weight.item() < before - 1e-3
+    weight.grad = None
+    before = weight.item()
+    one.step()
+    assert weight.item() == before
+
+
+def test_every_optimizer_skips_none():
+    """good advice, but `grad=None` is skipped by SGD, Adam and AdamW alike."""
+    for kind in (
+        torch.optim.SGD,
+        torch.optim.Adam,
+        torch.optim.AdamW,
+        torch.optim.RMSprop,
+        torch.optim.Adagrad,
+        torch.optim.NAdam,
+    ):
+        for foreach in (False, True):
+            weight, other = one_weight(), one_weight()
+            one = kind([weight, other], lr=0.1, weight_decay=0.1)
+            one.param_groups[0]["foreach"] = foreach
+            (weight + other).backward()
+            one.step()
+            one.zero_grad()
+            before = weight.item()
+            other.backward()
+            one.step()
+            assert weight.item() == before
+            assert one.state.get(weight, {}).get("step", 1) == 1
+
+
+def test_what_a_step_wants():
+    """`ReduceLROnPlateau` wants the metric."""
+    plan = lr_scheduler.ReduceLROnPlateau(torch.optim.SGD([one_weight()]))
+    with pytest.raises(TypeError, match="metrics"):
+        plan.step()
+    plan.step(1.0)
+
+
+def test_a_schedule_beside_the_optimizer():
+    """A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12)."""
+
+    def fresh():
+        sgd = torch.optim.SGD([one_weight()], lr=1.0)
+        return sgd, lr_scheduler.StepLR(sgd, 2, 0.1)
+
+    sgd, plan = fresh()
+    for _ in range(3):
+        sgd.step()
+        plan.step()
+    for both in (True, False):
+        new_sgd, new_plan = fresh()
+        new_plan.load_state_dict(plan.state_dict())
+        if both:
+            new_sgd.load_state_dict(sgd.state_dict())
+        wanted = sgd.param_groups[0]["lr"] if both else 1.0
+        assert new_sgd.param_groups[0]["lr"] == wanted
+        assert new_plan.last_epoch == 3
+
+
+def test_steps_of_epochs_taken_by_batches():
+    """Stepped after each batch, a schedule that was meant for epochs runs through its plan four times as fast: with thousands of batches it has ended before the first epoch has."""
+    for plan in (
+        lambda o: lr_scheduler.StepLR(o, 10, 0.1),
+        lambda o: lr_scheduler.ExponentialLR(o, 0.85),
+    ):
+        rates = rates_of(plan, 100)
+        by_epoch = [rate for rate in rates[:25] for _ in range(4)]
+        assert rates[::4] != by_epoch[::4]
+        assert rates[:25] == by_epoch[::4]
+
+
+def test_a_plan_is_a_function_of_the_step():
+    """Any such plan is a function of the step"""
+
+    def warm_up_stable_decay(step):
+        return max(0.0, min(1.0, (step + 1) / 3, (12 - step) / 4))
+
+    seen = [
+        one
+        for (one,) in rates_of(
+            lambda o: lr_scheduler.LambdaLR(o, warm_up_stable_decay), 14
+        )
+    ]
+    assert seen == pytest.approx(
+        [1 / 3, 2 / 3, *[1.0] * 7, 3 / 4, 2 / 4, 1 / 4, 0.0, 0.0]
+    )
+
+
+def test_in_a_list_by_value():
+    """`p in some_list` compares tensors by value."""
+    held = [nn.Parameter(torch.ones(2))]
+    with pytest.raises(RuntimeError, match="is ambiguous"):
+        nn.Parameter(torch.ones(2)) in held  # noqa: B015
+    with pytest.raises(RuntimeError, match="must match the size"):
+        nn.Parameter(torch.ones(3)) in held  # noqa: B015
+    assert nn.Parameter(torch.ones(1)) in [nn.Parameter(torch.ones(1))]
+
+
+def test_what_the_loss_has_reached():
+    """After `zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
+
+    A scheduler counts calls.
+    """
+    used, unused = one_weight(), one_weight()
+    sgd = torch.optim.SGD([used, unused], lr=0.1)
+    (used + unused).backward()
+    sgd.zero_grad()
+    used.backward()
+    assert used.grad is not None
+    assert unused.grad is None
+    plan = lr_scheduler.StepLR(sgd, 1, 0.5)
+    with warnings.catch_warnings(action="ignore"):
+        for _ in range(3):  # no step of the optimizer at all
+            plan.step()
+    assert sgd.param_groups[0]["lr"] == pytest.approx(0.1 * 0.5**3)
+
+
+def test_an_integer_cannot_be_looped_over():
+    """an integer cannot be looped over."""
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(25)
