@@ -627,7 +627,7 @@ r"""
 > where one is to be put.
 
 Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default,
-so batch norm is left alone.
+so batch norm is left alone. Afterwards it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
 """
 
 # %% cell="claim_002_40"
@@ -1015,7 +1015,8 @@ name what a gradient will reach.
 </details>
 <details><summary>Hint 2: under no_grad</summary>
 
-`with torch.enable_grad():` switches gradients on for a block, and back to what was.
+`with torch.enable_grad():` switches gradients on for a block, inside `no_grad` too, and back to what was. (Not inside
+`inference_mode`.)
 </details>
 """
 

@@ -1,10 +1,14 @@
 """What chapter 04 states about looking into models, run."""
 
+import functools
 import io
+import re
 import sys
+import warnings
 
 import pytest
 import torch
+import torchinfo
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
@@ -29,9 +33,17 @@ BY_CELL = {
     ],
     "claim_002_38": [
         "`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and its values never require a gradient, unless asked with `keep_vars=True`.",
+        "Neither knows what is in a list.",
+    ],
+    "claim_000_05": [
+        "It adds up parameters layer call by layer call, so a shared layer counts twice.",
     ],
     "claim_002_39": [
-        "And there is no gradient before `backward()`: it is None."
+        "A small network has no entry 28.",
+        "And there is no gradient before `backward()`: it is None.",
+    ],
+    "wrapped_names": [
+        'A filter such as `name.startswith("head")` then matches nothing, without a word',
     ],
     "claim_002_40": [
         "The size has the batch axis in it. Without it the call fails, unless `batch_dim=0` says where one is to be put.",
@@ -273,7 +285,10 @@ def test_none_is_not_zero():
 
 
 def test_grad_modes_nest():
-    """`with torch.enable_grad():` switches gradients on for a block, and back to what was."""
+    """`with torch.enable_grad():` switches gradients on for a block, inside `no_grad` too, and back to what was. (Not inside `inference_mode`.)"""
+    weight = torch.ones(1, requires_grad=True)
+    with torch.inference_mode(), torch.enable_grad():
+        assert not (2 * weight).requires_grad
     for outer in (True, False):
         with torch.set_grad_enabled(outer):
             with torch.enable_grad():
@@ -304,3 +319,131 @@ def test_bars():
         assert ("3/3" in screen.getvalue()) == (total == 3)
     assert tqdm(enumerate([1, 2]), file=io.StringIO()).total is None
     assert "[00:20<01:00" in tqdm.format_meter(1, 4, 20.0)
+
+
+def test_what_torchinfo_does():
+    """So does torchinfo with a shared *tensor*, though not with a shared *layer*. And a lazy layer has no size before its first batch: `numel` raises. torchinfo says 0.
+
+    Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default, so batch norm is left alone. Afterwards it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
+    """
+
+    def total(model, *inputs, **options):
+        return torchinfo.summary(
+            model, *inputs, verbose=0, **options
+        ).total_params
+
+    one = nn.Linear(3, 3, bias=False)
+    tied = nn.Sequential(one, nn.Linear(3, 3, bias=False))
+    tied[1].weight = one.weight
+    for inputs in ((), ((1, 3),)):
+        assert total(tied, *inputs) == 18
+        assert total(nn.Sequential(one, one), *inputs) == 9
+    lazy = nn.LazyLinear(3)
+    with pytest.raises(ValueError, match="uninitialized"):
+        lazy.weight.numel()
+    assert total(lazy) == 0
+    words = nn.Embedding(4, 2)
+    with pytest.raises(RuntimeError):
+        total(words, (1, 3))
+    assert total(words, (1, 3), dtypes=[torch.long]) == 8
+    assert total(words, input_data=torch.zeros(1, 3, dtype=torch.long)) == 8
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout())
+    model[1].eval()
+    total(model, (4, 3))
+    assert model[1].num_batches_tracked == 0
+    assert [module.training for module in model.modules()] == [True] * 4
+    total(model, (4, 3), mode="train")
+    assert model[1].num_batches_tracked > 0
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_a_name_bound_in_time():
+    """The hook looks `name` up when it runs. Bind it when you make the hook: a default argument, or `functools.partial`."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    late, default, partial = [], [], []
+
+    def note(name, *_):
+        partial.append(name)
+
+    for name, layer in model.named_children():
+        layer.register_forward_hook(lambda *_: late.append(name))  # noqa: B023
+        layer.register_forward_hook(lambda *_, name=name: default.append(name))
+        layer.register_forward_hook(functools.partial(note, name))
+    model(torch.ones(1, 2))
+    assert late == ["2", "2", "2"]
+    assert default == partial == ["0", "1", "2"]
+
+
+def test_sizes_of_numbers():
+    """`p.element_size()` is the number of bytes for each number: 2 for bfloat16, 8 for complex64.
+
+    `model.parameters()` gives exactly these, each once.
+    """
+    for device in ("cpu", "meta"):
+        for dtype, size in ((torch.bfloat16, 2), (torch.complex64, 8)):
+            p = nn.Parameter(torch.empty(3, dtype=dtype, device=device))
+            assert p.element_size() == size
+    model = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 2))
+    model.same = model[1]
+    assert len(list(model.parameters())) == 4
+
+
+def test_a_graph_is_kept_by_leaves():
+    """Blue boxes are leaves that will get a gradient, grey ones operations, the green one the output.
+
+    Each operation is visited once
+
+    `make_dot` of the package torchviz draws it, from the leaves on top to the loss at the bottom.
+
+    Its `params=` wants a dict from names to tensors.
+    """
+    with warnings.catch_warnings(action="ignore"):
+        import torchviz
+    model = nn.Linear(2, 1)
+    model.bias.requires_grad_(False)
+    out = model(torch.ones(1, 2)).tanh()
+    drawn = torchviz.make_dot(
+        (out + out).mean(), params=dict(model.named_parameters())
+    ).source
+    boxes = {
+        label.split()[0]: (box, look)
+        for box, label, look in re.findall(
+            r'^\t(\d+) \[label="?([^"\]]*?)"?( fillcolor=\w+)?\]', drawn, re.M
+        )
+    }
+    leaf, colour = boxes["weight"]
+    assert "lightblue" in colour
+    assert not boxes["TanhBackward0"][1]
+    assert "bias" not in drawn
+    assert drawn.count("=darkolivegreen1") == 1
+    assert drawn.count("TanhBackward0") == 1
+    assert f"{leaf} -> " in drawn
+    assert f"-> {leaf}" not in drawn
+
+
+def test_a_layer_without_a_gradient():
+    """Numbers of that kind also change with every layer that is added. Names do not."""
+    layers = {"first": nn.Linear(2, 2), "last": nn.Linear(2, 1)}
+    short = nn.ModuleDict(layers)
+    long = nn.ModuleDict({"new": nn.Linear(2, 2), **layers})
+    assert list(short.parameters())[2] is layers["last"].weight
+    assert list(long.parameters())[2] is layers["first"].weight
+    for model in (short, long):
+        named = dict(model.named_parameters())
+        assert named["last.weight"] is layers["last"].weight
+
+
+def test_the_rate_of_a_bar():
+    """What stands after the slash decides. With `s` after it: batches per second. Else: seconds per batch.
+
+    tqdm shows `"?it/s"` as long as it does not know the rate
+
+    While the bar runs, either is a moving average and favours the last batches (`smoothing=0.3`).
+    """
+    assert "2.00it/s" in tqdm.format_meter(10, 20, 5.0)
+    assert "2.00s/it" in tqdm.format_meter(5, 20, 10.0)
+    assert "2.00rows/s" in tqdm.format_meter(10, 20, 5.0, unit="rows")
+    assert "?it/s" in tqdm.format_meter(0, 20, 0.0)
+    # given a rate of its own, the bar shows that one and not the mean
+    assert "8.00it/s" in tqdm.format_meter(10, 20, 5.0, rate=8.0)
+    assert tqdm(range(3), file=io.StringIO()).smoothing == 0.3
