@@ -165,8 +165,8 @@ scanner.
 
 ### Flags that freeze nothing
 
-Two ways to freeze nothing, without an error. Python lets you set any attribute on a
-module or a tensor, misspelt ones too.
+Two ways to freeze nothing, without an error. Python lets you give a module or a tensor an
+attribute that nobody reads, a misspelt one too.
 """
 
 # %% cell="silent_flags"
@@ -486,7 +486,8 @@ r"""
 > **"Freeze the first layers of a pretrained network, and they do not change."**
 > *Half the story.*
 
-Parameters stay. BatchNorm's buffers move in training mode; in eval mode they stay.
+Parameters stay, with one exception below. BatchNorm's buffers move in training mode; in eval
+mode they stay.
 """
 
 # %% cell="claim_000_27"
@@ -506,7 +507,8 @@ for mode in ("train", "eval"):
 # %% [markdown]
 r"""
 BatchNorm is not alone: spectral norm keeps two vectors as buffers and moves them in each forward pass in training mode. For BatchNorm there is
-also `torchvision.ops.FrozenBatchNorm2d`, which has no training mode.
+also `torchvision.ops.FrozenBatchNorm2d`, which has no training mode. And an `nn.Embedding` with `max_norm` shortens the vectors that it looks up, in place,
+frozen or not, in eval mode too.
 
 > **"Print the names of the layers first."** *Correct.*
 >
@@ -583,7 +585,8 @@ assert refused(torch.optim.SGD, once, lr=0.1) == "ValueError"
 # %% [markdown]
 r"""
 `optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with. Under a schedule that is ten or a hundred times the
-present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew.
+present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew. The old groups still have a key `initial_lr`, and a new
+`LambdaLR` begins there again. Delete the key first, and it begins at the present rate.
 """
 
 # %% cell="added_under_a_schedule"
@@ -752,8 +755,9 @@ name; with `remove_duplicate=False` by all of them.
 </details>
 <details><summary>Hint 2: does the optimizer hold it?</summary>
 
-`p in some_list` compares numbers and fails. Compare `id(p)`. The parameters are in
-`optimizer.param_groups`, each group a dict with the key `"params"`.
+`p in some_list` compares numbers: it fails, or it takes another parameter with the same single
+number for `p`. Compare `id(p)`. The parameters are in `optimizer.param_groups`, each group a
+dict with the key `"params"`.
 </details>
 <details><summary>Hint 3: adding to an optimizer</summary>
 
@@ -1065,9 +1069,9 @@ r"""
 - BatchNorm's statistics are not parameters: a frozen BatchNorm is in eval mode, again after every
   `train()`. Momentum 0 keeps the statistics and still normalizes by the batch.
 - The optimizer gets a list of what is trainable. What is unfrozen later has to be added.
-- Frozen first layers save time and memory. Frozen last layers save what the layer needs only for its own gradient: the input of a `Linear`, nothing of a ReLU. Features of a frozen part can
-  be computed once.
-- LoRA freezes everything and trains two thin matrices beside each weight.
+- Frozen first layers save time and memory. Frozen last layers save what the layer needs only for its own gradient: the input of a `Linear`, nothing of a ReLU. Features of a frozen part in
+  eval mode can be computed once, where its inputs stay the same.
+- LoRA freezes everything and trains two thin matrices beside each weight that it adapts.
 - `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters.
 - Load by key and shape, leave the head out by name, report what was skipped.
 

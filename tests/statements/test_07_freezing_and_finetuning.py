@@ -17,14 +17,16 @@ BY_CELL = {
     ],
     "frozen_by_flag": ["No weight of the backbone has moved"],
     "silent_flags": [
-        "Python lets you set any attribute on a module or a tensor, misspelt ones too.",
+        "Two ways to freeze nothing, without an error. Python lets you give a module or a tensor an attribute that nobody reads, a misspelt one too.",
     ],
-    "shortest_statistics": ["Now the backbone is the same to the last bit."],
+    "ways_table": [
+        "What freezing with the statistics keeps, in every row, is the old task.",
+    ],
     "low_rank": [
         "One of them starts at zero, so at first the model is the old one.",
     ],
     "claim_000_27": [
-        "Parameters stay. BatchNorm's buffers move in training mode; in eval mode they stay.",
+        "BatchNorm's buffers move in training mode; in eval mode they stay.",
     ],
     "claim_000_31_later": [
         "frozen *after* some steps, where `zero_grad(set_to_none=False)` leaves a gradient of zeros, momentum and decay still move the parameter.",
@@ -37,19 +39,19 @@ BY_CELL = {
         "`strict=False` forgives keys that are missing or left over, not shapes (chapter 12 has what else it hides).",
     ],
     "claim_004_11": [
-        "If autograd had saved the original, `backward` says so; with `.data` nobody says anything, and the gradient is wrong. And the flag of the detached tensor can be switched on: it is a leaf.",
-    ],
-    "claim_004_12": [
-        "Under `inference_mode` it is one step too far: such a tensor cannot be saved for a backward pass.",
+        "And the flag of the detached tensor can be switched on: it is a leaf.",
     ],
     "through_a_frozen_model": [
-        "Detaching anything would cut the way that the gradient must take. Freeze the parameters of B.",
+        "The other direction, A through a fixed B, is not symmetric. Detaching anything would cut the way that the gradient must take. Freeze the parameters of B.",
     ],
 }
 
 BY_SOURCE = {
     "https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html": [
         "For BatchNorm there is also `torchvision.ops.FrozenBatchNorm2d`, which has no training mode.",
+    ],
+    "https://huggingface.co/docs/peft": [
+        "The `peft` package does this for whole models.",
     ],
     "https://arxiv.org/abs/2106.09685": [
         "Large models are mostly fine-tuned by *low-rank adapters*. The weight is frozen. Beside it stand two thin matrices whose product is added to what it computes.",
@@ -92,17 +94,61 @@ def test_buffers_move_in_training_mode(layer):
 
 
 def test_train_wakes_every_layer():
-    """Every `train()` puts all layers into training mode, so say it again after each.
-
-    a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps the statistics and still normalizes by the batch.
-    """
+    """Every `train()` puts all layers into training mode, so say it again after each."""
     net = stages()
     net.early.eval()
     net.train()
     assert all(one.training for one in net.modules())
-    norm, x = nn.BatchNorm1d(6, momentum=0.0), torch.randn(5, 6) + 3
-    assert norm(x).mean().abs() < 1e-5
-    assert not norm.running_mean.any()
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+@pytest.mark.parametrize("still", [True, False])
+def test_a_backbone_to_the_last_bit(kind, still):
+    """**Keep the statistics**: frozen layers stay in eval mode.
+
+    Now the backbone is the same to the last bit.
+    """
+    net = stages()
+    net.early.requires_grad_(False)
+    before = copy.deepcopy(net.early.state_dict())
+    optimizer = kind(net.parameters(), lr=0.1, weight_decay=0.1)
+    for _ in range(5):
+        net.train()
+        net.early.train(not still)
+        optimizer.zero_grad()
+        net(torch.randn(8, 4)).square().sum().backward()
+        optimizer.step()
+    after = net.early.state_dict()
+    assert all(after[key].equal(before[key]) for key in before) == still
+
+
+def test_what_sixty_passes_leave():
+    """They are now those of nine images from another scanner."""
+    norm, nine = nn.BatchNorm1d(6), torch.randn(9, 6) - 2
+    with torch.no_grad():
+        norm(5 + torch.randn(100, 6))
+        norm.running_mean.fill_(5)
+        for _ in range(60):
+            norm(nine[torch.randint(9, (32,))])
+    assert ((norm.running_mean - nine.mean(0)).abs() < 0.5).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("max_norm", [1.0, None])
+def test_an_embedding_with_a_bound(training, max_norm):
+    """Parameters stay, with one exception below.
+
+    And an `nn.Embedding` with `max_norm` shortens the vectors that it looks up, in place, frozen or not, in eval mode too.
+    """
+    table = nn.Embedding(3, 4, max_norm=max_norm).train(training)
+    for frozen in (False, True):
+        with torch.no_grad():
+            table.weight.fill_(5)
+        table.requires_grad_(not frozen)
+        table(torch.tensor([1]))
+        lengths = table.weight.detach().norm(dim=1)
+        assert lengths[0] == lengths[2] == 10
+        assert lengths[1] == pytest.approx(max_norm or 10, rel=1e-4)
 
 
 def test_a_prefix_with_its_dot():
@@ -141,6 +187,8 @@ def test_between_two_models(which):
         with torch.no_grad():
             assert a(x).grad_fn is None
         assert a.early[1].num_batches_tracked == 2
+        heard = nn.Dropout(0.5)(torch.ones(100))
+        assert set(heard.tolist()) == {0.0, 2.0}
     else:
         b.requires_grad_(False)
         b(a(x)).sum().backward()
@@ -233,7 +281,7 @@ def test_what_is_kept(relu):
 def test_what_the_flag_says():
     """The flag says what is trainable *from now on*.
 
-    only leaves have a flag to change.
+    only leaves have a flag to change. To cut a computed tensor off the graph is what `detach` is for.
     """
     net, x = stages().eval(), torch.randn(3, 4)
     loss = net(x).sum()
@@ -314,6 +362,57 @@ def test_added_under_a_schedule():
     assert set(went_on.values()) == {True, False}
 
 
+@pytest.mark.parametrize("delete", [True, False])
+def test_a_scheduler_anew(delete):
+    """The old groups still have a key `initial_lr`, and a new `LambdaLR` begins there again. Delete the key first, and it begins at the present rate."""
+    head, later = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    sgd = torch.optim.SGD([head], lr=0.1)
+    plan = lr_scheduler.LambdaLR(sgd, lambda n: 0.5**n)
+    for _ in range(2):
+        sgd.step()
+        plan.step()
+    sgd.add_param_group({"params": [later], "lr": 0.3})
+    assert ["initial_lr" in g for g in sgd.param_groups] == [True, False]
+    if delete:
+        del sgd.param_groups[0]["initial_lr"]
+    lr_scheduler.LambdaLR(sgd, lambda n: 0.5**n)
+    rates = [round(group["lr"], 6) for group in sgd.param_groups]
+    assert rates == [0.025 if delete else 0.1, 0.3]
+
+
+def test_a_count_without_weights_and_input():
+    """`saved_tensor_bytes` counts what autograd keeps for the backward pass; what is in memory anyhow, weights and input, is left out."""
+    line, x = nn.Linear(4, 4), torch.randn(8, 4)
+    kept = []
+    for ignored in ([], [line.weight], [line.weight, x]):
+        line.weight.requires_grad_(True)
+        with saved_tensor_bytes(ignore=ignored) as saved:
+            line(x.requires_grad_()).sum()
+            kept.append(saved.peak_bytes)
+    assert kept == [4 * (16 + 32), 4 * 32, 0]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_features_computed_once(training):
+    """Features of a frozen part in eval mode can be computed once, where its inputs stay the same."""
+    part = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5))
+    part.requires_grad_(False).train(training)
+    x = torch.randn(16, 4)
+    assert torch.equal(part(x), part(x)) != training
+
+
+@pytest.mark.parametrize("rank", [1, 4])
+def test_adapters_where_they_are_wanted(rank):
+    """LoRA freezes everything and trains two thin matrices beside each weight that it adapts."""
+    net = nn.Sequential(nn.Linear(32, 32), nn.Linear(32, 2))
+    net.requires_grad_(False)
+    thin = nn.Linear(32, rank, bias=False), nn.Linear(rank, 32, bias=False)
+    x = torch.randn(5, 32)
+    net[1](net[0](x) + thin[1](thin[0](x))).sum().backward()
+    assert all(p.grad is None for p in net.parameters())
+    assert sum(one.weight.grad.numel() for one in thin) == 2 * rank * 32
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
 def test_loading_copies_into_the_model(dtype, recwarn):
     """loading copies into the tensors of the model, so the dtype is the model's, and no warning says that digits were lost. With `assign=True` the tensors of the file take the place of the model's, dtype and all: an optimizer that was made before then holds the old ones."""
@@ -352,7 +451,7 @@ def test_detach_shares_memory():
 def test_hints_of_the_exercises():
     """`named_parameters` gives a shared parameter once, by its first name; with `remove_duplicate=False` by all of them.
 
-    `p in some_list` compares numbers and fails.
+    `p in some_list` compares numbers: it fails, or it takes another parameter with the same single number for `p`. Compare `id(p)`. The parameters are in `optimizer.param_groups`, each group a dict with the key `"params"`.
 
     `net.eval()` is `net.train(False)`. So there is one method to override.
 
@@ -366,6 +465,12 @@ def test_hints_of_the_exercises():
     a, b = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3))
     with pytest.raises(RuntimeError):
         assert a in [b]
+    alone, other = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    assert alone in [other]
+    sgd = torch.optim.SGD([other])
+    held = {id(p) for group in sgd.param_groups for p in group["params"]}
+    assert id(other) in held
+    assert id(alone) not in held
     asked = []
 
     class Net(nn.Module):
@@ -388,3 +493,138 @@ def test_hints_of_the_exercises():
         "listed",
         "listed.0",
     }
+
+
+def test_frozen_but_not_still():
+    """Freezing is how you keep it: fewer weights to train, less memory
+
+    A layer that only *looks* frozen gives you none of that, and says nothing.
+
+    A frozen parameter has `requires_grad=False` and `grad=None`.
+    """
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
+    held = {}
+    for how in ("trained", "looks frozen", "frozen"):
+        if how == "looks frozen":
+            model[0].requires_grad = False
+        elif how == "frozen":
+            model[0].requires_grad_(False)
+        model.zero_grad()
+        with saved_tensor_bytes(ignore=list(model.parameters())) as saved:
+            loss = model(torch.ones(4, 8)).sum()
+            held[how] = saved.live_bytes
+        loss.backward()
+        assert (model[0].weight.grad is None) == (how == "frozen")
+        assert model[2].weight.grad is not None
+    assert held["frozen"] < held["trained"] == held["looks frozen"]
+
+
+@pytest.mark.parametrize("name", ["0", "", "1", "0.weight"])
+def test_find_a_part(name):
+    """`prefixes` is a list of dotted names of parts, such as `["encoder.block1"]`. A part may be a single layer."""
+    model = nn.Sequential(nn.Linear(2, 2))
+    if name in ("0", ""):
+        assert model.get_submodule(name) is (model[0] if name else model)
+        nested = nn.ModuleDict({"encoder": nn.ModuleDict({"block1": model})})
+        assert nested.get_submodule("encoder.block1") is model
+    else:
+        with pytest.raises(AttributeError):
+            model.get_submodule(name)
+
+
+def test_gradients_for_one_of_two():
+    """Freeze the parameters of `b` for the time of the call, and remember which were frozen already. Or look at what `Tensor.backward` takes as `inputs`."""
+    a, b = nn.Linear(1, 1), nn.Linear(1, 1)
+    b.weight.grad = torch.full((1, 1), 7.0)
+    b(a(torch.ones(2, 1))).sum().backward(inputs=list(a.parameters()))
+    assert all(p.grad is not None for p in a.parameters())
+    assert b.weight.grad.item() == 7
+    assert b.bias.grad is None
+    assert all(p.requires_grad for p in b.parameters())
+
+
+def test_prefixes_as_strings():
+    """`key.startswith(prefix)` and `key.removeprefix(prefix)`; an empty prefix needs no extra case. For the head, the dot counts: `head2.weight` does not lie under `head`."""
+    assert "net.net.weight".removeprefix("net.") == "net.weight"
+    assert "weight".removeprefix("net.") == "weight"
+    assert "weight".startswith("")
+    assert "weight".removeprefix("") == "weight"
+    assert not "head2.weight".startswith("head.")
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_momentum_of_zero(training):
+    """a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps the statistics and still normalizes by the batch."""
+    for momentum, moves in ((0.1, True), (None, True), (0.0, False)):
+        norm = nn.BatchNorm1d(2, momentum=momentum).requires_grad_(False)
+        norm.train(training)
+        weight = norm.weight.clone()
+        with torch.no_grad():
+            out = norm(3 + torch.randn(16, 2))
+        assert norm.weight.equal(weight)
+        assert norm.running_mean.any() == (moves and training)
+        assert (out.mean().abs() < 1e-5) == training
+        assert norm.num_batches_tracked == int(training)
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_an_edit_behind_autograd(saved):
+    """If autograd had saved the original, `backward` says so; with `.data` nobody says anything, and the gradient is wrong."""
+    x = torch.zeros(3, requires_grad=True)
+    out = torch.sigmoid(x) if saved else 2 * x  # 2 * x saves no output
+    out.detach().zero_()
+    assert not out.any()
+    if saved:
+        with pytest.raises(RuntimeError, match="inplace operation"):
+            out.sum().backward()
+        out = torch.sigmoid(x)
+        out.data.zero_()
+        out.sum().backward()
+        assert not x.grad.any()  # 0.25 is right
+    else:
+        out.sum().backward()
+        assert x.grad.tolist() == [2.0] * 3
+
+
+def test_what_fits_by_shape_alone():
+    """And where the old head has the shape of the new one, shape does not tell them apart: leave the head out by its name."""
+    old, new = stages(), stages()
+    with torch.no_grad():
+        old.head.weight.fill_(7)
+    fits = {
+        key: value
+        for key, value in old.state_dict().items()
+        if value.shape == new.state_dict()[key].shape
+    }
+    assert "head.weight" in fits
+    new.load_state_dict(fits, strict=False)
+    assert new.head.weight.eq(7).all()
+
+
+@pytest.mark.parametrize("rest", ["frozen", "trained", "adds only"])
+def test_an_inference_tensor(rest):
+    """Under `inference_mode` it is one step too far: such a tensor cannot be saved for a backward pass."""
+    with torch.inference_mode():
+        features = torch.ones(1, 2) * 2
+    layer = nn.Linear(2, 1)
+    if rest == "frozen":  # nothing has to be saved
+        assert not layer.requires_grad_(False)(features).requires_grad
+    elif rest == "trained":
+        with pytest.raises(RuntimeError, match="cannot be saved for backward"):
+            layer(features)
+    else:
+        shift = nn.Parameter(torch.ones(2))
+        (features + shift).sum().backward()
+        assert shift.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_filter_is_used_up():
+    """The optimizer gets a list of what is trainable. What is unfrozen later has to be added."""
+    net = nn.Linear(2, 1)
+    net.bias.requires_grad_(False)
+    trainable = filter(lambda p: p.requires_grad, net.parameters())
+    assert len(list(trainable)) == 1
+    with pytest.raises(ValueError, match="empty parameter list"):
+        torch.optim.SGD(trainable, lr=0.1)
+    sgd = torch.optim.SGD([p for p in net.parameters() if p.requires_grad])
+    assert [len(group["params"]) for group in sgd.param_groups] == [1]
