@@ -653,7 +653,8 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 `with torch.autograd.graph.save_on_cpu():`.
 
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input and weight, and
-with `options=` works through the tokens in chunks, so that the whole never exists. Without options it saves nothing. Older versions of PyTorch lack it.
+with `options=` works through the tokens in chunks, so that the whole never exists. Without options it saves nothing. With label smoothing it cannot either: it warns,
+and makes the whole. Older versions of PyTorch lack it.
 """
 
 # %% cell="chunked_loss"
@@ -879,8 +880,8 @@ for name, call in {
 
 # %% [markdown]
 r"""
-Off a GPU, *saved tensors* leaves out what checkpointing keeps by itself, the input of each group of layers; the figure
-above counts it. Checkpointing pays for memory with a second forward pass. A backward pass takes about two forward passes, so
+Off a GPU, *saved tensors* counts the input of each group of layers, and leaves out what the backward pass computes again; the
+figure above counts both. Checkpointing pays for memory with a second forward pass. A backward pass takes about two forward passes, so
 this is a third more arithmetic, and a little more time than that.
 """
 
@@ -1310,7 +1311,7 @@ Write `train_and_log(model, optimizer, batches)`, one epoch of training that rem
 
 <details><summary>Hint 1: numbers instead of tensors</summary>
 
-`loss.item()` is a float. `loss.detach()` is a tensor of its own without the graph, and does not make a GPU wait.
+`loss.item()` is a float. `loss.detach()` is a tensor without the graph, and does not make a GPU wait.
 </details>
 <details><summary>Hint 2: logits</summary>
 
@@ -1534,9 +1535,9 @@ r"""
 - A score that hangs on the order of the data was computed in training mode.
 - Averages: add up sums, count what counts, divide once. F1 and its kin are no means: compute them over all predictions,
   the truth first, all classes listed.
-- Memory is freed with the last reference. Losses, outputs, views and tracebacks are references. Keep numbers, or
-  `detach()`.
-- Allocated is what tensors use, reserved what PyTorch keeps. `empty_cache()` gives away what is reserved and not allocated,
+- Memory is freed with the last reference. Losses, outputs, views and tracebacks are references. Keep numbers.
+  `detach()` lets go of the graph, not of the values.
+- Allocated is what tensors use, reserved what PyTorch keeps. `empty_cache()` gives cached blocks in which no tensor lives
   to others.
 - Activation checkpointing keeps a few activations and computes the rest twice.
 - Memory that stays in `nvidia-smi` belongs to a process. End it.

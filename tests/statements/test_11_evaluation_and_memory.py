@@ -1,43 +1,92 @@
 """What chapter 11 states about evaluating and about memory, run."""
 
 import contextlib
+import functools
 import gc
 import sys
 import threading
+import types
+import warnings
 import weakref
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from sklearn.metrics import classification_report, f1_score, precision_score
-from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import (
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils import saved_tensor_bytes
+from course_grader.chapter.source import read_chapter
+from course_utils import digits, saved_tensor_bytes
 
 BY_CELL = {
     "claim_000_19": [
         "Without `eval()` dropout stays on and batch norm learns from the test data; and `eval()` without `no_grad` saves nothing.",
     ],
-    "claim_000_20_24": ["A temporary tensor is freed with its last reference"],
+    "claim_000_20_24": [
+        "A temporary tensor is freed with its last reference",
+        "*Correct*, at once.",
+    ],
+    "claim_002_26": ["*Half the story:* the cache, not the memory."],
     "claim_003_23": [
         "*Correct*, over all predictions at once. An F1 per batch, averaged, is another number (section 3).",
     ],
     "claim_003_24_26": [
         "Swapped, precision and recall change places, and support counts predictions. Accuracy and the F1 of each class stay the same and hide it.",
+        "*Correct:* the truth comes first.",
     ],
     "claim_003_25": [
+        "*Half the story:* more classes need nothing.",
         "What needs `labels=` is a class that occurs nowhere, and `zero_division=` says what 0 / 0 is.",
     ],
     "claim_004_06_07": [
         "But `loss` is a tensor with a graph behind it, and so is the sum: every batch hangs its graph onto that of all batches before.",
         "without one the inputs remain as well.",
+        "`loss.detach()` does not, and leaks as little.",
     ],
     "claim_004_10": ["*Correct*, for what is made inside."],
 }
 
 BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/notes/autograd.html#inference-mode": [
+        "The latter is somewhat faster, and stricter.",
+    ],
+    "https://lightning.ai/docs/torchmetrics/stable/pages/implement.html": [
+        "The package torchmetrics does so",
+    ],
+    "https://docs.pytorch.org/docs/stable/checkpoint.html": [
+        "`use_reentrant=False` is the form to use.",
+    ],
+    "https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu": [
+        "*Offloading* moves what is saved to the CPU: `with torch.autograd.graph.save_on_cpu():`.",
+    ],
+    "https://docs.pytorch.org/docs/stable/torch_cuda_memory.html": [
+        "`torch.cuda.memory._record_memory_history()`, then `torch.cuda.memory._dump_snapshot(path)`; open the file at",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.reset_peak_memory_stats.html": [
+        "`torch.cuda.reset_peak_memory_stats()`, then `max_memory_allocated()`",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.memory_summary.html": [
+        "`torch.cuda.memory_summary()`: allocated, reserved, retries",
+    ],
+    "https://github.com/pytorch/pytorch/blob/main/c10/cuda/CUDACachingAllocator.cpp": [
+        "the real one also splits and merges blocks.",
+        "`empty_cache()` gives cached blocks in which no tensor lives to others.",
+    ],
+    "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html": [
+        "That is why many loops run their longest batch first: out of memory, if at all, then at once.",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/faq.html": [
+        "Memory that stays after a crash belongs to a process that still runs, often a worker of a data loader",
+    ],
     "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.record_stream.html": [
         "A tensor that a second stream still reads needs `tensor.record_stream(stream)`, or its memory may be handed out too early.",
     ],
@@ -51,9 +100,12 @@ BY_SOURCE = {
         "*Allocated* is what tensors use, *reserved* what PyTorch has taken from the driver.",
         "The first use makes a *context*, a few hundred MiB for the driver and the kernels. Blocks follow as tensors ask for them, and are kept when these are freed.",
         "PyTorch itself gains nothing, but for fragments that may be mended.",
+        "On a GPU, asking the driver for memory is slow and makes the device wait. So PyTorch keeps what was freed and hands it out again.",
+        "`nvidia-smi` shows reserved memory, plus the context.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
         "on a GPU each `.item()` waits until everything before it has been computed.",
+        "`loss.detach()` is a tensor without the graph, and does not make a GPU wait.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf": [
         "the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts: segments that grow leave fewer gaps",
@@ -87,6 +139,8 @@ def test_three_switches(training, context):
     | `torch.no_grad()` | autograd: no graph, nothing kept for backward | the layers' modes |
 
     An evaluation wants 0 in both columns and steady outputs. That takes two switches.
+
+    An evaluation needs one of each kind
 
     `eval()` sets how layers compute. `no_grad()` and `inference_mode()` switch off the recording.
     """
@@ -126,6 +180,8 @@ def test_batch_norm_in_training_mode():
     Nothing raises an error, unless the last batch holds one image.
 
     A score that hangs on the order of the data was computed in training mode.
+
+    *every* layer of the model is in eval mode, so that a row's output does not depend on the rows beside it.
     """
     net, x = network(), torch.randn(16, 6)
     net[2].eval()
@@ -146,6 +202,8 @@ def test_inference_tensors():
     `inference_mode` is stricter: no graph can save its tensors.
 
     What is made under `inference_mode` can never be saved for a backward pass.
+
+    Its tensors carry a mark.
     """
     weight = nn.Parameter(torch.ones(3))
     with torch.inference_mode():
@@ -175,6 +233,8 @@ def test_means(batch_size):
     With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in every case.
 
     Averages: add up sums, count what counts, divide once.
+
+    `F.cross_entropy` has `reduction="sum"` and `ignore_index`.
     """
     z, y = torch.randn(17, 3).double(), torch.randint(3, (17,))
     y[1:3] = -100
@@ -194,6 +254,10 @@ def test_means(batch_size):
 def test_metrics_that_are_no_means():
     """Precision and F1 are not: weights by the batches' sizes do not repair an F1 averaged over them. Collect all predictions, or counts of hits, and compute once.
 
+    Accuracy is a mean over samples, so sums and counts are enough.
+
+    With several processes that means: add up the *counts* of all (`all_reduce`), then divide.
+
     F1 and its kin are no means: compute them over all predictions, the truth first, all classes listed.
     """
     truth = (torch.rand(96) < 0.3).long()
@@ -210,6 +274,8 @@ def test_metrics_that_are_no_means():
             hits = sum((t * g).sum() for t, g in parts)
             either = sum((t + g).sum() for t, g in parts)
             assert abs(2 * hits / either - f1_score(truth, guess)) < 1e-6
+            right = sum((t == g).sum() for t, g in parts)
+            assert right == 96 * (truth == guess).double().mean()
 
 
 def watch(tensor):
@@ -257,7 +323,10 @@ def test_the_last_reference():
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_a_list_of_losses(backward):
-    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass the graph lets go of these, and what is left are its nodes and the outputs you keep."""
+    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass the graph lets go of these, and what is left are its nodes and the outputs you keep.
+
+    After a backward pass the inputs are free and the nodes remain
+    """
     net, losses, inputs = network(), [], []
     for _ in range(5):
         x = torch.randn(8, 6)
@@ -438,6 +507,10 @@ def test_hints_of_the_exercises():
     `logits.argmax(dim=1)` is a new tensor of integers: no graph, and no memory shared with the logits. `logits.detach()` shares all of it.
 
     A mean in bfloat16 has two or three digits.
+
+    A `with` block ends with an error, too.
+
+    it can be gone through once and has no length.
     """
     shared = nn.Linear(2, 2)
     net = nn.Sequential(shared, nn.ReLU(), shared)
@@ -452,6 +525,13 @@ def test_hints_of_the_exercises():
 
     assert returns() == 1
     assert ran == [1]
+    with pytest.raises(KeyError), torch.no_grad():
+        raise KeyError
+    assert torch.is_grad_enabled()
+    batches = (one for one in range(3))
+    assert [list(batches), list(batches)] == [[0, 1, 2], []]
+    with pytest.raises(TypeError, match="len"):
+        len(batches)
     z = torch.randn(3, 4, requires_grad=True) * 1
     classes = z.argmax(dim=1)
     assert classes.dtype == torch.int64
@@ -461,3 +541,383 @@ def test_hints_of_the_exercises():
     )
     assert z.detach().data_ptr() == z.data_ptr()
     assert 1e-3 < torch.finfo(torch.bfloat16).eps < 1e-2
+
+
+CHAPTER = Path("solutions/11_evaluation_and_memory/11_evaluation_and_memory.py")
+
+
+@pytest.fixture(scope="module")
+def chapters_own() -> Any:
+    """What three cells of the chapter define: its counter, its deep network,
+    its allocator."""
+    chapter = read_chapter(Path(__file__).resolve().parents[2] / CHAPTER)
+    wanted = {"live_bytes", "timelines", "caching_allocator", "shortest_form"}
+    names = {
+        "torch": torch,
+        "nn": nn,
+        "Tensor": Tensor,
+        "weakref": weakref,
+        "checkpoint": checkpoint,
+        "tree_leaves": tree_leaves,
+        "TorchDispatchMode": TorchDispatchMode,
+        "network": nn.Linear(2, 2),
+        "data": types.SimpleNamespace(X_test=torch.ones(1, 2)),
+    }
+    for cell in chapter.cells:
+        if cell.name in wanted:
+            exec(cell.source, names)
+    return types.SimpleNamespace(**names)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_a_batch_of_one_class(dropout):
+    """If that is a single class, the mean it takes away is what made the class recognisable."""
+    data = digits()
+    X, y = data.X_train[:400].flatten(1), data.y_train[:400]
+    layers = nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU()
+    net = nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(32, 10))
+    adam = torch.optim.Adam(net.parameters(), lr=0.02)
+    for pick in torch.randint(400, (30, 100)):
+        adam.zero_grad()
+        F.cross_entropy(net(X[pick]), y[pick]).backward()
+        adam.step()
+    by_class = y.argsort(stable=True)
+
+    @torch.no_grad()
+    def accuracy(places):
+        parts = places.split(20)
+        hits = [(net(X[part]).argmax(1) == y[part]).sum() for part in parts]
+        return sum(hits).item() / 400
+
+    mixed, sorted_by_class = accuracy(torch.randperm(400)), accuracy(by_class)
+    net.eval()
+    assert accuracy(by_class) > 0.85
+    assert mixed > sorted_by_class + 0.2
+
+
+def test_the_shortest_form(chapters_own):
+    """It has three weak points, which exercise 1 repairs: it trains layers that somebody froze in `eval`; it leaves the model in training mode even if it was not; and if the forward pass raises an error, the last lines are never reached."""
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    net[1].eval()
+    chapters_own.scores_of(net, torch.ones(3, 2))
+    assert net[1].training
+    chapters_own.scores_of(net.eval(), torch.ones(3, 2))
+    assert net.training
+    with pytest.raises(RuntimeError):
+        chapters_own.scores_of(net, torch.ones(3, 5))
+    assert not net.training
+
+
+def test_where_inference_mode_is_in_the_way():
+    """So: `inference_mode` where outputs are only looked at; `no_grad` where they will be used in training (targets of a teacher, an average of weights, features that are cached)."""
+    net, student, x = nn.Linear(3, 3), nn.Linear(3, 3), torch.randn(4, 3)
+    weight = student.weight.detach()
+    for context in (torch.no_grad, torch.inference_mode):
+        with context():
+            targets, features = net(x).softmax(1), net(x)
+            average = net.weight * 0.9
+        for use, given in (
+            (lambda t: F.cross_entropy(student(x), t).backward(), targets),
+            (lambda t: F.mse_loss(student(x), t).backward(), targets),
+            (lambda f: student(f).sum().backward(), features),
+            (lambda a: a.lerp_(weight, 0.1), average),
+        ):
+            assert given.isfinite().all()  # looked at
+            if context is torch.no_grad:
+                use(given)
+            else:
+                with pytest.raises(RuntimeError, match="nference"):
+                    use(given)
+
+
+def test_what_a_dispatch_mode_is_asked():
+    """A dispatch mode is asked about each operation, backward passes included, and a weak reference tells when a storage is gone."""
+
+    class Asked(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.names = []
+
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            self.names.append(str(operation))
+            return operation(*args, **(kwargs or {}))
+
+    weight = torch.randn(3, 3, requires_grad=True)
+    with Asked() as asked:
+        out = weight.tanh().exp().sum()
+        before = len(asked.names)
+        out.backward()
+    assert {"aten.tanh.default", "aten.exp.default"} < set(asked.names[:before])
+    assert "aten.tanh_backward.default" in asked.names[before:]
+    one = torch.zeros(3)
+    gone = []
+    weakref.finalize(one.untyped_storage(), gone.append, True)
+    part = one[:1]
+    del one
+    assert gone == []
+    del part
+    assert gone == [True]
+
+
+def test_a_second_attempt():
+    """So a second attempt belongs *after* the `except` block, not inside it."""
+    watched = []
+
+    def fails():
+        activations = torch.zeros(1000)
+        watched.append(watch(activations))
+        raise RuntimeError("out of memory")
+
+    try:
+        fails()
+    except RuntimeError:
+        assert watched[0]() is not None
+    assert watched[0]() is None
+
+
+def test_what_jupyter_keeps():
+    """Delete all of them, then `gc.collect()`: one that is left holds every frame."""
+    names = ("last_value", "last_exc", "last_traceback")
+
+    def fails(watched):
+        activations = torch.zeros(1000)
+        watched.append(watch(activations))
+        raise RuntimeError("out of memory")
+
+    for left in names:
+        jupyter, watched = types.SimpleNamespace(), []
+        try:
+            fails(watched)
+        except RuntimeError as error:
+            jupyter.last_value = jupyter.last_exc = error
+            jupyter.last_traceback = error.__traceback__
+        for name in names:
+            if name != left:
+                delattr(jupyter, name)
+        assert watched[0]() is not None
+        delattr(jupyter, left)
+        assert watched[0]() is None
+
+
+def test_memory_of_a_step(chapters_own):
+    """the forward pass piles up activations, the backward pass takes them down. Under `no_grad` each goes as soon as the next is there.
+
+    What is left at the end are the gradients.
+
+    Activation checkpointing keeps a few activations and computes the rest twice.
+    """
+    peaks, after_forward = {}, {}
+    activation = 64 * 32 * 4
+    for depth in (4, 16):
+        for kind in ("plain", "checkpointed", "no_grad"):
+            deep = chapters_own.deep_network(depth, 32)
+            x = torch.randn(64, 32)
+            with chapters_own.LiveBytes([*deep.parameters(), x]) as live:
+                out = chapters_own.run_deep(deep, x, kind)
+                after_forward[kind, depth] = live.now // activation
+                if kind != "no_grad":
+                    out.backward()
+            peaks[kind, depth] = max(live.timeline) // activation
+            if kind != "no_grad":
+                gradients = sum(p.grad.nbytes for p in deep.parameters())
+                assert live.now == gradients + out.nbytes
+    assert peaks["no_grad", 4] == peaks["no_grad", 16] <= 3
+    for depth in (4, 16):
+        # two activations of each of its layers, one input of each other group
+        assert after_forward["plain", depth] == 2 * depth
+        assert after_forward["checkpointed", depth] == depth // 4 - 1
+    assert peaks["checkpointed", 16] < peaks["plain", 16]
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+def test_saved_tensors_and_checkpointing(groups):
+    """Off a GPU, *saved tensors* counts the input of each group of layers, and leaves out what the backward pass computes again; the figure above counts both."""
+    deep = nn.Sequential(
+        *[nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(8)]
+    )
+    x = torch.randn(100, 8)
+    with saved_tensor_bytes(deep.parameters()) as saved:
+        out = x
+        for part in torch.arange(8).split(8 // groups):
+            layers = deep[part[0] : part[-1] + 1]
+            out = checkpoint(layers, out, use_reentrant=False)
+        assert saved.live_bytes == groups * x.nbytes
+        out.sum().backward()
+    assert saved.peak_bytes == groups * x.nbytes
+    with saved_tensor_bytes(deep.parameters()) as saved:
+        deep(x).sum().backward()
+    assert saved.peak_bytes == 9 * x.nbytes
+
+
+def test_selective_checkpointing():
+    """*Selective* checkpointing keeps the results of some operations, such as matrix products, and computes the cheap ones again: `context_fn=` of `checkpoint` with `create_selective_checkpoint_contexts`."""
+
+    class Counted(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.names = []
+
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            self.names.append(operation)
+            return operation(*args, **(kwargs or {}))
+
+    layers = nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Tanh()
+    product, tanh = torch.ops.aten.addmm.default, torch.ops.aten.tanh.default
+    for kept, times in (([], (4, 4)), ([product], (2, 4)), ([tanh], (4, 2))):
+        choose = functools.partial(create_selective_checkpoint_contexts, kept)
+        with Counted() as counted:
+            checkpoint(
+                nn.Sequential(*layers),
+                torch.randn(4, 6),
+                use_reentrant=False,
+                context_fn=choose,
+            ).sum().backward()
+        names = counted.names
+        assert (names.count(product), names.count(tanh)) == times
+
+
+def test_peaks_of_linear_cross_entropy(chapters_own):
+    """Without options it saves nothing. With label smoothing it cannot either: it warns, and makes the whole.
+
+    (The counter does not look into an operation: the chunk that is being worked on is not in the last number.)
+    """
+    if not hasattr(nn, "LinearCrossEntropyOptions"):
+        pytest.skip("this torch is older")
+    chunks, seen = nn.LinearCrossEntropyOptions(), set()
+    for tokens in (64, 512):
+        h = torch.randn(tokens, 16, requires_grad=True)
+        w = torch.randn(500, 16, requires_grad=True)
+        y = torch.randint(500, (tokens,))
+        peaks = []
+        for make in (
+            lambda h, w, y: F.cross_entropy(F.linear(h, w), y),
+            F.linear_cross_entropy,
+            functools.partial(F.linear_cross_entropy, options=chunks),
+        ):
+            with chapters_own.LiveBytes([h, w, y]) as live:
+                make(h, w, y).backward()
+            h.grad = w.grad = None
+            peaks.append(max(live.timeline))
+        assert peaks[1] >= peaks[0] > 4 * 500 * tokens
+        assert peaks[2] < 4 * 500 * tokens
+        seen.add(len(live.timeline))
+        smooth = functools.partial(
+            F.linear_cross_entropy, h, w, y, label_smoothing=0.1
+        )
+        with (
+            pytest.warns(UserWarning, match="label_smoothing"),
+            chapters_own.LiveBytes([h, w, y]) as live_smooth,
+        ):
+            smooth(options=chunks).backward()
+        assert max(live_smooth.timeline) > 4 * 500 * tokens
+    assert len(seen) == 1  # as many operations, whatever the chunks
+
+
+def test_the_longest_batch_first(chapters_own):
+    """*Longest first* needs the least, because later batches fit into blocks that are there.
+
+    `empty_cache()` lowers the blue area between batches, for others; the next batch asks the driver again.
+    """
+    lengths = [50, 90, 30, 160, 60, 120, 40, 200]
+
+    def runs(lengths, empty_after_each=False):
+        pool, peak, requests = chapters_own.CachingAllocator(), 0, 0
+        for length in lengths:
+            blocks = []
+            for _ in range(6):
+                before = pool.reserved
+                blocks.append(pool.take(length))
+                requests += pool.reserved > before
+            peak = max(peak, pool.reserved)
+            for block in blocks:
+                pool.give(*block)
+            held = pool.reserved
+            if empty_after_each:
+                pool.empty_cache()
+                assert pool.reserved == 0 < held
+        assert pool.allocated == 0
+        return peak, requests
+
+    least, requests = runs(sorted(lengths, reverse=True))
+    assert least < min(runs(lengths)[0], runs(sorted(lengths))[0])
+    for _ in range(100):
+        order = [lengths[i] for i in torch.randperm(8)]
+        assert runs(order)[0] >= least
+        assert runs(order, True)[1] == 6 * 8 > requests
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_machine_without_a_gpu(capfd):
+    """On a machine without a GPU it does nothing and says nothing.
+
+    No GPU here: the CPU allocator has no such counters.
+    """
+    kept = torch.ones(1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.cuda.empty_cache() is None
+    assert capfd.readouterr() == ("", "")
+    assert kept.sum() == 1000
+    assert torch.cuda.memory_allocated() == torch.cuda.memory_reserved() == 0
+    assert not hasattr(torch.cpu, "memory_allocated")
+
+
+def test_a_loss_has_no_dimension():
+    """*Correct*, and history. Today's message says what to do."""
+    for loss in (
+        F.mse_loss(torch.ones(2), torch.zeros(2)),
+        F.cross_entropy(torch.zeros(1, 2), torch.tensor([1])),
+    ):
+        assert loss.dim() == 0
+        with pytest.raises(IndexError, match=r"tensor\.item\(\)"):
+            loss.data[0]
+
+
+@pytest.mark.parametrize("ignored", [0, -100])
+def test_hits_that_do_not_count(ignored):
+    """Count a label as right only where it also counts: `(predicted == y) & (y != ignore_index)`."""
+    y = torch.tensor([ignored, ignored, 1, 2])
+    predicted = torch.tensor([0, 0, 1, 1])
+    counts = (y != ignored).sum()
+    assert ((predicted == y) & (y != ignored)).sum() / counts == 0.5
+    assert (((predicted == y).sum() / counts) > 1) == (ignored == 0)
+
+
+def test_an_empty_list_of_tensors():
+    """Begin the list with an empty tensor, or treat the case apart."""
+    with pytest.raises((RuntimeError, ValueError), match="non-empty"):
+        torch.cat([])
+    begun = torch.cat([torch.empty(0, dtype=torch.int64), torch.arange(3)])
+    assert begun.tolist() == [0, 1, 2]
+    assert begun.dtype == torch.int64
+
+
+def test_a_report_of_absent_classes():
+    """`output_dict=True` gives numbers instead of text.
+
+    `labels=range(num_classes)` lists all classes, and `zero_division=0` says what 0 / 0 is.
+
+    A confusion matrix is all you need: its diagonal, the sums of its rows and those of its columns.
+    """
+    truth, guess = torch.randint(4, (2, 60))
+    truth[truth == 2] = 1  # 2 is no label, 3 no prediction, 4 neither
+    guess[guess == 3] = 0
+    assert isinstance(classification_report(truth, guess, zero_division=0), str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = classification_report(
+            truth, guess, labels=range(5), output_dict=True, zero_division=0
+        )
+    assert "4" not in classification_report(
+        truth, guess, output_dict=True, zero_division=0
+    )
+    table = torch.zeros(5, 5).index_put_(
+        (truth, guess), torch.ones(60), accumulate=True
+    )
+    for name, sums in (("precision", table.sum(0)), ("recall", table.sum(1))):
+        expected = table.diagonal() / sums.clamp_min(1)
+        got = torch.tensor([report[str(c)][name] for c in range(5)])
+        torch.testing.assert_close(got, expected)
+    assert table.sum(1).tolist() == [
+        report[str(c)]["support"] for c in range(5)
+    ]
