@@ -150,16 +150,24 @@ def test_the_command_goes_on_where_it_was(mini: Course) -> None:
     assert "[[double]]" in said
 
     again = course_says(mini.root, "mutate", "03", "double", code=1)
-    assert "unchanged" in again
+    assert "not run again" in again
+    assert "[[double]]" in again
 
-    # what is shown can be pasted, with a reason
+    # what is shown can be pasted, with a reason; no run is needed for that
     parts = [one for one in said.split("\n\n") if "[[double]]" in one]
     assert parts
-    (mini.autograde / "03_mini" / "equivalents.toml").write_text(
-        "\n".join(parts).replace('because = ""', 'because = "So it is."')
-    )
-    said = course_says(mini.root, "mutate", "03", "double")
-    assert "0 survived" in said
+    pasted = "\n".join(parts).replace('because = ""', 'because = "So it is."')
+    file = mini.autograde / "03_mini" / "equivalents.toml"
+    file.write_text(pasted)
+    excused = course_says(mini.root, "mutate", "03", "double")
+    assert "0 survived" in excused
+    assert "not run again" in excused
+
+    # an entry that was there and is not any more: only a run tells
+    file.unlink()
+    said = course_says(mini.root, "mutate", "03", "double", code=1)
+    assert "not run again" not in said
+    assert "[[double]]" in said
 
 
 def test_an_answer_is_shown_with_the_case_that_it_loses(mini: Course) -> None:

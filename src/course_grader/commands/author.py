@@ -262,6 +262,7 @@ def mutate(course: Course, args: argparse.Namespace) -> int:
         from course_grader.mutation.score import (
             as_toml,
             digest_of,
+            excused_anew,
             score_exercise,
         )
         from course_grader.mutation.table import keep_score, read_scores
@@ -272,18 +273,20 @@ def mutate(course: Course, args: argparse.Namespace) -> int:
             for exercise in grading.chapter.exercises:
                 if not exercise.id.startswith(args.exercise or ""):
                     continue
-                known = read_scores(course).get(name, {}).get(exercise.id)
+                before = read_scores(course).get(name, {}).get(exercise.id)
+                known = None
                 if (
-                    known is None
-                    or args.again
-                    or known.digest != digest_of(course, grading, exercise.id)
+                    before is not None
+                    and not args.again
+                    and before.digest == digest_of(course, grading, exercise.id)
                 ):
+                    known = excused_anew(course, grading, before)
+                took = ", not run again"
+                if known is None:
                     started = time.perf_counter()
                     known = score_exercise(warm, grading, course, exercise.id)
-                    keep_score(course, name, known)
                     took = f", {time.perf_counter() - started:.0f} s"
-                else:
-                    took = ", unchanged"
+                keep_score(course, name, known)
                 survived += len(known.survivors)
                 console.print(
                     f"{name[:2]} {exercise.id}: {known.mutants} mutants, "

@@ -84,7 +84,7 @@ class Score:
         seeds: how many seeds each ran on.
         torch: the version it was run with.
         date: when, as YYYY-MM-DD.
-        digest: of all that the score depends on.
+        digest: of all that decides who survives.
     """
 
     exercise: str
@@ -195,7 +195,7 @@ def score_exercise(
         if fate is not None:
             counts[fate] += 1
             continue
-        key = (start.name, ast.dump(ast.parse(mutant.source)))
+        key = _key(start.name, mutant.source)
         if key in excused:
             equivalents.add(key)
         else:
@@ -219,6 +219,42 @@ def score_exercise(
         torch=torch.__version__.partition("+")[0],
         date=datetime.now(UTC).date().isoformat(),
         digest=digest_of(course, grading, exercise_id),
+    )
+
+
+def excused_anew(
+    course: Course, grading: Grading, known: Score
+) -> Score | None:
+    """A score with the equivalents that are written down now, without a run.
+
+    Returns:
+        None if they are not among those that survived: only a run tells.
+
+    Raises:
+        CourseError: as `read_equivalents`.
+    """
+    excused = read_equivalents(course, grading, known.exercise)
+    chosen = {
+        _key(start.name, mutant.source)
+        for start, mutant in chosen_mutants(grading, known.exercise)
+    }
+    sources = {
+        one.name: one.source for one in starts_of(grading, known.exercise)
+    }
+    open_ones = {
+        _key(one.of, sources[one.of].replace(one.was, one.now)): one
+        for one in known.survivors
+    }
+    survived = open_ones.keys() | excused.keys()
+    as_many = len(survived) == len(known.survivors) + known.equivalent
+    if not as_many or not survived <= chosen:
+        return None
+    return replace(
+        known,
+        equivalent=len(excused),
+        survivors=tuple(
+            one for key, one in open_ones.items() if key not in excused
+        ),
     )
 
 
@@ -344,8 +380,13 @@ def read_equivalents(
                 "not stand once in its answer."
             )
         made = start.replace(one["was"], one["now"])
-        found[one["of"], ast.dump(ast.parse(made))] = label
+        found[_key(one["of"], made)] = label
     return found
+
+
+def _key(answer: str, source: str) -> tuple[str, str]:
+    """A mutant: the name of the answer it is made of, and its syntax tree."""
+    return answer, ast.dump(ast.parse(source))
 
 
 def as_toml(exercise_id: str, survivor: Survivor) -> str:
@@ -368,16 +409,15 @@ def _toml(text: str) -> str:
 
 
 def digest_of(course: Course, grading: Grading, exercise_id: str) -> str:
-    """Of what a score depends on: the right answers, the set-up cells, probes
-    and checks, and the equivalents."""
+    """Of what decides who survives: the right answers, the set-up cells, probes
+    and checks."""
     folder = course.autograde / grading.chapter.name
     parts = [
         *(source for _, source in grading.chapter.setup_source),
         *(one.source for one in starts_of(grading, exercise_id)),
         *(
             (folder / name).read_text(encoding="utf-8")
-            for name in ("probes.py", "hidden_tests.py", "equivalents.toml")
-            if (folder / name).exists()
+            for name in ("probes.py", "hidden_tests.py")
         ),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
