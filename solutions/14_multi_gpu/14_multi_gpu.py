@@ -240,7 +240,7 @@ r"""
 ## 3 · One process per GPU: DDP by `torchrun`
 
 With DDP every rank is a process with a model, an optimizer and a loader of its own. At the start rank 0's weights are sent to all. From then on only
-gradients cross: during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are
+gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are
 ever copied again.
 
 `torchrun` starts the processes and tells each its `RANK` and the `WORLD_SIZE`. A notebook is one process, so the next cell
@@ -659,7 +659,7 @@ for told in (False, True):
 # %% [markdown]
 r"""
 Each square is a sample, its colour the rank that trains on it. With `set_epoch` the samples wander. Change the numbers: where samples do not
-divide evenly, some come **twice**; the figure marks them with a ring.
+divide evenly, some come **twice**; the figure marks them with a ring. With `drop_last=True` some are left out instead.
 """
 
 
@@ -839,6 +839,10 @@ def sharded_model(rank, world_size):
         (p.grad.full_tensor() - q.grad).abs().max().item()
         for p, q in zip(model.parameters(), alone.parameters(), strict=True)
     )
+    clip = nn.utils.clip_grad_norm_
+    norm, norm_alone = (
+        clip(one.parameters(), max_norm=1e9).item() for one in (model, alone)
+    )
     sgd.step()
     momentum = [state["momentum_buffer"] for state in sgd.state.values()]
     whole = state_dict.StateDictOptions(full_state_dict=True)
@@ -848,6 +852,7 @@ def sharded_model(rank, world_size):
         "weights here": sum(p.to_local().numel() for p in model.parameters()),
         "momentum here": sum(one.to_local().numel() for one in momentum),
         "gradient error": off,
+        "norm error": abs(norm - norm_alone),
         "names saved": list(saved),
     }
 
@@ -863,13 +868,14 @@ for rank, shard in enumerate(shards):
 print("names saved:", shards[0]["names saved"])
 
 assert shards[0]["gradient error"] < 1e-12
+assert max(shard["norm error"] for shard in shards) < 1e-12
 held = [shard["weights here"] for shard in shards]
 assert sum(held) == whole_size
 
 # %% [markdown]
 r"""
-Same gradient; each rank holds its slice of weights, gradients and momentum. What does not get smaller are activations (chapter 11) and the largest layer, which has to be
-whole while it runs. Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08). Saving many gigabytes is the business of
+Same gradient; each rank holds its slice of weights, gradients and momentum. What does not get smaller are activations (chapter 11) and the largest part that `fully_shard` was called on, which has
+to be whole while it runs. Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08). Saving many gigabytes is the business of
 `torch.distributed.checkpoint`, where each rank writes its slices (chapter 12).
 """
 

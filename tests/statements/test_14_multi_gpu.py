@@ -5,6 +5,8 @@ import functools
 import inspect
 import math
 import operator
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed import constants
+from torch.func import functional_call
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
@@ -21,7 +24,7 @@ from course_grader.chapter.source import read_chapter
 
 BY_CELL = {
     "same_weights": [
-        "At the start rank 0's weights are sent to all. From then on only gradients cross: during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are ever copied again.",
+        "At the start rank 0's weights are sent to all. From then on only gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are ever copied again.",
         "The first and the last line are rounding. Sum of the losses, times the number of ranks, over the number of *all* samples: the factor undoes the division that DDP will make.",
         "After five steps with momentum they are still the same, bit for bit, and nobody has copied anything:",
     ],
@@ -43,8 +46,12 @@ BY_CELL = {
     "fsdp_tour": [
         "FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank.",
         "FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient.",
+        "Same gradient; each rank holds its slice of weights, gradients and momentum.",
+        "Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08).",
     ],
-    "claim_001_38": ["*Correct*: the batch is chunked."],
+    "claim_001_38": [
+        "*Correct*: the batch is chunked. It need not come out even,",
+    ],
     "claim_001_39": [
         "Without a GPU it does nothing but put `module.` before the names. The documentation recommends DDP.",
     ],
@@ -56,7 +63,8 @@ BY_CELL = {
 BY_SOURCE = {
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html": [
         "`nn.DataParallel` needs one line, and does four things at *every* forward pass:",
-        "What a replica writes into a buffer is lost with it, save on the first GPU, whose replica shares the model's own.",
+        "What a replica writes into a buffer is lost with it, save on the first GPU, whose replica shares the model's own. With batch normalization that means: the running statistics are those of the *first chunk* alone.",
+        "The price is elsewhere: one Python process for all GPUs, a copy of the model per forward pass, and a first GPU that holds outputs and loss besides.",
         "PyTorch's documentation recommends DDP also for a single machine.",
     ],
     "https://docs.pytorch.org/docs/stable/distributed.html": [
@@ -64,15 +72,24 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html": [
         "The *flight recorder* keeps the last collectives of each rank: set `TORCH_NCCL_DUMP_ON_TIMEOUT=1` and `TORCH_FR_BUFFER_SIZE=2000`",
+        "After a timeout each rank writes a file, and `torchfrtrace` compares the files: it names the call that one rank did not make.",
     ],
     "https://docs.pytorch.org/docs/stable/elastic/run.html": [
+        "`torchrun` starts the processes and tells each its `RANK` and the `WORLD_SIZE`.",
         "`torchrun` **ends the others** as soon as one rank fails;",
+    ],
+    "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html": [
+        "Before a layer runs, its slices are gathered; afterwards they are let go. Gradients are averaged *and* cut (reduce-scatter).",
+        "What does not get smaller are activations (chapter 11) and the largest part that `fully_shard` was called on, which has to be whole while it runs.",
+    ],
+    "https://docs.pytorch.org/docs/stable/distributed.checkpoint.html": [
+        "Saving many gigabytes is the business of `torch.distributed.checkpoint`, where each rank writes its slices (chapter 12).",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html": [
         "`SyncBatchNorm` takes mean and variance over all ranks",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html": [
-        "`find_unused_parameters=True` looks for such layers in each step, which costs time. `static_graph=True` looks once, for models that use the same layers always.",
+        "`find_unused_parameters=True` looks for such layers in each step, which costs time.",
     ],
 }
 
@@ -179,7 +196,9 @@ def test_the_sampler(n, world_size, shuffle):
 
     Its order depends on `seed + epoch`, and it learns the epoch only if told: `set_epoch(epoch)` at the start of each.
 
-    where samples do not divide evenly, some come **twice**
+    where samples do not divide evenly, some come **twice**; the figure marks them with a ring. With `drop_last=True` some are left out instead.
+
+    All ranks draw the *same* permutation of all samples, from a `torch.Generator` of their own, seeded by `seed` and `epoch`, and then each takes its part.
     """
 
     def seen(rank, epoch, seed=0):
@@ -202,6 +221,14 @@ def test_the_sampler(n, world_size, shuffle):
         every = functools.reduce(operator.iadd, ranks, [])
         assert set(every) == set(range(n))
         assert len(every) - n == per_rank * world_size - n
+        left = [
+            i
+            for rank in range(world_size)
+            for i in DistributedSampler(
+                range(n), world_size, rank, shuffle=shuffle, drop_last=True
+            )
+        ]
+        assert len(left) == len(set(left)) == n // world_size * world_size
     assert seen(0, 3) == seen(0, 1, seed=2)
     assert seen(0, None) == seen(0, None) == seen(0, 0)
     if shuffle:
@@ -292,16 +319,18 @@ def test_unused_and_frozen(on_ranks):
     """The *first* step is wrong and says nothing: gradients that share a bucket with the missing one are not exchanged, and the ranks part.
 
     Better: leave it out, or freeze it *before* the model is wrapped.
+
+    `static_graph=True` looks once, for models that use the same layers always.
     """
 
-    def step(rank, group, freeze=False):
+    def step(rank, group, freeze=False, **options):
         torch.manual_seed(0)
         net = nn.ModuleDict(
             {"used": nn.Linear(2, 1), "unused": nn.Linear(2, 2)}
         )
         net["unused"].requires_grad_(not freeze)
         net.forward = lambda x: net["used"](x)
-        ddp = DistributedDataParallel(net, process_group=group)
+        ddp = DistributedDataParallel(net, process_group=group, **options)
         said = []
         for _ in range(2):
             try:
@@ -317,6 +346,10 @@ def test_unused_and_frozen(on_ranks):
     assert first[1] == second[1] == "error"
     first, second = on_ranks(lambda r, g: step(r, g, freeze=True), 2)
     assert first == second == [[[1.5, 1.5]]] * 2
+    for name in ("static_graph", "find_unused_parameters"):
+        options = {name: True}
+        both = on_ranks(lambda r, g, set_=options: step(r, g, **set_), 2)
+        assert both == [[[[1.5, 1.5]]] * 2] * 2
 
 
 def test_the_norm_of_several_ranks(one_process):
@@ -361,6 +394,21 @@ def test_fully_shard(one_process):
     net.set_requires_gradient_sync(False)
 
 
+def test_a_switch_of_fsdp(one_process):
+    """FSDP2 (section 8) has a switch in place of the context manager: `model.set_requires_gradient_sync(False)`."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    net = fully_shard(nn.Linear(2, 3), mesh=init_device_mesh("cpu", (1,)))
+    for part in (1, 2, 3):
+        net.set_requires_gradient_sync(part == 3)
+        net(torch.ones(1, 2)).sum().backward()
+        # only what has crossed stands in the slices
+        assert (net.weight.grad is None) == (part < 3)
+    assert net.weight.grad.full_tensor().eq(3).all()
+
+
 def test_low_bits_of_a_seed():
     """A generator on the CPU takes the low 32 bits of its seed alone: as `seed << 31`, the seeds 0 and 2 are one."""
 
@@ -371,3 +419,320 @@ def test_low_bits_of_a_seed():
     assert order(0 << 31) == order(2 << 31)
     assert order(5) == order(5 + 2**32)
     assert order(0) != order(1 << 31)
+
+
+@pytest.mark.parametrize("sizes", [[3, 3], [5, 1], [4, 1, 1]])
+@pytest.mark.filterwarnings("error")
+def test_ddp_takes_the_mean(on_ranks, sizes):
+    """DDP takes the mean over ranks of their gradients. Each rank's loss is a mean over its own samples.
+
+    Nothing warns. The loss falls all the same, only towards somewhere else: samples on a rank with few of them count more.
+
+    It *averages* over ranks: it adds and divides by their number. If each rank's loss is its sum of losses, times the number of ranks, divided by the number of all samples, the average is what is wanted.
+    """
+    X = torch.diag(torch.arange(1.0, 7)).double()  # one weight per sample
+
+    def gradient(rank, group, summed):
+        line = nn.Linear(6, 1, bias=False).double()
+        ddp = DistributedDataParallel(line, process_group=group)
+        losses = ddp(X.split(sizes)[rank])
+        loss = losses.sum() * len(sizes) / 6 if summed else losses.mean()
+        loss.backward()
+        return line.weight.grad[0] / X.diag()
+
+    repaired = on_ranks(lambda r, g: gradient(r, g, True), len(sizes))
+    plain = on_ranks(lambda r, g: gradient(r, g, False), len(sizes))
+    fair = torch.full((6,), 1 / 6).double()
+    each = torch.cat([fair.new_full((n,), 1 / n) for n in sizes]) / len(sizes)
+    for rank in range(len(sizes)):
+        torch.testing.assert_close(repaired[rank], fair)
+        torch.testing.assert_close(plain[rank], each)
+    assert torch.allclose(each, fair) == (len(set(sizes)) == 1)
+
+
+def test_where_shards_are_unequal():
+    """It happens where the last batch is short, where sequences are of unequal length and losses are means over tokens, and where some labels are ignored."""
+    logits, classes = torch.randn(8, 3).double(), torch.randint(3, (8,))
+    for ignored in ([], [0], [0, 4]):
+        wanted = classes.clone()
+        wanted[ignored] = -100
+        whole = F.cross_entropy(logits, wanted)
+        halves = zip(logits.chunk(2), wanted.chunk(2), strict=True)
+        means = sum(F.cross_entropy(*half) for half in halves) / 2
+        assert torch.allclose(means, whole) == (len(ignored) != 1)
+
+
+def test_one_start(on_ranks):
+    """Each rank had a seed of its own above, so each model started elsewhere. DDP sent rank 0's weights to all.
+
+    DDP builds one per process, and sends rank 0's weights once.
+    """
+
+    def weights(rank, group):
+        line = nn.Linear(2, 1)
+        with torch.no_grad():
+            line.weight.fill_(rank + 1)
+        ddp = DistributedDataParallel(line, process_group=group)
+        at_start = line.weight.tolist()
+        with torch.no_grad():
+            line.weight.fill_(rank + 1)
+        ddp(torch.ones(1, 2)).sum().backward()
+        return at_start, line.weight.tolist()
+
+    once = [[1.0, 1.0]]
+    assert on_ranks(weights, 2) == [(once, once), (once, [[2.0, 2.0]])]
+
+
+def test_a_rank_that_leaves(on_ranks):
+    """A rank that runs out of memory leaves; the others wait in their next collective.
+
+    The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch the others wait for it until the timeout.
+
+    so no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`.
+    """
+
+    def evaluate(rank, group, inside):
+        norm = nn.BatchNorm1d(2)
+        ddp = DistributedDataParallel(norm, process_group=group).eval()
+        if rank == 1:
+            return "no batch"  # its group ends here, so nobody waits long
+        with torch.no_grad():
+            try:
+                (ddp.module if inside else ddp)(torch.ones(3, 2))
+            except RuntimeError:
+                return "waited in vain"
+        return "evaluated"
+
+    alone = on_ranks(lambda r, g: evaluate(r, g, True), 2)
+    together = on_ranks(lambda r, g: evaluate(r, g, False), 2)
+    assert alone == ["evaluated", "no batch"]
+    assert together == ["waited in vain", "no batch"]
+
+
+def test_the_signal_of_torchrun():
+    """(Signal 15 is how `torchrun` ends the others;"""
+    api = pytest.importorskip("torch.distributed.elastic.multiprocessing.api")
+    assert api._get_default_signal() == 15
+
+
+@pytest.mark.parametrize("bad", [(), (1,), (0, 1)])
+def test_to_agree_first(on_ranks, bad):
+    """All ranks have to take the same way, so let them first agree (`all_reduce` a flag with `ReduceOp.MAX`)."""
+
+    def skips(rank, group):
+        loss = torch.tensor(math.nan if rank in bad else 1.0)
+        flag = loss.isnan().float()
+        dist.all_reduce(flag, op=dist.ReduceOp.MAX, group=group)
+        return bool(flag)
+
+    assert on_ranks(skips, 2) == [bool(bad)] * 2
+
+
+@pytest.mark.parametrize("tidy", [True, False])
+def test_how_a_rank_ends(tidy):
+    """Ranks read from a pipe that it holds open, and end when it is closed: after the deadline, after the end of `torchrun`, or because the notebook itself was ended;
+
+    a rank whose result is written **leaves at once**, without the tidying up of Python and its libraries, which may wait for threads that wait for others.
+    """
+    leave = "sys.exit(3)" if tidy else "os._exit(3)"
+    code = f"""if True:
+        import atexit, os, sys
+        atexit.register(print, "tidied up")
+        sys.stdin.buffer.read()
+        {leave}"""
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.poll() is None
+    said, _ = process.communicate()  # closes the pipe
+    assert process.returncode == 3
+    assert (b"tidied up" in said) == tidy
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_size_of_the_measured_model(bias):
+    """a model of 2.1 million weights (8.4 MB of gradients), 64 rows per rank, two ranks:"""
+    model = nn.Sequential(
+        nn.Linear(512, 2048, bias), nn.Linear(2048, 512, bias)
+    )
+    weights = sum(p.numel() for p in model.parameters())
+    assert round(weights / 1e6, 1) == 2.1
+    assert round(4 * weights / 1e6, 1) == 8.4
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_the_batch_size_is_of_one_rank(world_size):
+    """Under DDP the loader's `batch_size` is that of *one rank*: the effective batch is that times the world size (times the micro-batches). The sampler gives each rank its share."""
+    loaders = [
+        DataLoader(
+            range(48),
+            batch_size=6,
+            sampler=DistributedSampler(range(48), world_size, rank),
+        )
+        for rank in range(world_size)
+    ]
+    assert all(len(one) == 48 // (6 * world_size) for one in loaders)
+    step = torch.cat([next(iter(one)) for one in loaders])
+    assert len(set(step.tolist())) == 6 * world_size
+
+
+def test_metrics_of_several_ranks():
+    """In a metric they are wrong, and the mean over ranks of their accuracies is a mean of means again. To evaluate, deal samples out without filling up, add up counts, and divide once.
+
+    Samples that fill up count in no metric; add up counts, then divide.
+    """
+    right = torch.tensor([True, False, True, True, False])
+    filled = [right[[*DistributedSampler(range(5), 2, r)]] for r in (0, 1)]
+    dealt = [right[rank::2] for rank in (0, 1)]
+    whole = right.double().mean().item()
+    added = sum(one.sum().item() for one in filled) / 6
+    assert added != pytest.approx(whole)
+    means = sum(one.double().mean().item() for one in dealt) / 2
+    assert means != pytest.approx(whole)
+    assert sum(one.sum().item() for one in dealt) / 5 == whole
+
+
+def test_augmentation_by_rank():
+    """And augmentation seeded alike on all ranks draws the same crops on each: seed it with the rank as well (chapter 01)."""
+
+    def crops(seed):
+        torch.manual_seed(seed)
+        loader = DataLoader(torch.arange(4), batch_size=2)
+        return [torch.rand(len(one)).tolist() for one in loader]
+
+    assert crops(7) == crops(7)
+    assert crops(7 + 0) != crops(7 + 1)
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_frozen_in_mid_run(on_ranks, anew):
+    """Freeze first and wrap then; to freeze in mid-run, wrap the model anew.
+
+    DDP waits for gradients that no longer come.
+    """
+
+    def gradient(rank, group):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        ddp = DistributedDataParallel(net, process_group=group)
+        x = torch.full((1, 2), rank + 1.0)
+        ddp(x).sum().backward()
+        net.zero_grad()
+        net[0].requires_grad_(False)
+        if anew:
+            ddp = DistributedDataParallel(net, process_group=group)
+        ddp(x).sum().backward()
+        try:
+            ddp(x)
+        except RuntimeError:
+            return net[1].weight.grad.tolist(), "error"
+        return net[1].weight.grad.tolist(), "goes on"
+
+    (first, goes_on), (second, too) = on_ranks(gradient, 2)
+    assert (first == second) == anew
+    assert goes_on == too == ("goes on" if anew else "error")
+
+
+def test_what_must_name_the_group(on_ranks):
+    """Without it PyTorch looks for the process's one default group, and there is none. For the same reason one rank is named by `group_src=0` or `group_dst=0` (in `broadcast` or `reduce`), not by `src` or `dst`.
+
+    What crosses between them is real: each has a gloo group of its own.
+
+    A rank's own number is `group.rank()`.
+    """
+
+    def ask(rank, group):
+        with pytest.raises(ValueError, match="has not been initialized"):
+            dist.all_reduce(torch.ones(1))
+        with pytest.raises(ValueError, match="has not been initialized"):
+            dist.get_world_size()
+        sent = torch.tensor([rank + 5.0])
+        with pytest.raises(ValueError, match="not registered"):
+            dist.broadcast(sent, src=0, group=group)
+        dist.broadcast(sent, group_src=0, group=group)
+        added = torch.tensor([rank + 1.0])
+        dist.reduce(added, group_dst=0, group=group)
+        kind = group._get_backend_name()
+        there = added.item() if rank == 0 else None
+        return sent.item(), there, group.rank() == rank, kind
+
+    first, second, third = on_ranks(ask, 3)
+    assert first == (5.0, 6.0, True, first[3])
+    assert second == third == (5.0, None, True, first[3])
+    assert "gloo" in first[3]
+
+
+@pytest.mark.parametrize("momentum", [0.1, 0.5])
+def test_other_tensors_in_their_place(momentum):
+    """`functional_call(model, buffers, (chunk,))` is `model(chunk)` with other tensors in the place of those named in the dict `buffers`. Parameters that are not named are the model's own, so gradients reach them. `dict(model.named_buffers())` names the buffers."""
+    norm = nn.BatchNorm1d(2, momentum=momentum)
+    buffers = {name: one.clone() for name, one in norm.named_buffers()}
+    x = torch.randn(5, 2) + 3
+    functional_call(norm, buffers, (x,)).square().sum().backward()
+    assert not norm.running_mean.any()
+    assert torch.allclose(buffers["running_mean"], momentum * x.mean(0))
+    assert norm.weight.grad.any()
+    own = dict(norm.named_buffers())
+    functional_call(norm, own, (x,))
+    assert torch.allclose(norm.running_mean, momentum * x.mean(0))
+
+
+def test_a_layer_called_module(on_ranks):
+    """Its name says nothing about a wrapper. `isinstance(model, (nn.DataParallel, DistributedDataParallel))` does.
+
+    Save `ddp.module.state_dict()`, on rank 0 alone
+    """
+    plain = nn.Sequential()
+    plain.module = nn.Linear(1, 1)
+    assert list(plain.state_dict()) == ["module.weight", "module.bias"]
+    wrappers = nn.DataParallel, DistributedDataParallel
+    assert not isinstance(plain, wrappers)
+    assert isinstance(nn.DataParallel(plain), wrappers)
+
+    def names(rank, group):
+        ddp = DistributedDataParallel(nn.Linear(1, 1), process_group=group)
+        assert isinstance(ddp, wrappers)
+        return list(ddp.state_dict()), list(ddp.module.state_dict())
+
+    long, short = ["module.weight", "module.bias"], ["weight", "bias"]
+    assert on_ranks(names, 2) == [(long, short)] * 2
+
+
+def test_what_comes_several_times(on_ranks):
+    """`dist.all_reduce(..., op=dist.ReduceOp.MAX)` puts the tensors of all ranks together; what came several times is still 1.
+
+    Every rank has to call `all_reduce` with the same shape, also one that has nothing to add.
+    """
+    seen = [[0, 2], [2, 3], []]
+
+    def together(rank, group, op):
+        right = torch.zeros(4)
+        right[seen[rank]] = 1
+        dist.all_reduce(right, op=op, group=group)
+        return right.tolist()
+
+    largest = on_ranks(lambda r, g: together(r, g, dist.ReduceOp.MAX), 3)
+    added = on_ranks(lambda r, g: together(r, g, dist.ReduceOp.SUM), 3)
+    assert largest == [[1.0, 0.0, 1.0, 1.0]] * 3
+    assert added == [[1.0, 0.0, 2.0, 1.0]] * 3
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_in_one_forward_pass(on_ranks, ranks):
+    """Running statistics are rank 0's."""
+
+    def mean(rank, group):
+        norm = nn.BatchNorm1d(1, momentum=None)
+        ddp = DistributedDataParallel(norm, process_group=group)
+        for _ in range(2):
+            ddp(torch.tensor([[0.0], [2.0]]) + 10 * rank).sum().backward()
+        own = norm.running_mean.item()
+        ddp.eval()(torch.zeros(1, 1))
+        return own, norm.running_mean.item()
+
+    for rank, (own, sent) in enumerate(on_ranks(mean, ranks)):
+        # the second pass began with rank 0's, which had seen one
+        assert own == pytest.approx((1 + (1 + 10 * rank)) / 2)
+        assert sent == pytest.approx(1.0)
