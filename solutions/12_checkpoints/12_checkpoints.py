@@ -668,7 +668,8 @@ r"""
 > *Correct.*
 
 We need no GPU to see it. The file only *says* where its tensors were, so we change that, to a
-GPU that no machine has. (`mmap=True` is not for such an edited file.)
+GPU that no machine has. (`mmap=True` is not for such an edited file: its numbers
+are no longer aligned in memory.)
 """
 
 
@@ -714,7 +715,7 @@ r"""
 >
 > **"Both come back by `load_state_dict`."** *Correct*, with two catches.
 
-Scheduler, scaler and random states are missing; section 3 shows what each costs. The catches:
+Scheduler, scaler and random states are missing; the table of section 2 has what each costs. The catches:
 an optimizer brings its old learning rate along, over the new one you may have set. And its
 state goes **by position**, not by name. If the same parameters come in another order, and the
 shapes happen to agree, each gets another's moments, and no error tells.

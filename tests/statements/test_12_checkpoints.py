@@ -2,16 +2,19 @@
 
 import copy
 import io
+import json
 import math
 import os
 import pickle
 import random
+import signal
 import sys
 import types
 import zipfile
 from argparse import Namespace
 from collections import OrderedDict, defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,14 +25,20 @@ from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 from torch.optim import lr_scheduler
 from torch.optim.swa_utils import AveragedModel
 
+from course_grader.chapter.source import read_chapter
+
 BY_CELL = {
     "killed_for_real": [
         "Its result is that of the eight steps that nobody stopped.",
+        "The second process had another seed and made three steps.",
     ],
     "measure_checkpoint": [
         "The checkpoint is three times as large as the weights: AdamW keeps two numbers for each.",
     ],
-    "claim_001_23": ["The file is a zip archive"],
+    "claim_001_23": [
+        "The file is a zip archive",
+        "*Correct*, and `f` may be a `str`, a `Path` or an open binary file.",
+    ],
     "claim_001_25": [
         "The file only *says* where its tensors were, so we change that, to a GPU that no machine has.",
     ],
@@ -42,8 +51,11 @@ BY_CELL = {
     "claim_001_29": [
         "an optimizer brings its old learning rate along, over the new one you may have set.",
     ],
-    "claim_001_30": ["eleven epochs instead of ten."],
+    "claim_001_30": [
+        "That epoch is then run a second time: eleven epochs instead of ten.",
+    ],
     "claim_001_31": [
+        "It sets a counter.",
         "With the index of the finished epoch most schedules are late by one; with the count of finished epochs most are right, but not those that hold more than a counter. A state dict is right for all of them.",
     ],
     "claim_001_40": [
@@ -52,6 +64,7 @@ BY_CELL = {
     "claim_001_41_42": [
         "A state dict can be edited; it only must not change *while* one iterates over it.",
         "PyTorch has a function for it, which works in place, renames the metadata too, and returns nothing.",
+        "`torch.nn.modules.utils.consume_prefix_in_state_dict_if_present` does it in place and returns nothing.",
     ],
     "claim_004_21_23": [
         "The counter is an int64 buffer without dimensions. Other settings on the two sides give the same error: here `track_running_stats=False`.",
@@ -61,15 +74,34 @@ BY_CELL = {
     ],
     "claim_004_25": [
         "What does not hide is a wrong shape, and even then the tensors that do fit have been loaded when the error comes.",
+        "`strict=False` hides; read the two lists that it returns.",
     ],
 }
 
 BY_SOURCE = {
     "https://docs.python.org/3/library/os.html#os.replace": [
         "A rename inside one file system happens or does not; there is no half of it.",
+        "`os.replace` either happens or does not.",
+        "atomic where POSIX is",
     ],
     "https://man7.org/linux/man-pages/man2/fsync.2.html": [
         "The rename itself is safe when the folder has been synced too.",
+        "A power cut is worse than a kill. To survive one, the bytes must have reached the disk before the rename",
+    ],
+    "https://man7.org/linux/man-pages/man5/nfs.5.html": [
+        "On a network file system other machines may see it later.",
+    ],
+    "https://slurm.schedmd.com/slurm.conf.html": [
+        "Clusters send SIGTERM before they kill",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
+        "*To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware and the same versions.",
+    ],
+    "https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html": [
+        "With DDP rank 0 alone saves, and the others wait at a `barrier()` before they read the file",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.load.html": [
+        "That is quick to begin with, and it helps where only a part is needed.",
     ],
     "https://github.com/pytorch/pytorch/security/advisories": [
         "its reader has had holes (CVE-2025-32434 before PyTorch 2.6, CVE-2026-24747 before 2.10).",
@@ -79,6 +111,7 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/distributed.checkpoint.html": [
         "`async_save` first copies to the CPU and writes while training goes on.",
+        "Where no single process holds the whole model (FSDP, tensor parallelism), each writes its share with `torch.distributed.checkpoint`",
     ],
     "https://github.com/pytorch/data/tree/main/torchdata/stateful_dataloader": [
         "use `StatefulDataLoader` of the package torchdata, which has a state dict.",
@@ -193,6 +226,10 @@ def test_what_load_reads_by_default(there):
     `torch.get_rng_state()` is a tensor and `random.getstate()` a tuple of numbers: both are fine. `np.random.get_state()` is a tuple with an array in it, which `torch.load` refuses: make a list or a tensor of the array.
 
     A NumPy scalar is an object of NumPy's, not a number. `float(metric)` makes one of all three.
+
+    `torch.load` with its defaults unpickles no objects
+
+    `float(metric)` and a list of NumPy's random state keep the file readable.
     """
     plain = {
         "tensor": torch.ones(2, dtype=torch.bfloat16),
@@ -447,9 +484,21 @@ def test_wrappers_hold_the_model(there):
     """`DataParallel` and `DistributedDataParallel` hold your model as their child `module`.
 
     To load an `AveragedModel`'s file into the plain model, take the prefix off and drop `n_averaged`, by hand and by name.
+
+    Better than taking the prefix off later: save `wrapped.module.state_dict()`.
+
+    `removeprefix` for `module.` and `_orig_mod.`; better, save the model without its wrapper.
     """
     plain = small_net()
     assert nn.DataParallel(plain).module is plain
+    for wrapped in (nn.DataParallel(plain), AveragedModel(plain)):
+        small_net().load_state_dict(wrapped.module.state_dict())
+    # as torch.compile names them: the cell claim_001_40 looks
+    compiled = {"_orig_mod." + k: v for k, v in plain.state_dict().items()}
+    small_net().load_state_dict(
+        {k.removeprefix("_orig_mod."): v for k, v in compiled.items()}
+    )
+    small_net().load_state_dict(plain.state_dict())
     averaged = AveragedModel(plain)
     averaged.update_parameters(plain)
     held = through_file(averaged.state_dict(), there)
@@ -590,3 +639,337 @@ def test_the_file_is_an_archive(there):
         bytes_of = {n: archive.read(n) for n in names if "/data/" in n}
     assert sum(name.endswith("data.pkl") for name in names) == 1
     assert sorted(map(len, bytes_of.values())) == [12, 20]
+
+
+@pytest.mark.parametrize("kind", ["CosineAnnealingLR", "OneCycleLR"])
+def test_the_popular_recipe(kind):
+    """Epoch 5 was run twice: `epoch` is the index of a *finished* epoch. The scheduler began anew, so the rate at the end is not the planned one. Dropout drew other masks. Nothing complained."""
+    weight = nn.Parameter(torch.ones(1))
+
+    def begin():
+        torch.manual_seed(0)
+        sgd = torch.optim.SGD([weight], lr=1.0)
+        return sgd, RATES[kind](sgd)
+
+    def epochs(sgd, plan, first, last, run):
+        for epoch in range(first, last):
+            run.append((epoch, tuple(F.dropout(torch.ones(50)).tolist())))
+            sgd.step()
+            plan.step()
+        return sgd.param_groups[0]["lr"]
+
+    at_once, halves = [], []
+    planned = epochs(*begin(), 0, 10, at_once)
+    sgd, plan = begin()
+    epochs(sgd, plan, 0, 6, halves)
+    saved = {"sgd": sgd.state_dict(), "epoch": 5}
+    sgd, plan = begin()
+    sgd.load_state_dict(saved["sgd"])
+    rate = epochs(sgd, plan, saved["epoch"], 10, halves)
+    assert [e for e, _ in halves] == [*range(6), *range(5, 10)]
+    assert abs(rate - planned) > 1e-3
+    assert halves[-1][1] != at_once[-1][1]
+    assert halves[0][1] == at_once[0][1]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_shortest_save(there, fails):
+    """**Save** state dicts and plain values, under another name in the same folder. Then rename.
+
+    State dicts and plain values, written under another name in the same folder, then `os.replace`.
+    """
+    torch.save({"step": 1, "net": nn.Linear(2, 2).state_dict()}, there)
+    content = {"step": 2, "net": nn.Linear(2, 2).state_dict()}
+    if fails:
+        content["other"] = Unwilling()
+    beside = there.with_name(there.name + ".new")
+    try:
+        torch.save(content, beside)
+        os.replace(beside, there)
+    except RuntimeError:
+        assert fails
+    assert torch.load(there)["step"] == (1 if fails else 2)
+    assert beside.exists() == fails
+
+
+def test_bytes_that_reach_the_disk(there):
+    """write to an open file, then `flush()` and `os.fsync(file.fileno())`."""
+    with there.open("wb") as file:
+        torch.save(torch.arange(1000), file)
+        assert not file.closed
+        file.flush()
+        os.fsync(file.fileno())
+        assert there.stat().st_size == file.tell()
+        assert torch.equal(torch.load(there), torch.arange(1000))
+
+
+class RunsAtLoading:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"net": [x]}])
+def test_what_a_pickle_can_do(there, tmp_path, wrap):
+    """A pickle can run any code; this reader is meant to run none.
+
+    It is meant to run no code
+    """
+    torch.save(wrap(RunsAtLoading(tmp_path / "made")), there)
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(there)
+    assert not (tmp_path / "made").exists()
+    torch.load(there, weights_only=False)
+    assert (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_safetensors(tmp_path, dtype):
+    """`safetensors.torch.load_file` reads tensors and has no pickle at all."""
+    from safetensors.torch import load_file, save_file
+
+    weights, path = small_net().to(dtype).state_dict(), tmp_path / "x"
+    save_file(weights, path)
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    assert header.keys() - {"__metadata__"} == weights.keys()
+    numbers = sum(tensor.nbytes for tensor in weights.values())
+    assert len(content) == 8 + length + numbers
+    for name, tensor in load_file(path).items():
+        assert torch.equal(tensor, weights[name])
+    with pytest.raises((ValueError, TypeError, AttributeError)):
+        save_file({"other": Importable()}, path)
+
+
+@pytest.mark.parametrize(("kept", "new"), [(2.0**8, True), (2.0**20, False)])
+def test_a_scale_that_starts_over(kept, new):
+    """the scale starts over: steps are skipped, or small gradients lost"""
+    slope = 100.0 if new else 2e-13  # infinite at 2 ** 16, or 0
+
+    def moves(scale):
+        weight = nn.Parameter(torch.zeros(1))
+        sgd = torch.optim.SGD([weight], lr=1e9 if slope < 1 else 1.0)
+        options = {} if scale is None else {"init_scale": scale}
+        scaler = torch.amp.GradScaler("cpu", **options)
+        loss = weight.half().sum().float() * slope
+        scaler.scale(loss).backward()
+        scaler.step(sgd)
+        scaler.update()
+        return weight.item() != 0, scaler.get_scale()
+
+    assert moves(kept) == (True, kept)
+    moved, scale = moves(None)
+    assert not moved
+    assert scale == (2.0**15 if new else 2.0**16)
+
+
+def test_an_average_that_starts_over(there):
+    """the average starts over"""
+    net = nn.Linear(1, 1)
+    averaged = AveragedModel(net)
+    for value in (0.0, 2.0, 4.0):
+        nn.init.constant_(net.weight, value)
+        averaged.update_parameters(net)
+    state = through_file(averaged.state_dict(), there)
+    loaded, empty = AveragedModel(net), AveragedModel(net)
+    loaded.load_state_dict(state)
+    nn.init.constant_(net.weight, 6.0)
+    for one, wanted in ((loaded, 3.0), (empty, 6.0)):
+        one.update_parameters(net)
+        assert one.module.weight.item() == wanted
+
+
+def test_the_order_of_the_epoch(there):
+    """samples come twice or never
+
+    `torch.randperm` was called again. The order of the epoch in which the process died belongs in the checkpoint, or the random state from before it was drawn.
+    """
+    before = torch.get_rng_state()
+    order = torch.randperm(100)
+    after = torch.get_rng_state()
+    seen, to_come = order[:60], order[60:]
+    torch.manual_seed(99)
+    assert through_file(to_come, there).tolist() == to_come.tolist()
+    torch.set_rng_state(before)
+    assert torch.equal(torch.randperm(100), order)
+    for _ in range(3):
+        torch.set_rng_state(after)
+        rest = torch.randperm(100)[60:]
+        both = torch.cat([seen, rest]).bincount(minlength=100)
+        assert both.max() == 2
+        assert both.min() == 0
+        after = torch.get_rng_state()
+
+
+def test_a_signal_before_the_end():
+    """note it in a signal handler, and save after the step."""
+    noted, saved = [], []
+    before = signal.signal(signal.SIGTERM, lambda *_: noted.append(True))
+    try:
+        for step in range(5):
+            if step == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+            done = torch.ones(3).sum().item()
+            if noted:
+                saved.append((step, done))
+                break
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert saved == [(2, 3.0)]
+
+
+@pytest.mark.parametrize("stop", [4, 7])
+def test_without_the_random_states(stop):
+    """Without the random states the loss looks fine, and the run is another one."""
+    X, y = torch.randn(256, 8), torch.randint(2, (256,))
+    y = (X[:, 0] + 0.3 * torch.randn(256) > 0).long()
+
+    def run(resumed):
+        torch.manual_seed(0)
+        net = nn.Sequential(
+            nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2)
+        )
+        adam, losses = torch.optim.AdamW(net.parameters(), lr=0.01), []
+        for epoch in range(12):
+            if epoch == stop and resumed:
+                torch.manual_seed(99)
+            for pick in torch.randperm(256).split(64):
+                loss = F.cross_entropy(net(X[pick]), y[pick])
+                adam.zero_grad()
+                loss.backward()
+                adam.step()
+                losses.append(loss.item())
+        return sum(losses[-8:]) / 8, net[0].weight.detach()
+
+    (one, weights), (other, others) = run(False), run(True)
+    assert abs(one - other) < 0.2 * one
+    assert (weights - others).abs().max() > 1e-3
+
+
+def test_an_edited_archive(there):
+    """(`mmap=True` is not for such an edited file: its numbers are no longer aligned in memory.)"""
+
+    def misplaced(tensors):
+        return [t.data_ptr() % t.element_size() for t in tensors]
+
+    found = []
+    for size in (1, 2, 3, 5, 8):
+        torch.save([torch.ones(size), torch.ones(size + 1)], there)
+        assert misplaced(torch.load(there, mmap=True)) == [0, 0]
+        with zipfile.ZipFile(there) as archive:
+            parts = {one: archive.read(one) for one in archive.namelist()}
+        with zipfile.ZipFile(there, "w") as archive:
+            for one, content in parts.items():
+                content = content.replace(b"X\3\0\0\0cpu", b"X\7\0\0\0cuda:63")
+                archive.writestr(one, content)
+        assert misplaced(torch.load(there, map_location="cpu")) == [0, 0]
+        found += misplaced(torch.load(there, map_location="cpu", mmap=True))
+    assert any(found)
+
+
+def test_from_its_position_on():
+    """`file` may also be an open binary file, which is written or read from its position on and stays open."""
+    file = io.BytesIO()
+    file.write(b"before")
+    torch.save({"step": 1}, file)
+    end = file.tell()
+    torch.save({"step": 2}, file)
+    for place, step in ((6, 1), (end, 2)):
+        file.seek(place)
+        assert torch.load(file) == {"step": step}
+    assert not file.closed
+
+
+@pytest.mark.parametrize("place", ["cpu", "meta"])
+def test_where_tensors_go(there, place):
+    """`map_location` says where tensors go."""
+    net = small_net()
+    adam = torch.optim.AdamW(net.parameters())
+    net(torch.ones(3, 4)).sum().backward()
+    adam.step()
+    content = {"net": net.state_dict(), "adam": adam.state_dict()}
+    loaded = through_file(content, there, map_location=place)
+    moments = [
+        tensor
+        for state in loaded["adam"]["state"].values()
+        for tensor in state.values()
+    ]
+    assert len(moments) > 6
+    for tensor in (*loaded["net"].values(), *moments):
+        assert tensor.device.type == place
+
+
+@pytest.fixture(scope="module")
+def set_up() -> Any:
+    """What the chapter's set-up cells define."""
+    path = "solutions/12_checkpoints/12_checkpoints.py"
+    chapter = read_chapter(Path(__file__).resolve().parents[2] / path)
+    names: dict[str, Any] = {}
+    for _, source in chapter.setup_source:
+        exec(source, names)
+    return types.SimpleNamespace(**names)
+
+
+def test_a_step_of_the_job(set_up):
+    """A step draws random numbers from three generators: PyTorch's (dropout), NumPy's and Python's. The scheduler moves after every step. The order of the samples is drawn anew at the beginning of every epoch, and the last batch of an epoch is shorter than the others."""
+    job, taken = set_up.Job(), []
+    net = job.make_model()
+    sgd = job.make_optimizer(net)
+    plan = job.make_scheduler(sgd)
+
+    def states():
+        return (
+            torch.get_rng_state().tolist(),
+            str(np.random.get_state()),
+            random.getstate(),
+        )
+
+    before = states()
+    job.step(net, sgd, plan, job.make_scaler(), torch.arange(4))
+    pairs = zip(before, states(), strict=True)
+    assert all(one != other for one, other in pairs)
+    assert plan.last_epoch == 1
+
+    class Watched(set_up.Job):
+        def step(self, *parts):
+            taken.append(parts[-1].tolist())
+            return super().step(*parts)
+
+    set_up.train_in_one_go(Watched())
+    assert [len(one) for one in taken] == [4, 4, 2] * 3
+    samples = [index for indices in taken for index in indices]
+    epochs = [samples[i : i + 10] for i in (0, 10, 20)]
+    assert all(sorted(one) == list(range(10)) for one in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
+@pytest.mark.parametrize("fault", ["missing", "left over", "shape", None])
+def test_a_new_dict_and_a_strict_load(fault):
+    """Make a *new* dict in which the counters are right, and load it with `strict=True`. Then all the other differences raise by themselves.
+
+    Put a zero into the dict before loading.
+    """
+    net = small_net()
+    net(torch.randn(6, 4))
+    given = OrderedDict(small_net().state_dict())
+    del given["1.num_batches_tracked"]
+    adapted = dict(given) | {"1.num_batches_tracked": torch.tensor(0)}
+    if fault == "missing":
+        del adapted["0.bias"]
+    elif fault == "left over":
+        adapted["9.bias"] = torch.ones(1)
+    elif fault == "shape":
+        adapted["0.bias"] = torch.ones(3)
+    if fault:
+        with pytest.raises(RuntimeError, match=r"0\.bias|9\.bias"):
+            net.load_state_dict(adapted, strict=True)
+        return
+    weights = list(net.parameters())
+    net.load_state_dict(adapted, strict=True)
+    assert net[1].num_batches_tracked == 0
+    same = zip(weights, net.parameters(), strict=True)
+    assert all(one is other for one, other in same)
+    assert "1.num_batches_tracked" not in given
