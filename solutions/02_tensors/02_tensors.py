@@ -208,7 +208,7 @@ says where in the memory it begins: `x[2:]` and `x[:2]` of four numbers differ i
 | `permute`, `transpose`, `movedim`, `unsqueeze`, `squeeze`, `expand`, slicing, `detach` | a view |
 | `view` | a view, or an error where strides do not allow one |
 | `reshape`, `flatten` | a view (or the tensor itself) if possible, else a copy: do not rely on either |
-| `flip`, indexing with a tensor, `clone`, `torch.tensor(...)` | a copy |
+| `flip`, indexing with a tensor that has an axis, `clone`, `torch.tensor(...)` | a copy |
 | `to`, `float`, `cpu`, `long`, `contiguous` | the *same object* if nothing changes, else a copy |
 """
 
@@ -363,8 +363,8 @@ r"""
 - The two **float8** are for storing, and for matrix products with a scale beside them. On a CPU,
   `x + x` raises. The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).
   `torch.float8_e8m0fnu` is the scale of the first two, a power of 2; `torch.float4_e2m1fn_x2` is a byte of two numbers.
-- Past the end a number becomes `inf`. float8_e4m3fn has no `inf`; there the result is its largest
-  number or NaN, depending on version and device.
+- Past the end a number becomes `inf`, but for what still rounds to the largest number: 65519 is 65504 in float16. float8_e4m3fn
+  has no `inf`; there the result is its largest number or NaN, depending on version and device.
 
 Type any number here:
 """
@@ -593,7 +593,7 @@ r"""
 > **"float32 is far faster than float64."**
 > *Half the story.*
 
-It is large on those GPUs that have few units for float64, and about two on data-centre models. On a CPU about two is usual: twice the
+It is large on those GPUs that have few units for float64, as most have, and about two on those that are built for scientific computing. On a CPU about two is usual: twice the
 bytes, and half as many numbers in a vector register. The cell prints it for yours; a busy machine may hide it.
 """
 

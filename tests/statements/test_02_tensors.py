@@ -1,6 +1,8 @@
 """What chapter 02 states about tensors, dtypes and NumPy, run."""
 
+import contextlib
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -14,15 +16,27 @@ BY_CELL = {
     "squeeze_eats_the_batch": [
         "For a batch of one, the batch axis has size 1 too, and the bare `squeeze` takes it.",
     ],
-    "claim_000_09": ["`Conv2d` takes (C, H, W), `BatchNorm2d` does not."],
+    "views_and_copies": [
+        "A *view* is a new shape, new strides and a new offset over the same memory.",
+    ],
+    "channels_last": [
+        "In PyTorch that is a matter of strides alone: `memory_format=torch.channels_last` keeps the shape (N, C, H, W).",
+    ],
+    "claim_000_09": [
+        "Not every layer asks for it: `Conv2d` takes (C, H, W), `BatchNorm2d` does not."
+    ],
     "claim_000_10": [
         "The bytes stop a convolution; as floats, the height is taken for the channels.",
     ],
     "claim_000_11_12_13": [
+        "*Correct.* The size then prints as `torch.Size([6, 7, 3])`.",
         "*Correct*: `np.newaxis` is `None`, and works on tensors too.",
         "*Correct*, for `dim` from −ndim − 1 to ndim.",
     ],
-    "claim_000_14": ["where NumPy raises, PyTorch is silent"],
+    "claim_000_14": [
+        "*Correct*, and the second half is the danger of section 1. Several dims go in a tuple.",
+        "where NumPy raises, PyTorch is silent, and the wrong number of axes travels on.",
+    ],
     "claim_002_28_29": [
         "the rows listed are right, the newer dtypes have no class.",
     ],
@@ -30,10 +44,12 @@ BY_CELL = {
         "Named tensors never left the prototype stage and are gone since 2.13. Older versions still have them, with a warning; the cell holds on both.",
     ],
     "claim_002_34": [
+        "It warns; use `torch.set_default_dtype` and `torch.set_default_device`.",
         "An array from NumPy keeps its float64, whatever the default, and then meets float32 weights.",
     ],
     "claim_002_35": [
         "A cast to an integer dtype truncates towards 0. Integers out of range wrap around.",
+        "And where nothing is to be done, you get the same object back.",
     ],
     "claim_002_36": [
         "int8, the CharTensor, converts and shares its memory.",
@@ -42,7 +58,9 @@ BY_CELL = {
     "from_numpy_refuses": [
         "an array with a negative stride (anything flipped) is refused by `from_numpy` *and* by `torch.tensor`.",
     ],
-    "what_becomes_of_it": ["Past the end a number becomes `inf`."],
+    "claim_002_30": [
+        "*Correct*: as a string with dtype and device in one. `.dtype` and `.device` can be compared.",
+    ],
 }
 
 BY_SOURCE = {
@@ -54,6 +72,15 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/vision/stable/generated/torchvision.io.decode_image.html": [
         "`torchvision.io.decode_image` gives bytes of shape (C, H, W), red first, and raises.",
+    ],
+    "https://docs.opencv.org/4.x/d4/da8/group__imgcodecs.html": [
+        "The channels are in the order blue, green, red; and for a path that it cannot read, `cv2.imread` returns `None`.",
+    ],
+    "https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html": [
+        "Convolutions are often faster where the channels of a pixel lie side by side.",
+    ],
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions": [
+        "It is large on those GPUs that have few units for float64, as most have, and about two on those that are built for scientific computing.",
     ],
 }
 
@@ -67,15 +94,13 @@ def shares(a, b):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.uint8])
 def test_views_and_copies(dtype):
-    """A *view* is a new shape, new strides and a new offset over the same memory.
-
-    | `permute`, `transpose`, `movedim`, `unsqueeze`, `squeeze`, `expand`, slicing, `detach` | a view |
+    """| `permute`, `transpose`, `movedim`, `unsqueeze`, `squeeze`, `expand`, slicing, `detach` | a view |
 
     | `view` | a view, or an error where strides do not allow one |
 
     | `reshape`, `flatten` | a view (or the tensor itself) if possible, else a copy: do not rely on either |
 
-    | `flip`, indexing with a tensor, `clone`, `torch.tensor(...)` | a copy |
+    | `flip`, indexing with a tensor that has an axis, `clone`, `torch.tensor(...)` | a copy |
 
     | `to`, `float`, `cpu`, `long`, `contiguous` | the *same object* if nothing changes, else a copy |
     """
@@ -110,6 +135,8 @@ def test_views_and_copies(dtype):
     ):
         assert not shares(copy, x)
     assert x.to(dtype) is x.cpu() is x.contiguous() is x
+    assert shares(x[torch.tensor(0)], x)  # no axis: as x[0]
+    assert not shares(x[torch.tensor([True])], x)
     assert (x.float() is x) == (dtype == torch.float32)
     assert (x.long() is x) == (dtype == torch.int64)
 
@@ -126,7 +153,7 @@ def test_the_offset():
 
 
 def test_channels_last():
-    """`memory_format=torch.channels_last` keeps the shape (N, C, H, W). Give it to model and images; what comes out has it too. `view` may then refuse what it took before: use `reshape`. A batch of images that you permute from (N, H, W, C) has these strides already."""
+    """Give it to model and images; what comes out has it too. `view` may then refuse what it took before: use `reshape`. A batch of images that you permute from (N, H, W, C) has these strides already."""
     plain = torch.randn(2, 3, 4, 5)
     x = plain.to(memory_format=torch.channels_last)
     assert x.shape == plain.shape
@@ -300,11 +327,22 @@ def test_what_numpy_does_not_have():
 
 @pytest.mark.filterwarnings("ignore:.*not writable")
 def test_a_read_only_array():
-    """writing to the tensor then writes where it must not."""
+    """A read-only array passes with a warning that comes once per process; writing to the tensor then writes where it must not."""
     locked = np.arange(3)
     locked.flags.writeable = False
     torch.from_numpy(locked)[0] = 9
     assert locked[0] == 9
+    # the first one has been told above
+    for always, number in ((False, 0), (True, 1)):
+        before = torch.is_warn_always_enabled()
+        torch.set_warn_always(always)
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                torch.from_numpy(locked)
+        finally:
+            torch.set_warn_always(before)
+        assert len(told) == number
 
 
 def test_permute_and_view():
@@ -369,3 +407,260 @@ def test_force():
     plain = torch.ones(2)
     assert plain.cpu() is plain
     assert plain.resolve_conj().data_ptr() == plain.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+def test_a_block_of_memory_and_five_facts(dtype):
+    """A tensor is a block of memory and five facts about it: shape, strides, storage offset, dtype, device."""
+    whole = torch.arange(24).to(dtype).reshape(2, 3, 4)
+    for x in (whole, whole[1:, :, ::2], whole.permute(2, 0, 1), whole[0, 1, 2]):
+        again = torch.empty(0, dtype=x.dtype, device=x.device)
+        again.set_(x.untyped_storage(), x.storage_offset(), x.shape, x.stride())
+        assert torch.equal(again, x)
+        assert again.data_ptr() == x.data_ptr()
+
+
+def test_a_network_takes_all_four():
+    """A network takes all four without complaint.
+
+    A convolution wants the channels first.
+
+    Were the image three pixels high, nothing would stop it.
+    """
+    conv = nn.Conv2d(3, 4, 3)
+    image = torch.randint(0, 200, (6, 7, 3), dtype=torch.uint8)
+    right = image.permute(2, 0, 1) / 255
+    others = (
+        image.view(3, 6, 7) / 255,
+        image.flip(2).permute(2, 0, 1) / 255,
+        (image + 80).permute(2, 0, 1) / 255,
+    )
+    with torch.no_grad():
+        for one in others:
+            assert conv(one).shape == conv(right).shape
+            assert not torch.allclose(conv(one), conv(right))
+        with pytest.raises(RuntimeError):
+            conv(image.float())
+        assert conv(image[:3].float()).shape == (4, 5, 1)
+
+
+def test_the_two_last_axes():
+    """`squeeze()` drops the two last axes, and we average the features over the data set, batch by batch. Nine samples in batches of four leave one for the last batch."""
+    pooled = torch.zeros(9, 3, 1, 1)
+    batches = [batch.squeeze() for batch in pooled.split(4)]
+    assert [one.shape for one in batches] == [(4, 3), (4, 3), (3,)]
+    loader = torch.utils.data.DataLoader(pooled, batch_size=4)
+    assert [len(one) for one in loader] == [4, 4, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_running_average(dtype):
+    """The same happens to a running average in bfloat16 whose steps are small beside its value. Keep what grows step by step in float32."""
+    average = torch.full((), 10.0, dtype=dtype)
+    for _ in range(3000):
+        average += 0.001 * (20 - average)  # towards 20
+    assert (average == 10) == (dtype == torch.bfloat16)
+    assert (average > 19) == (dtype == torch.float32)
+
+
+def test_shared_and_copied():
+    """An image as OpenCV's `imread` gives it, (H, W, blue-green-red, bytes), to a batch; axes dropped by number; a cast that rounds and stays in range; the bridge to NumPy, shared and copied."""
+    bgr = np.array([[[255, 0, 0], [0, 128, 255]]], dtype=np.uint8)
+    batch = torch.from_numpy(bgr).flip(2).permute(2, 0, 1)[None].float() / 255
+    assert batch.shape == (1, 3, 1, 2)
+    assert batch[0, :, 0, 0].tolist() == [0, 0, 1]  # blue is last
+    assert torch.zeros(1, 10, 1, 1).squeeze((2, 3)).shape == (1, 10)
+    numbers = torch.tensor([-1.0, 2.5, 2.7, 300.0])
+    cast = numbers.round().clamp(0, 255).to(torch.uint8)
+    assert cast.tolist() == [0, 2, 3, 255]
+    weights = torch.ones(2, requires_grad=True)
+    shared = weights.detach().numpy()
+    apart = weights.detach().cpu().numpy().copy()
+    shared[0] = 7
+    assert weights.tolist() == [7, 1]
+    assert apart.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "exponent", "mantissa"),
+    [
+        (torch.float64, 11, 52),
+        (torch.float32, 8, 23),
+        (torch.bfloat16, 8, 7),
+        (torch.float16, 5, 10),
+        (torch.float8_e5m2, 5, 2),
+        (torch.float8_e4m3fn, 4, 3),
+    ],
+)
+def test_bits_of_a_dtype(dtype, exponent, mantissa):
+    """A dtype has a *range*, set by its exponent bits, and a *precision*, set by its mantissa bits.
+
+    Within its range a dtype is a level line: no number bears more than that, and most bear less. Towards 0 the line rises (subnormal numbers have fewer bits), and at both ends it stops.
+    """
+    facts = torch.finfo(dtype)
+    assert facts.bits == 1 + exponent + mantissa
+    assert facts.eps == 2.0**-mantissa
+    assert math.log2(facts.tiny) == 2 - 2 ** (exponent - 1)
+    assert int(math.log2(facts.max)) in (  # e4m3fn spends no exponent on inf
+        2 ** (exponent - 1) - 1,
+        2 ** (exponent - 1),
+    )
+    if dtype == torch.float64:
+        return
+
+    def errors(sizes):
+        exact = sizes * (1 + torch.rand(2000, dtype=torch.float64))
+        kept = exact.to(dtype).double()
+        return ((kept - exact) / exact).abs()
+
+    for size in (facts.tiny, 1.0, facts.max / 4):
+        assert facts.eps / 8 < errors(size).max() <= facts.eps / 2
+        assert (errors(size) < facts.eps / 2).float().mean() > 0.9
+    assert errors(facts.tiny / 4).max() > facts.eps / 2
+    assert errors(facts.tiny * facts.eps / 16).min() == 1  # 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest", "step"),
+    [
+        (torch.float16, 65504, 32),
+        (torch.float8_e5m2, 57344, 8192),
+        (torch.bfloat16, None, None),
+        (torch.float32, None, None),
+    ],
+)
+def test_past_the_end(dtype, largest, step):
+    """Past the end a number becomes `inf`, but for what still rounds to the largest number: 65519 is 65504 in float16."""
+    largest = largest or torch.finfo(dtype).max
+    step = step or 2.0**127 * torch.finfo(dtype).eps
+    just, past = torch.tensor(
+        [largest + 0.49 * step, largest + 0.51 * step], dtype=torch.float64
+    )
+    assert just > largest
+    assert just.to(dtype).double() == largest
+    assert past.to(dtype).double() == math.inf
+    assert torch.tensor(65519.0).half() == 65504
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.int8, torch.bool, torch.float8_e5m2]
+)
+def test_one_class(dtype):
+    """There is one class, `Tensor`, with a dtype and a device. `torch.FloatTensor` and its like are left for old code."""
+    x = torch.ones(2).to(dtype)
+    assert type(x) is torch.Tensor
+    assert type(x.to("meta")) is torch.Tensor
+    assert isinstance(x, torch.FloatTensor) == (dtype == torch.float32)
+    assert type(torch.FloatTensor([1.0])) is torch.Tensor
+
+
+def test_what_finfo_prints():
+    """`finfo` prints the same as a table."""
+    for dtype in FLOATS:
+        facts, text = torch.finfo(dtype), str(torch.finfo(dtype))
+        for name in ("eps", "max", "tiny"):
+            said = float(text.split(f"{name}=")[1].split(",")[0])
+            assert said == pytest.approx(getattr(facts, name), rel=1e-4)
+
+
+def test_a_block_in_a_context_manager():
+    """In a function under `@contextlib.contextmanager` the block runs where the `yield` stands, and what it raises comes out there."""
+    seen = []
+
+    @contextlib.contextmanager
+    def around():
+        seen.append("before")
+        try:
+            yield
+        except KeyError:
+            seen.append("raised")
+            raise
+        finally:
+            seen.append("after")
+
+    @around()
+    def fails():
+        seen.append("block")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert seen == ["before", "block", "raised", "after"]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_integers_in_float64(dtype):
+    """float64 holds every number of `dtype`. An int64 that it rounds lies far beyond them, and is clamped anyway. (For integers int64 does as well.)"""
+    ends = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    x = torch.tensor([*ends, 2**53 + 1, -(2**53) - 1, 2**63 - 1])
+    assert x.double().long()[2] != x[2]
+    for wide in (x.double(), x):
+        cast = wide.clamp(*ends).to(dtype).tolist()
+        assert cast == [*ends, ends[1], ends[0], ends[1]]
+
+
+def test_adding_and_dropping_axes():
+    """Turn negative entries into places: `dim % ndim`, after the range has been checked. For `add_axes`, ndim is that of the result. Duplicates show in a set.
+
+    Sorted upwards: each place is then right at the moment its turn comes.
+
+    `x.squeeze(tuple)` drops several at once.
+    """
+    x = torch.zeros(5, 7)
+    for dims in ((0, 2), (2, 0), (-1, 1), (0, 1, -1)):
+        ndim = 2 + len(dims)
+        found = {}
+        for name, order in (("up", sorted), ("as given", list)):
+            y = x
+            for place in order({dim % ndim: 0 for dim in dims}):
+                with contextlib.suppress(IndexError):
+                    y = y.unsqueeze(place)
+            found[name] = y.shape
+        assert found["up"] == np.expand_dims(x.numpy(), dims).shape
+        if dims == (2, 0):
+            assert found["as given"] != found["up"]
+        places = tuple(dim % ndim for dim in dims)
+        assert x.reshape(found["up"]).squeeze(places).shape == x.shape
+
+
+@pytest.mark.parametrize("axes", ["NHWC", "NCHW", "NCWH"])
+def test_the_permutation_and_its_inverse(axes):
+    """`permute` wants, for each axis of the result, its place in x: `axes.index(letter)`, letter by letter of the target. Swapping only two axes does not tell that from its inverse; NHWC to NCHW does.
+
+    Named tensors are gone. A letter per axis and `permute` do it.
+    """
+    sizes = dict(zip("NCHW", (2, 3, 4, 5), strict=True))
+    x = torch.zeros([sizes[letter] for letter in axes])
+    right = x.permute([axes.index(letter) for letter in "NCHW"])
+    assert list(right.shape) == [2, 3, 4, 5]
+    inverse = x.permute(["NCHW".index(letter) for letter in axes])
+    assert (inverse.shape == right.shape) == (axes != "NHWC")
+
+
+@pytest.mark.parametrize("target", ["HW", "HWN", "HWX", "HHW", "WHC"])
+def test_letters_that_do_not_fit(target):
+    """`sorted(target) != sorted(axes)` finds missing, unknown and repeated letters at once."""
+    assert (sorted(target) != sorted("CHW")) == (target != "WHC")
+
+
+def test_whose_memory():
+    """`force=True` has copied in some cases and not in others.
+
+    `a.flags.writeable` says whether it is read-only.
+    """
+    plain, turned = torch.ones(2), torch.tensor([1 + 2j]).conj()
+    kept = plain.numpy(force=True)
+    kept[0] = 5
+    assert plain[0] == 5
+    turned.numpy(force=True)[0] = 9
+    assert turned[0] == 1 - 2j
+    a = np.ones(2)
+    assert a.flags.writeable
+    assert not np.broadcast_to(a, (3, 2)).flags.writeable
+
+
+def test_reversing_one_channel():
+    """Give it a third axis of size 1. What then follows is the same for both, and reversing one channel changes nothing."""
+    gray = torch.rand(3, 4)[..., None]
+    assert torch.equal(gray.flip(-1), gray)
+    assert gray.flip(-1).movedim(-1, 0)[None].shape == (1, 1, 3, 4)
