@@ -152,7 +152,7 @@ figure
 r"""
 The first two lines lie on each other. The third would have needed an eighth of the learning
 rate. With Adam you would not see it: Adam divides the gradient by its own size, so a constant
-factor drops out. That is why we test accumulation with SGD.
+factor drops out as long as the gradient is large beside `eps`. That is why we test accumulation with SGD.
 """
 
 # %% cell="adam_hides"
@@ -574,7 +574,8 @@ r"""
 > **"Several GPUs are another answer."**
 > *Half the story.*
 
-`DataParallel` and `DistributedDataParallel` cut the *batch*. With DDP each GPU holds the whole model
+With `DataParallel` and `DistributedDataParallel` (DDP) each GPU works on a part of the *batch*. `DataParallel` cuts it; with
+DDP a sampler gives each process its part. With DDP each GPU holds the whole model
 with gradients and optimizer state. With `DataParallel` the others hold a copy of the model during a
 step, and the first holds the rest. So a model that is too large for one GPU is too large for eight.
 Sharding (FSDP, `fully_shard`) cuts the model too. Chapter 14 runs

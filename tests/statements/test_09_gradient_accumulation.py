@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,32 +12,60 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DistributedSampler
 
-from course_utils import digit_mlp, saved_tensor_bytes
+from course_grader.chapter.source import read_chapter
+from course_utils import digit_mlp, digits, saved_tensor_bytes
 
 BY_CELL = {
     "claim_003_14": [
         "With these the gradients agree to rounding. With batch normalization in training they do not.",
+        "*Correct*, for layers that look at one sample at a time.",
     ],
     "claim_003_16_20": [
         "added mean losses give exactly twice the gradient.",
         "Undivided, plain SGD is SGD with twice the learning rate. Weight decay does not grow with the gradient",
     ],
     "claim_003_17": [
-        "`.to` of a tensor that is there already returns the same object.",
+        "Moving the output and the loss does nothing. They are made where the model and its inputs are. `.to` of a tensor that is there already returns the same object.",
     ],
     "claim_003_18": [
         "`backward()` adds to `.grad`, `step()` uses it and leaves it, `zero_grad()` clears it.",
     ],
     "claim_003_19": [
+        "nothing is divided, and what is left at the end of an epoch leaks into the next",
         "Five batches and `k` = 2: two steps, and one batch left over. Its gradient stays in `.grad`.",
     ],
     "claim_003_21": [
+        "it weighs no more than the others.",
         "A sum has no last term. In reverse order the gradient is the same up to rounding.",
     ],
 }
 
 BY_SOURCE = {
+    "https://arxiv.org/abs/2103.00020": [
+        "contrastive losses, in which the other samples of the batch are the negatives (CLIP, SimCLR)",
+    ],
+    "https://arxiv.org/abs/2101.03961": [
+        "load balancing in a mixture of experts",
+    ],
+    "https://arxiv.org/abs/1706.02677": [
+        "its section on pitfalls has the missing factor.",
+    ],
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html": [
+        "With `DataParallel` and `DistributedDataParallel` (DDP) each GPU works on a part of the *batch*. `DataParallel` cuts it",
+        "With `DataParallel` the others hold a copy of the model during a step, and the first holds the rest.",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/ddp.html": [
+        "With DDP each GPU holds the whole model with gradients and optimizer state.",
+    ],
+    "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation": [
+        "Scale each part; unscale, clip, step and update once per window.",
+    ],
+    "https://docs.pytorch.org/docs/stable/amp.html": [
+        "bfloat16 needs none.",
+    ],
     "https://huggingface.co/blog/gradient_accumulation": [
         "In October 2024 this was found in the training loops of large libraries: sequences of unequal length, each part's loss averaged over its own tokens, then averaged again.",
     ],
@@ -48,6 +77,7 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html": [
         "With FSDP2 (`fully_shard`) the switch is `model.set_requires_gradient_sync(False)`.",
+        "Sharding (FSDP, `fully_shard`) cuts the model too.",
         "until the exchange each process holds the gradients of the whole model, unsharded.",
     ],
 }
@@ -96,7 +126,10 @@ def test_parts_are_added(parts):
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
 def test_adam_hides_the_factor(optimizer):
-    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out."""
+    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`.
+
+    and Adam hides it.
+    """
     ends = {}
     for kind in (optimizer, torch.optim.SGD):
         for factor in (1.0, 0.125):
@@ -118,6 +151,13 @@ def test_adam_hides_the_factor(optimizer):
         (ends[torch.optim.SGD, 1.0] - ends[torch.optim.SGD, 0.125]).abs().max()
     )
     assert hidden < 1e-5 < 1e-3 < seen
+    steps = []
+    for factor in (1.0, 0.125):
+        weight = nn.Parameter(torch.zeros(1))
+        (1e-9 * factor * weight).sum().backward()  # small beside eps, 1e-8
+        optimizer([weight], lr=0.01).step()
+        steps.append(weight.item())
+    assert steps[0] < 5 * steps[1] < 0
 
 
 def test_what_is_left_enters_the_next_epoch():
@@ -139,7 +179,9 @@ def test_what_is_left_enters_the_next_epoch():
 
 @pytest.mark.parametrize("case", ["shorter", "ignored", "weights"])
 def test_a_mean_of_means(case):
-    """They do not if the last part is shorter, if labels are ignored (padding!), or if classes have weights.
+    """Dividing by `k` is right only if all parts count the same.
+
+    They do not if the last part is shorter, if labels are ignored (padding!), or if classes have weights.
 
     Dividing each part's *mean* by the number of parts is the special case in which all parts have the same share of $D$.
 
@@ -191,6 +233,12 @@ def test_what_to_divide_by(ignored, weighted, sizes):
 
     $$g = \frac{1}{D} \sum_j \sum_{n \in \text{part } j} \nabla \ell_n$$
 
+    Let $D$ be the denominator of the full batch's mean. Each part contributes its *sum* over that same $D$:
+
+    | a mean over samples | number of samples |
+
+    `weight[labels]` is the weight of each, and their sum the share of this micro-batch in the denominator. Without `weight` it is their number.
+
     | with `ignore_index` | number of labels that are not ignored |
 
     | with class weights | sum of the weights $w_{y_n}$ of these labels |
@@ -237,6 +285,8 @@ def test_three_calls():
     """`backward()` adds to `.grad`. `step()` uses what is there. `zero_grad()` clears it. (Clipping and a scaler's `unscale_` rescale what is there: once per window, therefore, before the step.)
 
     `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
+
+    `backward()` *adds* to `.grad`, so one can run the eight one after another and step once.
     """
     for kind in (torch.optim.SGD, torch.optim.Adam):
         weight = nn.Parameter(torch.ones(1))
@@ -371,6 +421,8 @@ def test_losses_that_are_no_sums(loss):
     """**Losses that are not sums over samples** fail in the same way, whatever the layers are
 
     The negatives of a micro-batch are those of the micro-batch. Accumulating does not make their batch larger.
+
+    Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that
     """
     sizes = []
 
@@ -387,6 +439,8 @@ def test_losses_that_are_no_sums(loss):
     whole = accumulated(mlp(), [32], loss_of)
     parts = accumulated(mlp(), [8] * 4, lambda z, t: loss_of(z, t) / 4)
     assert error(parts, whole) > 1e-3
+    best = (parts @ whole / parts.square().sum()) * parts
+    assert error(best, whole) > 1e-3  # of all weights the best
     if loss == "contrastive":
         assert sizes == [31, 7, 7, 7, 7]
 
@@ -521,10 +575,14 @@ def test_optimizers_with_gradients_of_another_dtype():
 
 
 def test_reduction_of_an_empty_part():
-    """`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well."""
+    """`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well.
+
+    NaN · 0 is NaN.
+    """
     z = torch.randn(3, 2, requires_grad=True)
     ignored = torch.full((3,), -100)
     assert F.cross_entropy(z, ignored).isnan()
+    assert (0 * F.cross_entropy(z, ignored)).isnan()
     total = F.cross_entropy(z, ignored, reduction="sum")
     total.backward()
     assert total == 0
@@ -538,7 +596,11 @@ def test_hints_of_the_exercises():
 
     A deep copy of a parameter comes without its `.grad`.
 
-    n micro-batches give ⌈n / k⌉ steps.
+    n micro-batches give ⌈n / k⌉ steps. If you step at multiples of k and once more after the loop, n = 4, k = 2 gets a third.
+
+    `.item()` makes a float. What you divided already adds up to the mean; what you did not divide adds up to `num_micro` times the mean.
+
+    Call `iter(loader)` once, before the loop; an empty list means the end.
 
     `named_children()` gives the layers right below a module, and `setattr(module, name, new_layer)` replaces one, also in an `nn.Sequential`.
     """
@@ -559,6 +621,14 @@ def test_hints_of_the_exercises():
         while list(itertools.islice(iterator, k)):
             windows += 1
         assert windows == math.ceil(n / k)
+    assert sum((i + 1) % 2 == 0 for i in range(4)) + 1 == 3
+    losses = torch.rand(12)
+    for n in (1, 3, 4):
+        means = [part.mean().item() for part in losses.chunk(n)]
+        assert isinstance(means[0], float)
+        assert sum(means) == pytest.approx(n * losses.mean().item())
+    loader = range(5)
+    assert next(iter(loader)) == next(iter(loader)) == 0
     nested = nn.Sequential(nn.Sequential(nn.ReLU()), nn.Tanh())
     assert [name for name, _ in nested.named_children()] == ["0", "1"]
     setattr(nested, "1", nn.Identity())
@@ -572,7 +642,9 @@ def test_hints_of_the_exercises():
 def test_group_norm_of_one_group(shape):
     """`nn.GroupNorm(1, C)` takes all channels and positions of a sample together, for inputs of any number of dimensions. It has one weight and one bias per channel, as batch norm does.
 
-    A new layer is float32.
+    A new layer is float32. Give it `dtype=layer.weight.dtype`
+
+    per-sample normalization does, for the norm.
     """
     layer = nn.GroupNorm(1, 7)
     out = layer(3 * torch.randn(shape) + 5).flatten(1)
@@ -586,3 +658,280 @@ def test_group_norm_of_one_group(shape):
     assert layer.weight.dtype == torch.float32
     with pytest.raises(RuntimeError, match=r"mixed dtype|expected scalar type"):
         layer(torch.randn(shape).double())
+    double = nn.GroupNorm(1, 7, dtype=torch.float64)
+    x = torch.randn(shape).double()
+    assert torch.equal(double(x)[:1], double(x[:1]))
+
+
+@pytest.mark.parametrize("parts", [2, 8])
+def test_a_fraction_of_the_learning_rate(parts):
+    """The first two lines lie on each other. The third would have needed an eighth of the learning rate."""
+    data = digits()
+
+    def losses(num_parts, lr, divide):
+        torch.manual_seed(0)
+        model, found = digit_mlp(width=16), []
+        sgd = torch.optim.SGD(model.parameters(), lr=lr)
+        for _ in range(8):
+            pick = torch.randperm(1000)[:64]
+            sgd.zero_grad()
+            found.append(0.0)
+            for part in pick.chunk(num_parts):
+                loss = F.cross_entropy(
+                    model(data.X_train[part]), data.y_train[part]
+                )
+                (loss / num_parts if divide else loss).backward()
+                found[-1] += loss.item() / num_parts
+            sgd.step()
+        return torch.tensor(found)
+
+    whole = losses(1, 0.2, True)
+    torch.testing.assert_close(losses(parts, 0.2, True), whole)
+    torch.testing.assert_close(losses(parts, 0.2 / parts, False), whole)
+    assert (losses(parts, 0.2, False) - whole).abs().max() > 0.01
+
+
+def test_the_two_faults_raise_nothing():
+    """It has two faults, and neither raises an error."""
+    model, steps = mlp(), 0
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    X, y = rows_and_classes(35)
+    for i, (x, t) in enumerate(zip(X.split(7), y.split(7), strict=True)):
+        F.cross_entropy(model(x), t).backward()
+        if (i + 1) % 2 == 0:
+            sgd.step()
+            sgd.zero_grad()
+            steps += 1
+    assert steps == 2
+    assert gradient_of(model).norm() > 0
+
+
+def test_the_network_of_the_digits():
+    """`digit_mlp` is two hidden layers; the norm stands behind each linear layer but the last."""
+    for norm, kind in (("batch", nn.BatchNorm1d), ("layer", nn.LayerNorm)):
+        layers = [
+            type(layer)
+            for layer in digit_mlp(norm=norm).modules()
+            if isinstance(layer, nn.Linear | kind)
+        ]
+        assert layers == [nn.Linear, kind] * 2 + [nn.Linear]
+
+
+def test_what_falls_with_the_part():
+    """What is kept for the backward pass falls with the part. Weights, gradients and the optimizer's state do not: gradients stay for the whole window."""
+    X, y = torch.randn(64, 6).double(), torch.randint(3, (64,))
+    peaks = {}
+    for parts in (1, 2, 4, 8):
+        model = mlp()
+        adam, held = torch.optim.Adam(model.parameters()), set()
+        with saved_tensor_bytes([*model.parameters(), X, y]) as saved:
+            for x, t in zip(X.chunk(parts), y.chunk(parts), strict=True):
+                (F.cross_entropy(model(x), t) / parts).backward()
+                held.add(sum(p.grad.nbytes for p in model.parameters()))
+        adam.step()
+        peaks[parts] = saved.peak_bytes
+        states = sum(s["exp_avg"].nbytes for s in adam.state.values())
+        assert held == {sum(p.nbytes for p in model.parameters())} == {states}
+    for parts in (2, 4, 8):
+        assert peaks[parts] == pytest.approx(peaks[1] / parts, rel=0.1)
+
+
+def test_other_ways_to_save_memory():
+    """there are activation checkpointing, evaluation without a graph, and optimizers with a smaller state."""
+    X, model = torch.randn(64, 6).double(), mlp()
+
+    def kept(run):
+        with saved_tensor_bytes([*model.parameters(), X]) as saved:
+            run()
+        return saved.peak_bytes
+
+    plain = kept(lambda: model(X))
+    assert kept(lambda: checkpoint(model, X, use_reentrant=False)) < plain
+    with torch.no_grad():
+        assert kept(lambda: model(X)) == 0 < plain
+    sizes = []
+    for kind in (torch.optim.Adam, torch.optim.Adafactor, torch.optim.SGD):
+        wide = nn.Linear(50, 50)
+        optimizer = kind(wide.parameters(), lr=0.1)
+        wide(torch.ones(1, 50)).sum().backward()
+        optimizer.step()
+        sizes.append(
+            sum(
+                tensor.numel()
+                for state in optimizer.state.values()
+                for tensor in state.values()
+                if isinstance(tensor, torch.Tensor)
+            )
+        )
+    assert sizes[0] > 10 * sizes[1] > sizes[2] == 0
+
+
+def test_who_cuts_the_batch(one_process):
+    """with DDP a sampler gives each process its part."""
+    model, seen = mlp(), []
+    model.register_forward_pre_hook(
+        lambda module, inputs: seen.append(len(inputs[0]))
+    )
+    DistributedDataParallel(model)(rows_and_classes()[0])
+    assert seen == [32]  # whatever it is given
+    samplers = [DistributedSampler(range(32), 4, rank) for rank in range(4)]
+    assert [len(list(one)) for one in samplers] == [8] * 4
+    assert sorted(i for one in samplers for i in one) == list(range(32))
+
+
+@pytest.fixture(scope="module")
+def on_ranks() -> Any:
+    """Chapter 14's own: ranks as threads, each with a gloo group."""
+    path = "solutions/14_multi_gpu/14_multi_gpu.py"
+    chapter = read_chapter(Path(__file__).resolve().parents[2] / path)
+    names: dict[str, Any] = {}
+    for _, source in chapter.setup_source:
+        exec(source, names)
+    return names["on_ranks"]
+
+
+@pytest.mark.parametrize("sizes", [[16, 16], [25, 7]])
+def test_the_denominator_of_several_processes(on_ranks, sizes):
+    """**The denominator** is that of the window over *all* processes. DDP *averages* over them, so multiply by their number:
+
+    Without `world_size` the gradient of two processes is half of the right one. If parts are unequal (tokens!), the processes have to add up their counts first, with `all_reduce`.
+
+    DDP averages: times the number of processes.
+    """
+    X, y = rows_and_classes()
+    torch.manual_seed(1)
+    weight = torch.randn(3, 6).double()
+
+    def gradient(rank, group, factor, own_count=False):
+        linear = nn.Linear(6, 3, bias=False).double()
+        with torch.no_grad():
+            linear.weight.copy_(weight)
+        ddp = DistributedDataParallel(linear, process_group=group)
+        x, t = X.split(sizes)[rank], y.split(sizes)[rank]
+        count = torch.tensor(float(len(t)))
+        if not own_count:
+            dist.all_reduce(count, group=group)
+        loss = F.cross_entropy(ddp(x), t, reduction="sum")
+        (loss * factor / count).backward()
+        return linear.weight.grad.flatten()
+
+    whole = nn.Linear(6, 3, bias=False).double()
+    with torch.no_grad():
+        whole.weight.copy_(weight)
+    F.cross_entropy(whole(X), y).backward()
+    wanted = whole.weight.grad.flatten()
+    for one in on_ranks(lambda r, g: gradient(r, g, 2), 2):
+        assert error(one, wanted) < 1e-12
+    for one in on_ranks(lambda r, g: gradient(r, g, 1), 2):
+        assert error(one, wanted / 2) < 1e-12
+    for one in on_ranks(lambda r, g: gradient(r, g, 1, True), 2):
+        assert (error(one, wanted) < 1e-12) == (sizes[0] == sizes[1])
+
+
+@pytest.mark.parametrize("overflows", [False, True])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_window_with_a_scaler(overflows, grows):
+    """Where it has fallen, the step was left out, and the schedule waits."""
+    weight = nn.Parameter(torch.ones(1))
+    sgd = torch.optim.SGD([weight], lr=0.1)
+    plan = torch.optim.lr_scheduler.StepLR(sgd, 1, gamma=0.5)
+    scaler = torch.amp.GradScaler(
+        "cpu", init_scale=8.0, growth_interval=1 if grows else 100
+    )
+    for part in range(2):
+        slope = math.inf if overflows and part == 1 else 2.0
+        scaler.scale(weight.sum() * slope / 2).backward()
+    scaler.unscale_(sgd)
+    nn.utils.clip_grad_norm_([weight], 1.0)
+    scale = scaler.get_scale()
+    scaler.step(sgd)
+    scaler.update()
+    if scaler.get_scale() >= scale:
+        plan.step()
+    fallen = scaler.get_scale() < scale
+    assert fallen == overflows == (weight.item() == 1)
+    assert plan.last_epoch == (0 if overflows else 1)
+    if not overflows:
+        assert weight.item() == pytest.approx(0.9)
+        assert (scaler.get_scale() > scale) == grows
+
+
+def test_where_to_clear_and_to_clip():
+    """Then the second one still has the gradients of the first. `zero_grad()` belongs before the first `backward()` of a step, and nowhere between two of them.
+
+    Clipping wants the finished gradient: after the last `backward()` of the window and after any division.
+
+    Add up gradients of *summed* losses, count the samples, and divide all gradients by the count right before the step.
+
+    One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
+    """
+    whole = 100 * accumulated(mlp(), [32], F.cross_entropy)
+    wanted = whole / whole.norm()
+    X, y = rows_and_classes()
+
+    def result(order):
+        model, done = mlp(), 0
+        for x, t in zip(X.split(20), y.split(20), strict=True):
+            if order == "clear in between":
+                model.zero_grad()
+            loss = 100 * F.cross_entropy(model(x), t, reduction="sum")
+            (loss if order == "divide last" else loss / 32).backward()
+            done += len(t)
+            if order == "clip each part":
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if order == "clip, then divide":
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if order in ("divide last", "clip, then divide"):
+            for p in model.parameters():
+                p.grad /= done
+        if order != "clip, then divide":
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        return error(gradient_of(model), wanted)
+
+    assert result("right") < 1e-6
+    assert result("divide last") < 1e-6
+    for order in ("clear in between", "clip each part", "clip, then divide"):
+        assert result(order) > 0.01
+
+
+def test_the_last_window_has_its_own_denominator():
+    """An orange column belongs to a window that is not full: its denominator is its own, smaller, one."""
+    X, y = rows_and_classes(20)
+    model = mlp()
+    whole = accumulated(mlp(), [20], F.cross_entropy)
+    for denominator, wanted in ((20, 1.0), (32, 20 / 32)):
+        model.zero_grad()
+        for x, t in zip(X.split(8), y.split(8), strict=True):
+            loss = F.cross_entropy(model(x), t, reduction="sum")
+            (loss / denominator).backward()
+        assert error(gradient_of(model), wanted * whole) < 1e-12
+
+
+def test_gaps_of_wrong_answers():
+    """Then the parts are weighted wrongly, or both gradients landed in the same `.grad`. For a model without batch normalization the result is about 1e-16.
+
+    A forward pass in training moves running statistics.
+    """
+
+    def gap(weigh, same_grad=None):
+        full_model = mlp(torch.float64, nn.GroupNorm(1, 8))
+        model = mlp(torch.float64, nn.GroupNorm(1, 8))
+        if same_grad == "full first":
+            model = full_model
+        full = accumulated(full_model, [32], F.cross_entropy).clone()
+        seen = accumulated(model, [16, 16], weigh)
+        if same_grad == "parts first":
+            full = accumulated(model, [32], F.cross_entropy)
+        return error(seen, full)
+
+    def right(z, t):
+        return F.cross_entropy(z, t) / 2
+
+    assert gap(right) < 1e-14
+    assert gap(F.cross_entropy) == pytest.approx(1)
+    assert gap(right, "full first") == pytest.approx(1)
+    assert gap(right, "parts first") == pytest.approx(0.5)
+    for train in (True, False):
+        norm = nn.BatchNorm1d(6).train(train)
+        norm(torch.randn(5, 6) + 3)
+        assert norm.running_mean.any() == train
