@@ -562,7 +562,8 @@ r"""
 Section 1 showed two faults: it changes the caller's tensor, and on a view it encodes other
 labels. It also has the batch size built in. Given five labels it drops the fifth. Given
 three it would read memory that nobody has filled, which we leave out: the result differs
-from run to run. And NumPy takes the rows off the GPU.
+from run to run. And it is for the CPU alone: its zeros are made there, and NumPy has no tensor
+of a GPU.
 """
 
 # %% cell="claim_000_17"
@@ -674,7 +675,7 @@ along dimension -1. Then one-dimensional labels need no case of their own.
 </details>
 <details><summary>Hint 3: dtype and device</summary>
 
-Everything that makes a tensor takes `dtype=` and `device=`. The index of a scatter should be
+`torch.zeros` and its like take `dtype=` and `device=`. The index of a scatter should be
 int64: `labels.long()` makes one and leaves the labels alone.
 </details>
 <details><summary>Help: a label of -1 raises nothing</summary>

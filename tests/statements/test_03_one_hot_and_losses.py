@@ -3,6 +3,7 @@
 import inspect
 import math
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -19,10 +20,12 @@ BY_CELL = {
         "With class weights the two forms *differ*: given indices, the mean divides by the sum of the targets' weights; given rows, by the number of samples.",
     ],
     "claim_000_16": [
-        "With four samples and four classes the labels broadcast."
+        "*Correct*, and the shapes must match.",
+        "With four samples and four classes the labels broadcast. The number below has nothing to do with the classes; a warning is all you get.",
     ],
     "claim_000_17": [
         "it changes the caller's tensor, and on a view it encodes other labels.",
+        "Three of the four classes are wrong, and the caller's labels have changed.",
         "Given five labels it drops the fifth.",
     ],
     "claim_004_15": ['The default is called `"mean"`.'],
@@ -51,10 +54,13 @@ def test_resize_reads_the_memory_behind(dtype):
 
     Such views are common: a column of a table (`table[:, -1]`), the tokens from the second on (`tokens[:, 1:]`), every tenth sample.
 
+    `labels` is a view that skips every second number; after `resize_` it no longer skips.
+
     `resize_` is not `reshape`.
     """
     table = torch.arange(24, dtype=dtype).reshape(4, 6)
     for view in (
+        torch.arange(8, dtype=dtype)[::2],
         table[:, -1],
         table[:, 1:],
         torch.arange(99, dtype=dtype)[::10],
@@ -64,6 +70,7 @@ def test_resize_reads_the_memory_behind(dtype):
         behind = torch.as_strided(view, (size,), (1,), start).clone()
         reshaped = view.flatten().clone()
         view.resize_(size, 1)
+        assert view.stride(0) == 1
         assert torch.equal(view.flatten(), behind)
         assert not torch.equal(behind, reshaped)
 
@@ -221,7 +228,11 @@ def test_the_formulas_of_cross_entropy(dtype, weighted, smoothing):
 
     $$\ell = -(1 - \varepsilon)\, w_y \log p_y - \frac{\varepsilon}{C} \sum_c w_c \log p_c .$$
 
+    $$\ell = -\log p_y = -\log \frac{e^{z_y}}{\sum_c e^{z_c}} = \log \sum_c e^{z_c} - z_y .$$
+
     A sample whose label equals `ignore_index` costs nothing.
+
+    | `"sum"` | $\sum_n \ell_n$ |
 
     | `"none"` | every $\ell_n$, with 0 where the label is ignored |
 
@@ -232,6 +243,8 @@ def test_the_formulas_of_cross_entropy(dtype, weighted, smoothing):
     The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every class, the target's too, a share of ε / C.
     """
     z, y = torch.randn(9, 4, dtype=dtype), torch.randint(4, (9,))
+    plain = z.logsumexp(1) - z[torch.arange(9), y]
+    torch.testing.assert_close(F.cross_entropy(z, y, reduction="none"), plain)
     w = torch.rand(4, dtype=dtype) if weighted else torch.ones(4, dtype=dtype)
     for ignore_index in (-100, 2):
         y[0] = ignore_index
@@ -305,6 +318,8 @@ def test_how_hard_each_loss_pushes(num_classes):
 
     **Squared error of the softmax** has let go: the softmax is flat there, so the gradient is near 0 exactly where the mistake is largest.
 
+    The squared error of the *softmax* is the poor choice: it does nothing about the worst mistakes.
+
     **Squared error of the logits** pushes the harder the larger the mistake, and pushes *back* once the margin is above 1, although the answer is right.
     """
 
@@ -332,7 +347,7 @@ def test_how_hard_each_loss_pushes(num_classes):
 def test_targets_as_rows_in_memory():
     """Without class weights cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
 
-    Both steps hold the log-probabilities and the target for the backward pass. The target is kept as it is and not as a copy
+    Both steps hold the log-probabilities and the target for the backward pass. The target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
     """
     index = torch.randint(8192, (4,))
     rows = F.one_hot(index, 8192).float()
@@ -352,6 +367,13 @@ def test_targets_as_rows_in_memory():
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             F.cross_entropy(z, target)
+        kept = target.clone()
+        alive = weakref.ref(kept)
+        loss = F.cross_entropy(z, kept)
+        del kept
+        assert alive() is not None
+        loss.backward()
+        assert alive() is None
         assert target.data_ptr() in [pointer for pointer, _ in saved]
         assert (4, 8192) in [shape for _, shape in saved]
 
@@ -458,3 +480,197 @@ def test_hints_of_the_exercises():
         _ = 0.0 / 0
     with pytest.raises(RuntimeError, match="must match the size of tensor b"):
         torch.ones(2, 3) - torch.ones(2)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_the_batch_size_built_in(n):
+    """It also has the batch size built in.
+
+    Given three it would read memory that nobody has filled, which we leave out: the result differs from run to run.
+
+    And it is for the CPU alone: its zeros are made there, and NumPy has no tensor of a GPU.
+    """
+    labels = torch.arange(n)
+    held = labels.untyped_storage().nbytes()
+    labels.resize_(4, 1)  # what the helper does, without reading it
+    assert len(labels) == 4
+    grown = labels.untyped_storage().nbytes() - held
+    assert grown == (8 if n == 3 else 0)
+    assert torch.zeros(4, 8).device.type == "cpu"
+    with pytest.raises(TypeError, match="to numpy"):
+        torch.zeros(n, device="meta").numpy()
+
+
+@pytest.mark.parametrize("num_classes", [2, 10, 1000])
+def test_nats(num_classes):
+    """The losses are in nats, the unit of the natural logarithm."""
+    even = torch.zeros(3, num_classes)
+    loss = F.cross_entropy(even, torch.tensor([0, 1, 1]))
+    assert loss.item() == pytest.approx(math.log(num_classes))
+
+
+def test_three_calls():
+    """`num_classes` is given and not guessed from the batch, the logits go in as they are, and both sides of the squared error have one shape.
+
+    | values | 2, 0, 1 | [2], [0], [1] | row 0 gets its 1 in column 2, ... |
+    """
+    labels = torch.tensor([2, 0, 1])
+    rows = F.one_hot(labels, num_classes=4).to(torch.float32)
+    assert rows.shape == (3, 4)
+    assert F.one_hot(labels).shape == (3, 3)
+    index = labels.unsqueeze(1)
+    assert torch.equal(torch.zeros(3, 4).scatter_(1, index, 1), rows)
+    assert rows[0].tolist() == [0, 0, 1, 0]
+    logits = torch.randn(3, 4)
+    shifted = F.cross_entropy(logits + 100, labels)
+    torch.testing.assert_close(shifted, F.cross_entropy(logits, labels))
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (0, 4), (2, 4, 3)])
+def test_an_ignored_label_has_no_slope(shape):
+    """It takes float rows as well, with the same result up to rounding, and refuses rows of integers. With class weights the two forms *differ*
+
+    A target equal to `ignore_index`, which may be any integer, costs nothing and is not counted.
+    """
+    z = torch.randn(shape, requires_grad=True)
+    y = torch.randint(4, (shape[0], *shape[2:]))
+    rows = F.one_hot(y, 4).movedim(-1, 1)
+    by_rows = F.cross_entropy(z, rows.float(), reduction="sum")
+    by_index = F.cross_entropy(z, y, reduction="sum")
+    torch.testing.assert_close(by_rows, by_index)
+    if shape[0]:
+        with pytest.raises(RuntimeError, match="floating point"):
+            F.cross_entropy(z, rows)
+        weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        first = F.cross_entropy(z, y, weight)
+        assert not torch.isclose(
+            first, F.cross_entropy(z, rows.float(), weight)
+        )
+    for ignored in (-100, -1, 3, 99):
+        left_out = y.clone()
+        left_out[:1] = ignored
+        loss = F.cross_entropy(
+            z, left_out, ignore_index=ignored, reduction="sum"
+        )
+        (slope,) = torch.autograd.grad(loss, z)
+        assert not slope[:1].any()
+
+
+@pytest.mark.parametrize("n", [1, 7])
+def test_unfilled_memory(n):
+    """It works. The legacy constructor hands out memory with whatever is in it until `random_` fills it."""
+    always = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)  # marks what nobody has filled
+    try:
+        labels = torch.LongTensor(n)
+        counted = torch.zeros(n, dtype=torch.int64)
+    finally:
+        torch.use_deterministic_algorithms(always)
+    assert labels.eq(torch.iinfo(torch.int64).max).all()
+    assert not counted.any()
+    assert labels.shape == (n,)
+    assert labels.dtype == torch.int64
+    where = labels.data_ptr()
+    assert (labels.random_() % 10 < 10).all()
+    assert labels.data_ptr() == where
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool])
+def test_the_index_of_a_scatter(dtype):
+    """`torch.zeros` and its like take `dtype=` and `device=`. The index of a scatter should be int64: `labels.long()` makes one and leaves the labels alone."""
+    labels = torch.tensor([1, 0]).to(dtype)
+    zeros = torch.zeros(2, 3, dtype=torch.float16, device="cpu")
+    for make in (torch.ones, torch.empty, torch.rand):
+        assert make(2, dtype=torch.float64, device="meta").is_meta
+    rows = zeros.scatter_(1, labels.long().unsqueeze(1), 1)
+    assert rows.tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert labels.dtype == dtype
+    assert labels.tolist() == [1, 0]
+    if dtype not in (torch.int64, torch.int32):
+        with pytest.raises(RuntimeError, match="dtype"):
+            zeros.scatter_(1, labels.unsqueeze(1), 1)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 0)])
+def test_dimensions_from_the_end(shape):
+    """Count dimensions from the end: `torch.zeros(*labels.shape, num_classes, ...)`, and scatter along dimension -1. Then one-dimensional labels need no case of their own."""
+    labels = torch.randint(4, shape)
+    rows = torch.zeros(*labels.shape, 4).scatter_(-1, labels[..., None], 1)
+    assert rows.shape == (*shape, 4)
+    assert torch.equal(rows.argmax(-1), labels)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2), (1, 3)])
+def test_the_log_probability_of_the_target(shape):
+    """`log_softmax(dim=1)` gives all log-probabilities; `gather(1, index)` picks one per sample. As in a scatter, the index needs the class dimension: `target.unsqueeze(1)`.
+
+    A weight of shape (C,) broadcasts against the *last* dimension. `log_probs.movedim(1, -1)` puts the classes there. `reshape(-1, C)` without moving them first mixes classes with positions.
+    """
+    z = torch.randn(shape)
+    y = torch.randint(3, (shape[0], *shape[2:]))
+    log_probs = z.log_softmax(dim=1)
+    picked = log_probs.gather(1, y.unsqueeze(1)).squeeze(1)
+    each = F.cross_entropy(z, y, reduction="none")
+    torch.testing.assert_close(-picked, each)
+    with pytest.raises(RuntimeError, match="dimensions"):
+        log_probs.gather(1, y)
+    weight = torch.tensor([1.0, 10.0, 100.0])
+    moved = log_probs.movedim(1, -1) * weight
+    for c in range(3):
+        torch.testing.assert_close(moved[..., c], log_probs[:, c] * weight[c])
+    sums = [
+        one.reshape(-1, 3).exp().sum(1)
+        for one in (log_probs, log_probs.movedim(1, -1))
+    ]
+    torch.testing.assert_close(sums[1], torch.ones_like(sums[1]))
+    assert torch.allclose(*sums) == (len(shape) == 2)
+
+
+@pytest.mark.parametrize("logit", [-math.inf, 5.0])
+def test_nothing_times_infinity(logit):
+    """0 times an infinite logit would be NaN
+
+    `gather` refuses -100. Make a mask, put any class in the place of the ignored targets *in a new tensor* (`torch.where`), and set their losses to 0 afterwards, by `torch.where` again: multiplied by the mask, a NaN stays NaN.
+    """
+    z = torch.tensor([[0.0, 1.0, logit]])
+    log_probs = z.log_softmax(1)
+    assert (0 * log_probs.sum()).isnan() == math.isinf(logit)
+    loss = F.cross_entropy(z, torch.tensor([1]))
+    assert loss.isfinite()
+    target = torch.tensor([-100])
+    kept = target != -100
+    index = torch.where(kept, target, 0)
+    assert target.item() == -100
+    bad = torch.tensor([math.nan])
+    assert torch.where(kept, bad, 0.0).item() == 0
+    assert (bad * kept).isnan()
+    assert log_probs.gather(1, index[:, None]).shape == (1, 1)
+
+
+@pytest.mark.parametrize("n", [4, 3])
+def test_shapes_are_compared_with_shapes(n):
+    """`target.is_floating_point()` tells labels from rows where shapes do not. `scores.shape[:1]` is `(N,)`, and a shape compares with a shape.
+
+    With other numbers it would not have given up. Compare shapes before you subtract.
+
+    A squared error compares shapes only as far as broadcasting needs. Compare them yourself.
+    """
+    scores = torch.randn(n, 4)
+    labels, numbers = torch.zeros(n, dtype=torch.int64), torch.zeros(n)
+    assert labels.shape == numbers.shape == scores.shape[:1] == (n,)
+    assert not labels.is_floating_point()
+    assert numbers.is_floating_point()
+    if n == 4:
+        assert (scores - numbers).shape == scores.shape
+    else:
+        with pytest.raises(RuntimeError, match="must match the size"):
+            scores - numbers
+
+
+def test_a_generator_of_batches():
+    """It may be a generator, which has no length and can be gone through once."""
+    batches = (torch.ones(n) for n in (3, 1))
+    with pytest.raises(TypeError):
+        len(batches)
+    assert len(list(batches)) == 2
+    assert len(list(batches)) == 0
