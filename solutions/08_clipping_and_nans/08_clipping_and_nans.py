@@ -328,7 +328,7 @@ r"""
 
 ### Forward: hooks
 
-A NaN spreads to everything behind it. The module to blame is the one whose *inputs are finite and whose output is
+A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.) The module to blame is the one whose *inputs are finite and whose output is
 not*. A forward hook on every module sees both, and the first name it writes down is the place.
 """
 
@@ -756,7 +756,7 @@ assert (numbers == math.inf).tolist() == [False, False, True]
 # %% [markdown]
 r"""
 > **"Use `math.isnan` or `numpy.isnan`."**
-> *Half the story:* both are False for infinity, which is how most NaNs begin. Ask `isfinite`.
+> *Half the story:* both are False for infinity, which is how many NaNs begin. Ask `isfinite`.
 """
 
 # %% cell="claim_004_31"
@@ -772,7 +772,7 @@ assert torch.isfinite(numbers).tolist() == [True, False, False]
 # %% [markdown]
 r"""
 > **"`np.any(np.isnan(x.cpu().numpy()))` for a batch, `np.isnan(loss.item())` for a loss."**
-> *Half the story.* It works for plain float32. It raises for bfloat16 and for a tensor that requires a gradient, and copies the
+> *Half the story.* The second takes every loss, and misses infinity. The first works for plain float32. It raises for bfloat16 and for a tensor that requires a gradient, and copies the
 > data from the GPU. `torch.isfinite(x).all()` does neither.
 """
 
@@ -1278,7 +1278,7 @@ r"""
 - Backward, clip, step. One norm over all gradients, one factor for all; log the norm that is returned.
 - Clipping by value, or tensor by tensor, can turn the step.
 - Clipping bounds what is finite. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
-- `isfinite`, not `isnan`: infinity comes first.
+- `isfinite`, not `isnan`: infinity often comes first.
 - A bad batch is skipped whole: no step, no gradients left, buffers put back.
 - Make the input safe *before* the root, the log, the division; a single `torch.where` saves the value and not the gradient.
 - To find the first NaN: state, data, layer (finite in, not finite out), loss, gradient (anomaly mode), and whether a smaller

@@ -1,26 +1,37 @@
 """What chapter 08 states about clipping, NaN and infinity, run."""
 
+import itertools
 import math
 import re
 import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from course_grader.chapter.source import read_chapter
 
 clip = nn.utils.clip_grad_norm_
 
 BY_CELL = {
     "claim_000_06": [
         "At any other place in the loop the call does something else, without an error:",
+        "After `backward()`, before `step()`.",
+        "Backward, clip, step.",
     ],
     "claim_000_07": [
         "it is *one* norm of all, the norm before clipping is returned, `inf` is a kind of norm too, and `error_if_nonfinite` is `False` unless you say otherwise.",
     ],
     "entropy_slopes": ["Behind a softmax both give NaN gradients."],
     "claim_004_27": [
+        "After a few of them numbers overflow, and the loss is not finite any more.",
+        "Clipping bounds what is still finite.",
         "Clipped, the same network with the same learning rate learns.",
         "Overflow gives infinity; NaN follows from inf - inf or 0 · inf.",
         "It cannot repair: one NaN makes all gradients NaN.",
@@ -29,14 +40,20 @@ BY_CELL = {
         "The root of 0 is 0, and its slope is infinite.",
         "`x.norm()` at 0 is safe, the root of a sum of squares is not.",
     ],
+    "claim_004_29": ["*Correct*, and test for infinity, and the targets."],
     "claim_004_30": ["`inf == inf` is True."],
-    "claim_004_31": ["both are False for infinity"],
+    "claim_004_31": [
+        "both are False for infinity, which is how many NaNs begin. Ask `isfinite`.",
+    ],
     "claim_004_32": [
         "It raises for bfloat16 and for a tensor that requires a gradient",
     ],
 }
 
 BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.cpu.html": [
+        "and copies the data from the GPU.",
+    ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
         "On a GPU `.item()` on the norm makes the CPU wait, at each call.",
     ],
@@ -75,6 +92,12 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
     $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
     PyTorch adds 1e-6 to the norm before it divides by it.
+
+    One norm over all gradients, one factor for all; log the norm that is returned.
+
+    Above 1 it tells that clipping acted.
+
+    If it is smaller, they stay as they are, bit for bit.
     """
     pair = with_gradients([3.0, -1.0], [0.5], dtype=torch.float64)
     before = torch.cat([one.grad for one in pair])
@@ -84,6 +107,7 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
     factor = min(1.0, bound / (norm.item() + 1e-6))
     after = torch.cat([one.grad for one in pair])
     torch.testing.assert_close(after, before * factor, rtol=1e-13, atol=0)
+    assert (total > bound) == (not torch.equal(after, before))
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
@@ -114,6 +138,8 @@ def test_clipping_and_the_first_step_of_adam(optimizer):
     """it divides gradients by their own size, so a first step has the same length with and without clipping.
 
     What clipping bounds there is the weight of one batch in Adam's averages.
+
+    with plain SGD a step is never longer than `lr` times `max_norm`. Under Adam that is not so
     """
     lengths, averages = [], []
     for bound in (math.inf, 1.0):
@@ -129,6 +155,7 @@ def test_clipping_and_the_first_step_of_adam(optimizer):
         state = [adam.state[p]["exp_avg"] for p in line.parameters()]
         averages.append(nn.utils.parameters_to_vector(state).norm())
     torch.testing.assert_close(lengths[0], lengths[1], rtol=1e-3, atol=0)
+    assert lengths[1] > 3 * 0.1  # lr times max_norm is 0.1
     assert averages[0] > 10
     assert averages[1] <= 0.1 * (1 + 1e-4)  # (1 - beta1) times max_norm
 
@@ -168,6 +195,10 @@ def test_what_clipping_makes_of_nan_and_infinity(p, foreach, dtype):
     """A NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry makes the factor 0: the infinity becomes 0 · inf = NaN, and all else becomes 0.
 
     after a NaN norm each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
+
+    It repairs nothing that is already NaN.
+
+    But it has already multiplied the gradients: what is left of them is for throwing away.
 
     Clipping bounds what is finite. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
     """
@@ -270,6 +301,10 @@ def test_slopes_of_norm_and_std(correction, dtype):
 @pytest.mark.parametrize("dtype", [*HALF, *FULL])
 def test_where_computes_both_branches(dtype, function):
     """But both branches are computed, and the backward pass sends a 0 into the branch that was not chosen: 0 times an infinite slope is NaN. Make the *input* safe first, then choose.
+
+    `torch.where(x > 0, x.sqrt(), 0)` looks safe, and its value is.
+
+    `torch.where(ok, f(x), 0)` computes `f` everywhere, and backward multiplies the 0 of the unused entries by the infinite slope of `f`.
 
     `torch.where` helps only if the input was made safe first.
 
@@ -396,7 +431,11 @@ def complaint_of(function):
 
 
 def test_anomaly_mode():
-    """At the first NaN it raises an error that names the operation, and prints where in *your* code that operation stood in the forward pass.
+    """`torch.autograd.detect_anomaly()` checks every gradient on its way back.
+
+    it complains of a NaN that a mask throws away later.
+
+    At the first NaN it raises an error that names the operation, and prints where in *your* code that operation stood in the forward pass.
 
     Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`.
 
@@ -451,7 +490,7 @@ def test_set_detect_anomaly_does_not_warn():
 def test_batch_norm_keeps_a_nan(bad, layer, shape, momentum):
     """One NaN in one image, one forward pass in training, and batch norm's running statistics are NaN for good.
 
-    every later prediction in `eval()` is NaN.
+    The weights are fine, and every later prediction in `eval()` is NaN. A skipped step is not enough.
 
     Batch norm keeps what went through it.
     """
@@ -556,11 +595,13 @@ def test_numbers_that_are_not_finite():
 
     `is` asks whether two names mean one object, which says nothing about either.
 
-    `isfinite`, not `isnan`: infinity comes first.
+    `isfinite`, not `isnan`: infinity often comes first.
 
     `torch.isfinite` takes every dtype of the list, integers and complex included.
 
     `math.isfinite(10**400)` wants a float and cannot make one.
+
+    Finite values up to the largest of their dtype are finite, also if their sum is not.
 
     A generator is empty after the first loop over it.
     """
@@ -586,6 +627,10 @@ def test_numbers_that_are_not_finite():
     ]:
         assert torch.isfinite(torch.ones(2, dtype=dtype)).all()
     assert not torch.isfinite(torch.tensor(complex(0, math.nan)))
+    for dtype in [*HALF, *FULL]:
+        large = torch.full((3,), torch.finfo(dtype).max, dtype=dtype)
+        assert torch.isfinite(large).all()
+        assert not large.sum().isfinite()
     with pytest.raises(OverflowError):
         math.isfinite(10**400)
     once = (n for n in range(3))
@@ -593,7 +638,15 @@ def test_numbers_that_are_not_finite():
 
 
 def test_isfinite_takes_what_numpy_refuses():
-    """`torch.isfinite(x).all()` does neither."""
+    """`torch.isfinite(x).all()` does neither.
+
+    The second takes every loss, and misses infinity.
+    """
+    for dtype in (*HALF, *FULL):
+        loss = torch.tensor(math.inf, dtype=dtype, requires_grad=True)
+        assert not np.isnan(loss.item())
+        assert np.isnan((loss - loss).item())
+        assert not torch.isfinite(loss).all()
     x = torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
     assert torch.isfinite(x).all()
     meta = torch.ones(2, device="meta")
@@ -661,3 +714,305 @@ def test_patterns_in_the_error():
     x = torch.zeros(2, requires_grad=True)
     error, _ = complaint_of(lambda: (0 * x.sqrt()).sum())
     assert re.search(r"'(\w+)'", error)[1] == "SqrtBackward0"
+
+
+@pytest.mark.parametrize("gain", [0.5, 1.0, 3.0])
+def test_eight_steps_through_the_same_weights(gain):
+    """If these weights make a vector longer, it grows at each of the eight, and so does the gradient on its way back."""
+    rnn = nn.RNN(8, 64, nonlinearity="relu", batch_first=True)
+    nn.init.orthogonal_(rnn.weight_hh_l0, gain)
+    for name in ("weight_ih_l0", "bias_ih_l0", "bias_hh_l0"):
+        nn.init.zeros_(getattr(rnn, name))
+    weight = rnn.weight_hh_l0.detach()
+    state = torch.rand(64)
+    flows = [state.requires_grad_()]
+    for _ in range(8):
+        flows.append(weight @ flows[-1])  # the part of a ReLU that is on
+        flows[-1].retain_grad()
+    flows[-1].sum().backward()
+    for one, other in itertools.pairwise(flows):
+        assert (other.norm() / one.norm()).item() == pytest.approx(gain)
+        ratio = one.grad.norm() / other.grad.norm()
+        assert ratio.item() == pytest.approx(gain)
+    first = torch.rand(1, 1, 64, requires_grad=True)
+    out, _ = rnn(torch.zeros(1, 8, 8), first)
+    out[0, -1].sum().backward()
+    grows = first.grad.norm() > out.detach()[0, -1].numel() ** 0.5
+    assert grows.item() == (gain > 2)  # a ReLU lets half of it through
+
+
+@pytest.mark.parametrize("power", [2, 4])
+@pytest.mark.parametrize("bound", [math.inf, 1.0])
+def test_a_step_that_is_too_large(bound, power):
+    """One step with a large gradient throws the weights far away, where the next gradient is larger still.
+
+    Clipping keeps a step that is too large from doing harm.
+    """
+    weight = nn.Parameter(torch.tensor([2.0]))
+    sgd = torch.optim.SGD([weight], lr=5.0 if bound == math.inf else 0.5)
+    norms, losses = [], []
+    for _ in range(90):
+        sgd.zero_grad()
+        loss = weight.pow(power).sum()
+        loss.backward()
+        norms.append(clip([weight], bound).item())
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            break
+        sgd.step()
+    if bound == math.inf:
+        assert not math.isfinite(losses[-1])
+        finite = [one for one in norms if math.isfinite(one)]
+        assert finite == sorted(finite)
+        assert len(finite) > 2
+    else:
+        assert norms[0] > 1
+        assert losses[-1] < 0.5 < losses[0]
+
+
+@pytest.mark.parametrize("dtype", FULL)
+def test_the_treacherous_ones(dtype):
+    """In a forward pass one sees it in the loss. The treacherous ones are in the *backward* pass: the value is fine, and the slope is infinite."""
+    at = [0.0, 1.0]
+    value, found = slope(lambda x: x.log(), at, dtype)
+    assert not value.sum().isfinite()
+    for function in (
+        torch.sqrt,
+        lambda x: x.pow(0.5),
+        lambda x: x.pow(1 / 3),
+        torch.special.entr,
+        lambda x: (1 - x).acos(),
+    ):
+        value, found = slope(function, at, dtype)
+        assert value.isfinite().all()
+        assert found[0].abs() == math.inf
+
+
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+def test_functions_for_the_whole_expression(dtype):
+    """take PyTorch's own function for the whole expression (`logsumexp`, `log_softmax`, `softplus`, `vector_norm`) instead of the formula from the paper, and look at its slope in the corner, not at its value alone."""
+    far = [1e4, -1e4]
+    for whole, formula, at in (
+        (lambda x: x.logsumexp(0), lambda x: x.exp().sum().log(), far),
+        (
+            lambda x: F.log_softmax(x, 0),
+            lambda x: (x.exp() / x.exp().sum()).log(),
+            far,
+        ),
+        (F.softplus, lambda x: (1 + x.exp()).log(), far),
+        (
+            torch.linalg.vector_norm,
+            lambda x: x.pow(2).sum().sqrt(),
+            [0.0, 0.0],
+        ),
+    ):
+        value, found = slope(whole, at, dtype)
+        assert value.isfinite().all()
+        assert found.isfinite().all()
+        value, found = slope(formula, at, dtype)
+        assert not (value.isfinite().all() and found.isfinite().all())
+    # a value that is right, with a slope that is not
+    value, found = slope(lambda x: torch.xlogy(x, x), [0.0], dtype)
+    assert value == 0
+    assert found.isnan()
+
+
+def test_a_nan_spreads():
+    """A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.)"""
+    x = torch.randn(2, 1, 6)
+    x[0, 0, 2] = math.nan
+    layers = nn.Linear(6, 4), nn.Conv1d(1, 3, 6), nn.LayerNorm(6)
+    pools = nn.MaxPool1d(6), nn.AvgPool1d(6), nn.Softmax(-1)
+    for layer in (*layers, *pools):
+        out = layer(x)
+        assert out[0].isnan().all()
+        assert out[1].isfinite().all()
+    for each in (nn.ReLU(), nn.Tanh(), nn.Sigmoid(), nn.GELU(), nn.Dropout()):
+        assert each(x)[0, 0, 2].isnan()
+    assert nn.BatchNorm1d(1)(x).isnan().all()
+    assert x.max().isnan()
+    for hides in ((x > 0), x.argmax(-1), x.sort().indices):
+        assert not hides.is_floating_point()
+        assert hides.isfinite().all()
+
+
+def test_all_relus_off():
+    """All ReLUs were off, the row's mean was 0, and 0 / 0 is NaN."""
+    for seed in range(3):
+        torch.manual_seed(seed)
+        line = nn.Linear(4, 6)
+        line.bias.data.fill_(-3.0)
+        off = line(torch.rand(5, 4)).relu()
+        assert not off.any()
+        assert (off / off.mean(1, keepdim=True)).isnan().all()
+
+
+@pytest.mark.parametrize("between", [0, 1, 5])
+def test_what_anomaly_mode_names(between):
+    """The infinity passes back through `sum`, and would pass through any number of such operations, until it meets a 0: the NaN is 0 · inf. Read the message as "here, or anywhere later in the forward pass"."""
+    x = torch.zeros(3, requires_grad=True)
+
+    def rooted(meets_zero):
+        out = x.pow(2) if meets_zero else x * 2
+        for _ in range(between):
+            out = 2 * out + out.flip(0)
+        return out.sum().sqrt()
+
+    error, _ = complaint_of(lambda: rooted(True))
+    assert "'PowBackward0'" in error
+    with torch.autograd.set_detect_anomaly(True):
+        rooted(False).backward()
+    assert (x.grad == math.inf).all()
+
+
+def test_two_hooks_per_layer():
+    """The same picture of your own network costs two hooks per layer: one forward, one on the gradient."""
+    net = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2), nn.Tanh())
+    activations, gradients = {}, {}
+
+    def look(name):
+        def forward(module, inputs, out):
+            activations[name] = out.detach()
+            out.register_hook(lambda g: gradients.__setitem__(name, g))
+
+        return forward
+
+    for name, layer in net.named_children():
+        layer.register_forward_hook(look(name))
+    x = torch.randn(3, 4)
+    net(x).sum().backward()
+    assert list(activations) == ["0", "1", "2", "3"]
+    assert list(gradients) == ["3", "2", "1", "0"]
+    assert torch.equal(activations["0"], net[0](x))
+    wanted = gradients["0"].T @ x
+    torch.testing.assert_close(net[0].weight.grad, wanted)
+
+
+def test_what_a_clip_reads_and_writes():
+    """It reads each gradient twice and writes it once."""
+
+    class Asked(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            reached = sum(
+                isinstance(one, torch.Tensor) and one.data_ptr() in places
+                for one in tree_leaves((args, kwargs))
+            )
+            if reached:
+                self.seen.append((str(operation).split(".")[1], reached))
+            return operation(*args, **(kwargs or {}))
+
+    for bound in (1.0, 1e9):  # also where nothing is to be clipped
+        many = with_gradients(*[[3.0, 4.0]] * 5)
+        places = {one.grad.data_ptr() for one in many}
+        with Asked() as asked:
+            clip(many, bound, foreach=True)
+        assert asked.seen == [("_foreach_norm", 5), ("_foreach_mul_", 5)]
+
+
+class Counted(nn.Module):
+    """Puts another tensor in its buffer's place."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.seen = self.seen + x.detach().sum()
+        return x
+
+
+def test_buffers_that_are_put_back():
+    """Where the *loss* turns out bad it is too late: keep a clone of each of `model.buffers()` from before, and copy it into what `model.buffers()` gives then: a layer may have put another tensor in a buffer's place.
+
+    A bad batch is skipped whole: no step, no gradients left, buffers put back.
+    """
+    net = nn.Sequential(nn.BatchNorm1d(2), Counted())
+    net(torch.randn(4, 2))
+    references = list(net.buffers())
+    kept = [buffer.clone() for buffer in net.buffers()]
+    net(torch.full((4, 2), math.nan))
+    assert not all(
+        torch.equal(buffer, old)
+        for buffer, old in zip(net.buffers(), kept, strict=True)
+    )
+    for buffer, old in zip(references, kept, strict=True):
+        buffer.copy_(old)
+    assert net[1].seen.isnan()  # another tensor
+    for buffer, old in zip(net.buffers(), kept, strict=True):
+        buffer.copy_(old)
+        assert torch.equal(buffer, old)
+    assert net.eval()(torch.ones(2, 2)).isfinite().all()
+
+
+def test_the_mean_of_nothing():
+    """0 / 0. Divide the sum by the number of known targets, but at least by 1."""
+    for dtype in FULL:
+        nothing = torch.zeros(0, dtype=dtype)
+        assert nothing.mean().isnan()
+        assert nothing.sum() / max(len(nothing), 1) == 0
+        x = torch.ones(2, dtype=dtype, requires_grad=True)
+        known = torch.zeros(2, dtype=torch.bool)
+        errors = torch.where(known, x, 0)
+        (errors.sum() / known.sum().clamp(min=1)).backward()
+        assert x.grad.tolist() == [0, 0]
+
+
+@pytest.fixture(scope="module")
+def broken_run() -> Any:
+    """The chapter's own, of the set-up cell of its bug hunt."""
+    path = "solutions/08_clipping_and_nans/08_clipping_and_nans.py"
+    chapter = read_chapter(Path(__file__).resolve().parents[2] / path)
+    names: dict[str, Any] = {}
+    for _, source in chapter.setup_source:
+        exec(source, names)
+    return names["broken_run"]
+
+
+def first_bad_layer(run, rate):
+    """(step, name) of what is first not finite in a forward pass."""
+    model, loss_function, batches, _ = run
+    for step, (x, y) in enumerate(batches):
+        out = x
+        for name, layer in model.named_children():
+            out = layer(out)
+            if x.isfinite().all() and not out.isfinite().all():
+                return step, name
+        model.zero_grad()
+        loss_function(out, y).backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= rate * p.grad
+    return None
+
+
+def test_is_it_the_learning_rate(broken_run):
+    """Weights that explode break *some* layer first. Run it again with a hundredth of the rate. If the NaN comes all the same, it is another fault, or the rate was more than a hundred times too large."""
+    *_, rate = broken_run(5)
+    assert first_bad_layer(broken_run(5), rate) is not None
+    assert first_bad_layer(broken_run(5), rate / 100) is None
+    assert first_bad_layer(broken_run(5), 1e3 * rate / 100) is not None
+    *_, rate = broken_run(2)
+    fault = first_bad_layer(broken_run(2), rate)
+    assert fault == first_bad_layer(broken_run(2), rate / 100) == (6, "1")
+
+
+def test_weights_that_have_hardly_moved():
+    """If it stays away, that may also be because the weights have hardly moved."""
+
+    def breaks(rate):
+        """A root whose argument turns negative: no fault of the rate."""
+        weight = nn.Parameter(torch.tensor([1.0]))
+        for _ in range(20):
+            loss = (weight - 0.5).sqrt().sum()
+            if not loss.isfinite():
+                return True
+            (gradient,) = torch.autograd.grad(loss, weight)
+            weight.data -= rate * gradient
+        return False
+
+    assert breaks(0.1)
+    assert not breaks(0.001)
