@@ -704,7 +704,7 @@ assert biased_off.abs().max() > 1e-3
 # %% [markdown]
 r"""
 > **"This momentum is the one from the optimizers."**
-> *Half the story.* Both are running averages, but SGD's 0.9 keeps nine tenths of the old buffer and
+> *Half the story.* Both carry the past along, but SGD's 0.9 keeps nine tenths of the old buffer and
 > adds all of the new gradient. BatchNorm's 0.9 takes nine tenths of the *new* batch.
 """
 

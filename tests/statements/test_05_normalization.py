@@ -12,11 +12,13 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 BY_CELL = {
     "batch_of_one": [
         "Batch norm and instance norm refuse that. Group norm refuses it for a single sample only",
+        "What counts is not the number of samples but the number of values behind each mean.",
         "The image passes: its channels have 16 values each.",
     ],
     "claim_001_03": ["The variance is a square already."],
     "claim_001_04_05": [
         "They also differ in the shape of their parameters, in what they keep, and in whether the mode matters.",
+        "*Correct*, over the places too, and in training.",
     ],
     "claim_001_06": [
         "For layer norm nothing changes: each step stands alone. Batch norm averages over the padding too.",
@@ -26,6 +28,8 @@ BY_CELL = {
         "*Correct*, and not to groups.",
     ],
     "claim_001_08": [
+        "*Correct.* It takes brightness and contrast out of every picture.",
+        "For pictures that are almost flat it is not.",
         "Twice as much contrast and an offset of 3 change nothing, as long as the variance is large against ε.",
     ],
     "claim_001_09": ["The groups are blocks of *neighbouring* channels."],
@@ -36,13 +40,11 @@ BY_CELL = {
         "With False in the constructor there are no buffers, and eval has only the batch to go by. Set as an attribute *afterwards*, False changes nothing in eval: the buffers are there and are used.",
     ],
     "claim_001_15": [
+        "*Wrong*, it is the other way round.",
         "Training does not notice. Eval uses it, row by row. And `no_grad` is not eval: in training mode it still moves the buffers.",
     ],
     "claim_001_16_17": [
         "It is the unbiased variance, while the batch was normalized with the biased one.",
-    ],
-    "claim_001_18": [
-        "SGD's 0.9 keeps nine tenths of the old buffer and adds all of the new gradient. BatchNorm's 0.9 takes nine tenths of the *new* batch.",
     ],
     "claim_001_19_20": ["The constructor takes it; only the call raises."],
     "claim_001_21": [
@@ -59,10 +61,16 @@ BY_CELL = {
 
 BY_SOURCE = {
     "https://arxiv.org/abs/1502.03167": [
-        "Ioffe and Szegedy (2015) meant that the *inputs of a layer* change their distribution all through training, because the layers before it learn.",
+        "Ioffe and Szegedy (2015) meant that the *inputs of a layer* change their distribution all through training, because the layers before it learn. Nothing is abnormal about the data. They hoped that batch norm would reduce that.",
     ],
     "https://arxiv.org/abs/1805.11604": [
         "They added noise *behind* the batch norm layers, so that the shift was there again and larger: training went as well as with plain batch norm. What they found instead is a smoother loss surface, with gradients that can be trusted over longer steps.",
+    ],
+    "https://arxiv.org/abs/1803.08494": [
+        "The other three layers had motives of their own: recurrent networks and small batches (layer norm), the style of images (instance norm), small batches in detection (group norm).",
+    ],
+    "https://arxiv.org/abs/2302.13971": [
+        "Large language models often leave the mean out.",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html": [
         "On several GPUs `nn.SyncBatchNorm` averages over all of them (chapter 14).",
@@ -90,6 +98,8 @@ def test_two_values_fewer_is_nothing():
     """With one value the mean *is* the value, and nothing is left.
 
     for two it returns zeros, or rounding errors around zero, without a word.
+
+    It is then normalized by itself alone, which is not what the network learned with.
 
     Batch norm with one value per channel raises. One image does not, and in training it is normalized by itself.
     """
@@ -142,6 +152,8 @@ def test_which_elements_are_averaged():
     A batch of one: batch norm is instance norm.
 
     The layers differ in what is averaged together; only batch norm reaches across samples.
+
+    **Batch norm alone reaches across samples** of a batch.
     """
     x = (2 * torch.randn(4, 6, 5, 3) + 1).double()
     layers = {
@@ -436,7 +448,7 @@ def test_buffers_that_hold_a_graph():
 
 
 def test_momentum_and_zero():
-    """`if self.momentum:` and `self.momentum or ...` take 0.0 for nothing."""
+    """`if self.momentum:` and `self.momentum or ...` take 0.0 for nothing. Ask `if self.momentum is None`."""
     momentum = 0.0
     assert not momentum
     assert (momentum or "other") == "other"
@@ -447,3 +459,275 @@ def test_momentum_and_zero():
     plain(torch.randn(4, 2))
     assert not layer.running_mean.any()
     assert plain.running_mean.any()
+
+
+@pytest.mark.parametrize("sort", [True, False])
+def test_sorted_and_shuffled(sort):
+    """On shuffled data the damage is small, and that is worse: nobody notices.
+
+    The test data have leaked into the model.
+    """
+    classes = torch.arange(4).repeat_interleave(16)
+    x = 3.0 * F.one_hot(classes, 4) + 0.1 * torch.randn(64, 4)
+    layer = nn.BatchNorm1d(4, momentum=None)
+    layer(x)
+    order = torch.arange(64) if sort else torch.randperm(64)
+    right = layer.eval()(x[order]).argmax(1) == classes[order]
+    assert right.all()
+    before = layer.running_mean.clone()
+    layer.train()
+    with torch.no_grad():
+        hits = [
+            layer(x[rows]).argmax(1) == classes[rows]
+            for rows in order.split(16)
+        ]
+    right = torch.cat(hits).float().mean()
+    assert right < 0.5 if sort else right > 0.9
+    assert layer.num_batches_tracked == 5
+    assert not torch.equal(layer.running_mean, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_network_can_undo_it(dtype):
+    r"""Subtract a mean, divide by a standard deviation, then let the network undo it if it wants:
+
+    $\varepsilon$ keeps the root away from 0. $\gamma$ (`weight`) and $\beta$ (`bias`) are learned.
+    """
+    x = 3 * torch.randn(50, 4, dtype=dtype) + 2
+    layer = nn.BatchNorm1d(4, dtype=dtype)
+    assert [n for n, _ in layer.named_parameters()] == ["weight", "bias"]
+    with torch.no_grad():
+        layer.weight.copy_((x.var(0, correction=0) + layer.eps).sqrt())
+        layer.bias.copy_(x.mean(0))
+    torch.testing.assert_close(layer(x), x)
+    flat = torch.full((5, 4), 7.0, dtype=dtype)
+    assert (layer(flat) - layer.bias).abs().max() < 0.01
+    assert F.layer_norm(flat, [4], eps=0.0).isnan().all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_one_value_in_both_modes(training):
+    """With `track_running_stats=False` the three are None and `state_dict` holds `weight` and `bias` alone.
+
+    Without buffers both modes use the batch.
+
+    If a channel has only one value in the whole batch, raise a `ValueError`, as PyTorch does. One *sample* alone is no reason to raise.
+    """
+    layer = nn.BatchNorm2d(3, track_running_stats=False).train(training)
+    assert list(layer.state_dict()) == ["weight", "bias"]
+    for name in ("running_mean", "running_var", "num_batches_tracked"):
+        assert getattr(layer, name) is None
+    x = torch.randn(4, 3, 2, 2) + 5
+    torch.testing.assert_close(layer(x), normalized(x, (0, 2, 3)))
+    layer(x[:1])
+    with pytest.raises(ValueError, match="more than 1 value"):
+        layer(x[:1, :, :1, :1])
+
+
+@pytest.mark.parametrize("momentum", [None, 0.01])
+def test_a_pass_that_renews_the_statistics(momentum):
+    """right where the data stay the same, as in a pass that only renews the statistics, and wrong at the start of a training, when the network before the layer is still changing."""
+    layer = nn.BatchNorm1d(1, momentum=momentum)
+    for _ in range(100):
+        layer(torch.randn(8, 1) + 2)
+    assert (abs(layer.running_mean - 2) < 0.2) == (momentum is None)
+    layer.reset_running_stats()
+    for step in range(40):
+        layer(torch.randn(8, 1) + (0 if step < 20 else 2))
+    assert abs(layer.running_mean - 2) > 0.5
+
+
+def test_as_many_numbers():
+    """All four read the same maps and write as many numbers, a few operations each."""
+    maps = torch.randn(3, 8, 4, 4)
+    for layer in (
+        nn.BatchNorm2d(8),
+        nn.LayerNorm([8, 4, 4]),
+        nn.InstanceNorm2d(8),
+        nn.GroupNorm(4, 8),
+    ):
+        out = layer(maps)
+        assert out.shape == maps.shape
+        assert out.nbytes == maps.nbytes
+
+
+@pytest.mark.parametrize("dampening", [0.0, 0.9])
+def test_what_the_momentum_of_sgd_keeps(dampening):
+    """Both carry the past along, but SGD's 0.9 keeps nine tenths of the old buffer and adds all of the new gradient. BatchNorm's 0.9 takes nine tenths of the *new* batch."""
+    weight = nn.Parameter(torch.zeros(1))
+    sgd = torch.optim.SGD([weight], lr=1.0, momentum=0.9, dampening=dampening)
+    for _ in range(200):
+        weight.grad = torch.ones(1)
+        sgd.step()
+    buffer = sgd.state[weight]["momentum_buffer"].item()
+    # a sum by default; an average only if dampened
+    assert buffer == pytest.approx(10 if dampening == 0 else 1, rel=1e-4)
+    layer = nn.BatchNorm1d(1, momentum=0.9)
+    layer(torch.tensor([[0.0], [20.0]]))
+    assert layer.running_mean.item() == pytest.approx(9)
+
+
+@pytest.mark.parametrize("correction", [0, 1])
+def test_the_two_variances_of_the_quiz(correction):
+    """(d) ÷ 4 for the output, ÷ 3 for the buffer.
+
+    The batch is normalized with the variance divided by n, and stored with the one divided by n − 1: `correction=0` and `correction=1`.
+    """
+    x = torch.tensor([[1.0], [2.0], [4.0], [9.0]])
+    layer = nn.BatchNorm1d(1, momentum=1.0)
+    out = layer(x)
+    var = x.var(0, correction=correction)
+    by_hand = (x - x.mean(0)) / (var + 1e-5).sqrt()
+    assert torch.allclose(out, by_hand) == (correction == 0)
+    assert torch.allclose(layer.running_var, var) == (correction == 1)
+
+
+@pytest.mark.parametrize("case", ["a", "b", "c", "d"])
+def test_alone_in_the_quiz(case):
+    """(a) `nn.LayerNorm(8)` on shape (1, 8). (b) `nn.BatchNorm2d(8)` on (1, 8, 4, 4). (c) `nn.BatchNorm1d(8)` on (1, 8). (d) `nn.GroupNorm(2, 8)` on (1, 8, 1, 1)."""
+    layer, shape = {
+        "a": (nn.LayerNorm(8), (1, 8)),
+        "b": (nn.BatchNorm2d(8), (1, 8, 4, 4)),
+        "c": (nn.BatchNorm1d(8), (1, 8)),
+        "d": (nn.GroupNorm(2, 8), (1, 8, 1, 1)),
+    }[case]
+    if case == "c":
+        with pytest.raises(ValueError, match="more than 1 value"):
+            layer(torch.randn(shape))
+    else:
+        assert layer(torch.randn(shape)).shape == shape
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (5, 4, 3), (5, 4, 3, 2)])
+def test_which_dimensions(shape):
+    """All but dimension 1: `[0, *range(2, x.dim())]` for any number of dimensions. `keepdim=True` leaves mean and variance in a shape that broadcasts against `x`.
+
+    A weight of shape (C,) broadcasts against the *last* dimension. Give it as many dimensions as `x` has: C at place 1, and 1 everywhere else.
+    """
+    x, weight = torch.randn(shape) + 1, torch.arange(1.0, 5)
+    dims = [0, *range(2, x.dim())]
+    mean = x.mean(dims, keepdim=True)
+    assert mean.shape == (1, 4) + (1,) * (x.dim() - 2)
+    scaled = (x - mean) * weight.view(mean.shape)
+    for c in range(4):
+        own = x[:, c]
+        wanted = (own - own.mean()) * weight[c]
+        torch.testing.assert_close(scaled[:, c], wanted)
+
+
+@pytest.mark.parametrize("how", ["as it is", "detached", "no_grad"])
+def test_part_of_the_gradient(how):
+    """Mean and variance depend on `x`. Taken under `no_grad`, or detached, they count as constants and part of the gradient is missing."""
+    x = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    with torch.set_grad_enabled(how != "no_grad"):
+        var, mean = torch.var_mean(x, 0, correction=0)
+    if how == "detached":
+        var, mean = var.detach(), mean.detach()
+    push = torch.randn(6, 2).double()
+    out = (x - mean) / (var + 1e-5).sqrt()
+    (mine,) = torch.autograd.grad((out * push).sum(), x)
+    library = F.batch_norm(x, None, None, training=True)
+    (right,) = torch.autograd.grad((library * push).sum(), x)
+    assert torch.allclose(mine, right) == (how == "as it is")
+    # the missing part would take away what all samples share
+    assert mine.norm() >= right.norm() * (1 - 1e-9)
+
+
+def test_detach_what_you_measure():
+    """`with torch.no_grad():` around the update, or `x.detach()`. Detach what you measure, not what you return."""
+    x = torch.randn(4, 2, requires_grad=True)
+    for way in ("no_grad", "detach"):
+        running = torch.zeros(2)
+        if way == "no_grad":
+            with torch.no_grad():
+                running.lerp_(x.mean(0), 0.1)
+        else:
+            running.lerp_(x.detach().mean(0), 0.1)
+        assert not running.requires_grad
+        assert running.any()
+    running = torch.zeros(2).lerp_(x.mean(0), 0.1)
+    assert running.requires_grad
+    assert not x.detach().requires_grad
+
+
+@pytest.mark.parametrize("sizes", [[3], [2, 3], [5, 2, 3]])
+def test_layer_norm_by_one_reshape(sizes):
+    """`x.flatten(-len(normalized_shape))` makes one dimension of the last ones. Compare `x.shape[-len(normalized_shape):]` with `normalized_shape` first: the reshape would not mind.
+
+    After reshaping *back*. Per channel they need the shape (C, 1, 1) for images, for layer norm they broadcast as they are.
+    """
+    x = torch.randn(4, 5, 2, 3)
+    rows = x.flatten(-len(sizes))
+    assert rows.shape == (*x.shape[: 4 - len(sizes)], torch.Size(sizes).numel())
+    assert x.shape[-len(sizes) :] == torch.Size(sizes)
+    other = x.permute(0, 3, 1, 2)  # ends in other sizes
+    assert other.flatten(-len(sizes)).dim() == rows.dim()
+    weight = torch.rand(sizes)
+    torch.testing.assert_close(
+        normalized(rows, -1).reshape(x.shape) * weight,
+        F.layer_norm(x, sizes, weight),
+    )
+    per_channel = torch.rand(5)
+    torch.testing.assert_close(
+        F.group_norm(x, 1, per_channel),
+        F.group_norm(x, 1) * per_channel.view(5, 1, 1),
+    )
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_modes_that_come_back(error):
+    """`try: ... finally: ...` runs the last part also when the first raises.
+
+    Note `module.training` for each of `model.modules()` first.
+    """
+    net = nn.Sequential(nn.Sequential(nn.BatchNorm1d(2)), nn.Dropout())
+    net[0].eval()
+    modes = {module: module.training for module in net.modules()}
+    assert list(modes.values()) == [True, False, False, True]
+
+    def evaluate():
+        net.eval()
+        try:
+            raise error
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+    with pytest.raises(error):
+        evaluate()
+    assert [m.training for m in net.modules()] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 1, 2)])
+def test_only_the_batch_dimension(shape):
+    """`x.unsqueeze(0)` adds it. `squeeze()` without a number takes away every dimension of size 1: `squeeze(0)` or `[0]`."""
+    out = torch.randn(shape).unsqueeze(0)
+    assert out.shape == (1, *shape)
+    assert out.squeeze(0).shape == out[0].shape == shape
+    assert out.squeeze().shape == tuple(n for n in shape if n != 1)
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_zero_keeps_the_buffers_of_finite_batches(finite):
+    """`momentum=None` is the plain average, 0.0 keeps the buffers of finite batches and does not freeze the layer."""
+    layer = nn.BatchNorm1d(2, momentum=0.0)
+    x = torch.randn(6, 2) + 3
+    if not finite:
+        x[0] = torch.nan
+    out = layer(x)
+    assert layer.running_mean.eq(0).all() == finite
+    assert layer.num_batches_tracked == 1
+    assert (out.mean().abs() < 1e-5) == finite
+
+
+@pytest.mark.parametrize("groups", range(1, 9))
+def test_groups_that_do_not_divide(groups):
+    """*Correct*: the constructor raises."""
+    if 6 % groups:
+        with pytest.raises(ValueError, match="divisible"):
+            nn.GroupNorm(groups, 6)
+    else:
+        assert nn.GroupNorm(groups, 6).bias.shape == (6,)
+        if groups < 6:
+            with pytest.raises(ValueError, match="divisible"):
+                nn.GroupNorm(6, groups)
