@@ -200,7 +200,7 @@ r"""
 |---|---|---|
 | `model.eval()` | how layers compute: no dropout, running statistics instead of the batch's | autograd records as before |
 | `torch.no_grad()` | autograd: no graph, nothing kept for backward | the layers' modes |
-| `torch.inference_mode()` | as `no_grad`, and no graph can save what it makes for a backward pass | the layers' modes |
+| `torch.inference_mode()` | as `no_grad`, and no graph can save its new tensors for a backward pass | the layers' modes |
 
 The first belongs to the *model* and stays until somebody sets it back. The other two belong to the *thread*
 and end with their block. The cell asks each of them the same four questions.
@@ -233,7 +233,8 @@ for name, mode, context in (
 r"""
 *Moved*: batches that entered the running statistics in two passes. *Saved*: bytes kept for a backward
 pass that never comes. An evaluation wants 0 in both columns and steady outputs. That takes two
-switches. The shortest form, for a model whose layers are all in the same mode:
+switches. (`eval()` does not reach everything: `F.dropout(x)` drops always, and a batch norm with
+`track_running_stats=False` knows only the batch.) The shortest form, for a model whose layers are all in the same mode:
 """
 
 
@@ -254,7 +255,8 @@ It has three weak points, which exercise 1 repairs: it trains layers that somebo
 leaves the model in training mode even if it was not; and if the forward pass raises an error, the last lines
 are never reached.
 
-**`no_grad` or `inference_mode`?** The latter is somewhat faster, and stricter. Its tensors carry a mark.
+**`no_grad` or `inference_mode`?** The latter is somewhat faster, and stricter. Its new tensors carry a mark. (A
+view of an older tensor is not new: what `nn.Flatten` gives has no mark.)
 """
 
 # %% cell="inference_tensors"
@@ -825,7 +827,7 @@ if device.type == "cuda":
     torch.cuda.empty_cache()
     show_memory("empty_cache")
 else:
-    print("No GPU here: the CPU allocator has no such counters.")
+    print("No CUDA here, and the CPU allocator has no such counters.")
 
 # %% [markdown]
 r"""
@@ -1107,7 +1109,7 @@ assert sum(one() is not None for one in inputs_alive) == 0
 # %% [markdown]
 r"""
 > **"Put the test loop under `no_grad`: no history."**
-> *Correct*, for what is made inside. `inference_mode` is stricter: no graph can save its tensors.
+> *Correct*, for what is made inside. `inference_mode` is stricter: no graph can save its new tensors.
 """
 
 # %% cell="claim_004_10"
@@ -1173,7 +1175,7 @@ What stands in `finally:` runs with and without an error, and also after a `retu
 </details>
 <details><summary>Help: "Inference tensors cannot be saved for backward"</summary>
 
-What is made under `inference_mode` can never be saved for a backward pass. Here nobody asks for that. If you need it, take `no_grad`.
+A tensor that is new under `inference_mode` can never be saved for a backward pass. Here nobody asks for that. If you need it, take `no_grad`.
 </details>
 """
 

@@ -197,13 +197,13 @@ def test_batch_norm_in_training_mode():
 
 
 def test_inference_tensors():
-    """| `torch.inference_mode()` | as `no_grad`, and no graph can save what it makes for a backward pass | the layers' modes |
+    """| `torch.inference_mode()` | as `no_grad`, and no graph can save its new tensors for a backward pass | the layers' modes |
 
-    `inference_mode` is stricter: no graph can save its tensors.
+    `inference_mode` is stricter: no graph can save its new tensors.
 
-    What is made under `inference_mode` can never be saved for a backward pass.
+    A tensor that is new under `inference_mode` can never be saved for a backward pass.
 
-    Its tensors carry a mark.
+    Its new tensors carry a mark. (A view of an older tensor is not new: what `nn.Flatten` gives has no mark.)
     """
     weight = nn.Parameter(torch.ones(3))
     with torch.inference_mode():
@@ -218,6 +218,14 @@ def test_inference_tensors():
         marked.add_(1)
     with pytest.raises(RuntimeError, match="requires_grad=True on inference"):
         marked.requires_grad_()
+    older = torch.ones(1, 3)
+    with torch.inference_mode():
+        views = nn.Flatten()(older), older[0], older.view(3), weight[:2]
+        news = older * 1, older.clone(), older[[0]], nn.ReLU()(older)
+    assert not any(view.is_inference() for view in views)
+    assert all(new.is_inference() for new in news)
+    (weight * views[1]).sum().backward()
+    weight.grad = None
     (weight + marked).sum().backward()  # a sum saves nothing
     (weight * marked.clone()).sum().backward()
     assert torch.equal(weight.grad, 1 + marked)
@@ -850,7 +858,7 @@ def test_the_longest_batch_first(chapters_own):
 def test_a_machine_without_a_gpu(capfd):
     """On a machine without a GPU it does nothing and says nothing.
 
-    No GPU here: the CPU allocator has no such counters.
+    No CUDA here, and the CPU allocator has no such counters.
     """
     kept = torch.ones(1000)
     with warnings.catch_warnings():
@@ -921,3 +929,20 @@ def test_a_report_of_absent_classes():
     assert table.sum(1).tolist() == [
         report[str(c)]["support"] for c in range(5)
     ]
+
+
+@pytest.mark.parametrize("tracks", [True, False])
+def test_what_eval_does_not_reach(tracks):
+    """(`eval()` does not reach everything: `F.dropout(x)` drops always, and a batch norm with `track_running_stats=False` knows only the batch.)"""
+    x = torch.randn(8, 6)
+    norm = nn.BatchNorm1d(6, track_running_stats=tracks)
+    norm(x + 3)
+    norm.eval()
+    assert torch.allclose(norm(x)[:4], norm(x[:4]), atol=1e-4) == tracks
+
+    class Drops(nn.Module):
+        def forward(self, x):
+            told = {"training": self.training} if tracks else {}
+            return F.dropout(x, **told)
+
+    assert (Drops().eval()(torch.ones(99)) == 0).any() != tracks
