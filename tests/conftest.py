@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import course_says
 from mini_course import ROOT, write_mini
 
 from course_grader.course import Course
@@ -19,6 +20,21 @@ from course_grader.kernel.limits import Limits
 def mini(tmp_path: Path) -> Course:
     """A small course of its own for one test."""
     return write_mini(tmp_path / "mini")
+
+
+@pytest.fixture(scope="session")
+def released_once(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """The small course, its chapter released; not to be changed."""
+    course = write_mini(tmp_path_factory.mktemp("released") / "mini")
+    course_says(course.root, "release")
+    return course
+
+
+@pytest.fixture
+def released(released_once: Course, tmp_path: Path) -> Course:
+    """A small course of its own for one test, its chapter released."""
+    shutil.copytree(released_once.root, tmp_path / "mini", symlinks=True)
+    return Course(tmp_path / "mini")
 
 
 @pytest.fixture(scope="module")  # Playwright's event loop is in others' way

@@ -46,7 +46,8 @@ def graders(parent: psutil.Process) -> list[psutil.Process]:
     return [
         one
         for one in parent.children()
-        if "course_grader.grading.process" in one.cmdline()
+        if one.status() != psutil.STATUS_ZOMBIE
+        and "course_grader.grading.process" in one.cmdline()
     ]
 
 
@@ -54,7 +55,7 @@ def written(course: Course) -> dict[Path, int]:
     """When each graded notebook was finished."""
     pattern = f"autograded/*/{CHAPTER}/course.sha256"
     return {
-        path: path.stat().st_mtime_ns for path in course.autograde.glob(pattern)
+        path: path.stat().st_mtime_ns for path in course.people.glob(pattern)
     }
 
 

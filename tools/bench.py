@@ -41,6 +41,7 @@ from course_grader.chapter.grading import Grading
 from course_grader.classroom import gradebook, nbgrader_api
 from course_grader.classroom.demo import answered, copy_course
 from course_grader.course import Course, find_course
+from course_grader.grading.pool import TOGETHER
 from course_grader.grading.process import GradingProcess
 from course_grader.judge import sandbox
 
@@ -487,8 +488,10 @@ def storing(course: Course, count: int, db_url: str | None) -> str:
         work = list(gradebook.submissions(room, chapter))
         started, spent = time.perf_counter(), time.process_time()
         with gradebook.open_gradebook(room) as book:
-            for one in work:
-                book.save(chapter, one, submitted, graded)
+            results = [gradebook.Graded(one, submitted, graded) for one in work]
+            # as many at once as come while others are stored
+            for start in range(0, count, TOGETHER):
+                book.save(chapter, results[start : start + TOGETHER])
         took = time.perf_counter() - started
         spent = time.process_time() - spent
     kind = (db_url or "sqlite").partition(":")[0].partition("+")[0]

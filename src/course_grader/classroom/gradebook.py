@@ -9,8 +9,7 @@ import hashlib
 import json
 import re
 import shutil
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,9 +17,12 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
+from nbformat.v4.rwbase import rejoin_lines
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import SaveAutoGrades
-from sqlalchemy.exc import SAWarning
+from nbgrader.utils import parse_utc
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from course_grader.classroom import attempts
 from course_grader.classroom.collect_versions import (
@@ -31,13 +33,13 @@ from course_grader.classroom.collect_versions import (
 )
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.private import private_folder, write_private
+from course_grader.classroom.submission_rows import SubmissionRows
 from course_grader.classroom.term import (
     LatePenalties,
     lateness,
     penalty,
     read_extensions,
 )
-from course_grader.course import CourseError
 from course_grader.judge.report import SubmissionReport
 
 DIGEST = "course.sha256"
@@ -92,6 +94,14 @@ def _graded(
     return bool(timestamp(str(folder)) == timestamp(str(path.parent)))
 
 
+def _graded_cells(text: str) -> NotebookNode:
+    """A notebook of those cells alone that nbgrader knows: a tenth of a graded one,
+    most of which is what its cells printed and drew."""
+    tree = json.loads(text)
+    cells = [one for one in tree["cells"] if "nbgrader" in one["metadata"]]
+    return rejoin_lines(nbformat.from_dict({"cells": cells}))
+
+
 @contextlib.contextmanager
 def open_gradebook(classroom: Classroom) -> Iterator[OpenGradebook]:
     """The gradebook, open for a whole run: opening it reads its schema and forgets
@@ -103,41 +113,55 @@ def open_gradebook(classroom: Classroom) -> Iterator[OpenGradebook]:
 
 
 @dataclass(frozen=True)
+class Graded:
+    """One graded submission.
+
+    Attributes:
+        submission: whose it is.
+        submitted: the file's bytes, as they were graded.
+        notebook: the text of the graded notebook, safe to open.
+    """
+
+    submission: Submission
+    submitted: bytes
+    notebook: str
+
+
+@dataclass(frozen=True)
 class OpenGradebook:
     """Where graded submissions are stored."""
 
     classroom: Classroom
     gradebook: Gradebook
 
-    def save(
-        self,
-        chapter: str,
-        submission: Submission,
-        submitted: bytes,
-        graded_notebook: str,
-    ) -> None:
-        """Stores one graded submission as `nbgrader autograde` would: the notebook
-        in the autograded folder, automatic marks in the gradebook. Manual marks
-        and comments stay.
+    def save(self, chapter: str, graded: Sequence[Graded]) -> None:
+        """Stores graded submissions as `nbgrader autograde` would: the notebooks
+        in the autograded folder, automatic marks in the gradebook, those of all of
+        them or of none. Manual marks and comments stay.
 
         Args:
             chapter: the chapter.
-            submission: whose it is.
-            submitted: the file's bytes, as they were graded.
-            graded_notebook: the text of the graded notebook, safe to open.
+            graded: the submissions.
 
         Raises:
             CourseError: the chapter was never released.
         """
-        # our own file, of a shape that need not be looked at again
-        notebook = nbformat.v4.reads(graded_notebook)
-        text, student = graded_notebook, submission.student
         try:
-            late = self._store_marks(chapter, submission, notebook)
-        except InvalidEntry:
+            late = self._store_marks(chapter, graded)
+        except IntegrityError:
             # somebody else has just entered the same student or submission
-            late = self._store_marks(chapter, submission, notebook)
+            late = self._store_marks(chapter, graded)
+        for one, is_late in zip(graded, late, strict=True):
+            self._store_files(chapter, one, is_late)
+
+    def _store_files(self, chapter: str, graded: Graded, late: bool) -> None:
+        """Writes one graded notebook, with its late penalty where there is one to
+        set, or one to take back."""
+        text, submission = graded.notebook, graded.submission
+        student = submission.student
         if late:
+            # our own file, of a shape that need not be looked at again
+            notebook = nbformat.v4.reads(text)
             resources = _resources(self.classroom, chapter, student)
             step = LatePenalties(parent=self.classroom.api)
             step.preprocess(notebook, resources)
@@ -153,7 +177,7 @@ class OpenGradebook:
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, folder / name)
         # last of all: a run that stopped half-way grades this one again
-        digest = hashlib.sha256(submitted).hexdigest()
+        digest = hashlib.sha256(graded.submitted).hexdigest()
         (folder / DIGEST).write_text(digest + "\n")
 
     def put_aside(self, chapter: str, submission: Submission) -> None:
@@ -185,99 +209,52 @@ class OpenGradebook:
             self.gradebook.db.remove()
 
     def _store_marks(
-        self, chapter: str, submission: Submission, notebook: NotebookNode
-    ) -> bool:
-        """Writes a submission's marks, all of them or none.
+        self, chapter: str, graded: Sequence[Graded]
+    ) -> list[bool]:
+        """Writes marks in one transaction.
 
         Returns:
-            Whether there is a late penalty to set, or one to take back.
+            Of each submission, whether there is a late penalty to set, or one to
+            take back.
         """
-        db, student = self.gradebook.db, submission.student
-        with self.gradebook.engine.begin() as connection, _quiet_sqlalchemy():
-            # nbgrader commits after every cell; what is one submission becomes
-            # one transaction, and one write to the disk
-            db.configure(
-                bind=connection,
-                join_transaction_mode="rollback_only",
-                expire_on_commit=False,
-            )
-            try:
-                self._enter(chapter, submission)
-                entered = self.gradebook.find_submission(chapter, student)
-                step = _SaveInto(parent=self.classroom.api)
-                step.gradebook = _Entered(entered)
-                step.preprocess(
-                    notebook, _resources(self.classroom, chapter, student)
-                )
-                db.commit()
-                receipt = read_receipt(submission.path.parent)
-                return bool(
-                    entered.total_seconds_late > 0
-                    or entered.late_submission_penalty
-                    or (receipt is not None and receipt.late)
-                )
-            finally:
-                db.remove()
+        if not graded:
+            return []
+        extensions = read_extensions(self.classroom.coursedir)
+        with self.gradebook.engine.begin() as connection:
+            return [
+                self._enter(connection, chapter, one, extensions)
+                for one in graded
+            ]
 
-    def _enter(self, chapter: str, submission: Submission) -> None:
-        gradebook, student = self.gradebook, submission.student
-        try:
-            gradebook.find_assignment(chapter)
-        except MissingEntry:
-            raise CourseError(
-                f"The gradebook does not know {chapter}: run `course release "
-                f"{chapter}` first."
-            ) from None
-        gradebook.update_or_create_student(student)
-        read = self.classroom.coursedir.get_existing_timestamp
+    def _enter(
+        self,
+        connection: Connection,
+        chapter: str,
+        graded: Graded,
+        extensions: dict[tuple[str, str], float],
+    ) -> bool:
+        """Writes the marks of one; whether it has to do with being late."""
+        submission = graded.submission
+        student, folder = submission.student, submission.path.parent
         # None if nobody knows, whatever was known of an older version
-        timestamp = read(str(submission.path.parent))
-        days = read_extensions(self.classroom.coursedir).get((student, chapter))
-        gradebook.update_or_create_submission(
-            chapter,
-            student,
-            timestamp=timestamp,
-            extension=timedelta(days=days) if days else None,
+        read = self.classroom.coursedir.get_existing_timestamp
+        handed_in = parse_utc(read(str(folder)))
+        days = extensions.get((student, chapter))
+        more_time = timedelta(days=days) if days else None
+        rows = SubmissionRows(connection, chapter, student)
+        step = _SaveInto(parent=self.classroom.api)
+        step.gradebook = rows
+        step.preprocess(
+            _graded_cells(graded.notebook),
+            _resources(self.classroom, chapter, student),
         )
-
-
-class _Entered:
-    """What nbgrader's step asks of a gradebook, for one submission: read at once
-    and written at once, where the gradebook itself asks and commits for each cell.
-
-    Args:
-        submission: nbgrader's row, in an open session.
-    """
-
-    def __init__(self, submission: Any) -> None:
-        notebooks = {one.name: one for one in submission.notebooks}
-        self._grades = {
-            (name, one.name): one
-            for name, notebook in notebooks.items()
-            for one in notebook.grades
-        }
-        self._comments = {
-            (name, one.name): one
-            for name, notebook in notebooks.items()
-            for one in notebook.comments
-        }
-        self.db = self
-
-    def commit(self) -> None:
-        """Nothing: whoever opened the session commits all of it."""
-
-    def find_grade(self, cell: str, notebook: str, *_: str) -> Any:
-        return self._one(self._grades, cell, notebook)
-
-    def find_comment(self, cell: str, notebook: str, *_: str) -> Any:
-        return self._one(self._comments, cell, notebook)
-
-    @staticmethod
-    def _one(rows: dict[tuple[str, str], Any], cell: str, notebook: str) -> Any:
-        try:
-            return rows[notebook, cell]
-        except KeyError:
-            raise MissingEntry(f"No such cell: {notebook}/{cell}") from None
+        rows.write(handed_in, more_time)
+        if handed_in is not None and rows.due is not None:
+            too_late = handed_in > rows.due + (more_time or timedelta())
+        else:
+            receipt = read_receipt(folder)
+            too_late = receipt is not None and receipt.late
+        return too_late or rows.has_penalty
 
 
 class _SaveInto(SaveAutoGrades):  # type: ignore[misc]
@@ -306,14 +283,6 @@ def _resources(
             "db_url": classroom.coursedir.db_url,
         }
     }
-
-
-@contextlib.contextmanager
-def _quiet_sqlalchemy() -> Iterator[None]:
-    """nbgrader 0.9.6 builds its rows in an order SQLAlchemy 2.1 frowns on."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SAWarning)
-        yield
 
 
 def handed_in(classroom: Classroom) -> dict[str, int]:

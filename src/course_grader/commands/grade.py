@@ -7,6 +7,7 @@ import hashlib
 import secrets
 import sys
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,7 @@ def grade_class(
     from course_grader.classroom import attempts, gradebook, nbgrader_api
     from course_grader.grading.cluster import grade_on_cluster
     from course_grader.grading.pool import (
+        TOGETHER,
         Job,
         Outcome,
         grade_many,
@@ -132,25 +134,36 @@ def grade_class(
     with gradebook.open_gradebook(classroom) as book, progress_bar() as bar:
         task = bar.add_task("grading", total=len(todo))
 
-        def save(outcome: Outcome) -> None:
-            job = outcome.job
+        def save(outcomes: list[Outcome]) -> None:
+            graded: list[gradebook.Graded] = []
             try:
-                if job.student in older:
-                    assert outcome.report is not None
-                    attempts.write_graded(
-                        classroom.coursedir, older[job.student], outcome.report
-                    )
-                    return
-                book.save(name, found[job.student], job.submitted, outcome.text)
+                for one in outcomes:
+                    who = one.job.student
+                    if who in older:
+                        assert one.report is not None
+                        attempts.write_graded(
+                            classroom.coursedir, older[who], one.report
+                        )
+                    else:
+                        graded.append(
+                            gradebook.Graded(
+                                found[who], one.job.submitted, one.text
+                            )
+                        )
+                book.save(name, graded)
             except CourseError:
                 raise
             except Exception as error:
                 # whatever it is, the others' marks are stored
+                if len(outcomes) > 1:
+                    for one in outcomes:
+                        save([one])
+                    return
                 why = "there is no space left on the disk"
                 if not disk_is_full(error):
                     why = str(error)
                 why = f"its marks cannot be stored ({why}); grade it again"
-                lost.append(Outcome(job, None, failed=why))
+                lost.append(Outcome(outcomes[0].job, None, failed=why))
 
         outcomes = (
             grade_on_cluster(
@@ -173,18 +186,19 @@ def grade_class(
                 sandboxed,
             )
         )
-        for outcome in outcomes:
-            codes.add(_tell(bar.console, outcome))
-            if outcome.report is not None:
-                if every[outcome.job.student].graded:
-                    held_back.append(outcome)
-                else:
-                    save(outcome)
-            bar.advance(task)
+        for arrived in outcomes:
+            new: list[Outcome] = []
+            for outcome in arrived:
+                codes.add(_tell(bar.console, outcome))
+                if outcome.report is not None:
+                    graded_before = every[outcome.job.student].graded
+                    (held_back if graded_before else new).append(outcome)
+            save(new)
+            bar.advance(task, len(arrived))
         bar.stop()
         if held_back and _wanted(held_back, before, args.yes):
-            for outcome in held_back:
-                save(outcome)
+            for start in range(0, len(held_back), TOGETHER):
+                save(held_back[start : start + TOGETHER])
     for outcome in lost:
         codes.add(_tell(console, outcome))
     return _gravest(codes)
@@ -255,7 +269,7 @@ def _grade_folder(
     codes = {LOOK} if refused else set()
     with progress_bar() as bar:
         task = bar.add_task("grading", total=len(jobs))
-        for outcome in run.write(outcomes, refused):
+        for outcome in run.write(chain.from_iterable(outcomes), refused):
             codes.add(_tell(bar.console, outcome))
             bar.advance(task)
     console.print(
@@ -282,11 +296,10 @@ def _grade_file(
     sandboxed = not args.unsandboxed and sandbox.missing() is None
     jobs = [Job("you", submitted)]
     with saying(f"Starting the grader for {name}, then grading your notebook"):
-        outcomes = list(
-            grade_many(
-                course, name, seed, jobs, 1, args.all_cells, sandboxed, True
-            )
+        graded = grade_many(
+            course, name, seed, jobs, 1, args.all_cells, sandboxed, True
         )
+        outcomes = list(chain.from_iterable(graded))
     # beside the grading
     from course_grader.classroom.folder import write_page
     from course_grader.feedback.learner import standing

@@ -36,8 +36,9 @@ def grade_on_cluster(
     jobs: Iterable[Job],
     all_cells: bool = False,
     sandboxed: bool = True,
-) -> Iterator[Outcome]:
-    """Grades submissions, giving each outcome as it comes.
+) -> Iterator[list[Outcome]]:
+    """Grades submissions, giving outcomes as they come, those together that came
+    together.
 
     A worker that is lost costs nothing but time: Dask gives its submissions to
     others. Certificates are Dask's own settings (`distributed.comm.tls` in its
@@ -111,18 +112,23 @@ def grade_on_cluster(
         for _ in range(AHEAD * threads):
             if not send():
                 break
-        for future in running:
-            job = sent.pop(future)
-            try:
-                report, text = future.result()
-                yield Outcome(job, SubmissionReport.from_json(report), text)
-            except CourseError:
-                raise
-            except Exception as error:
-                # whatever it is, it is about this submission alone
-                why = str(error) or type(error).__name__
-                yield Outcome(job, None, failed=why)
-            send()
+        for arrived in running.batches():
+            outcomes = []
+            for future in arrived:
+                job = sent.pop(future)
+                try:
+                    report, text = future.result()
+                    outcomes.append(
+                        Outcome(job, SubmissionReport.from_json(report), text)
+                    )
+                except CourseError:
+                    raise
+                except Exception as error:
+                    # whatever it is, it is about this submission alone
+                    why = str(error) or type(error).__name__
+                    outcomes.append(Outcome(job, None, failed=why))
+                send()
+            yield outcomes
 
 
 def packed_course(course: Course, chapter: str) -> bytes:

@@ -18,6 +18,8 @@ from course_grader.judge.report import SubmissionReport
 
 TRIES = 3
 """How often a submission is tried when the machinery dies under it."""
+TOGETHER = 50
+"""As many outcomes are given at once at most."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,10 @@ def grade_many(
     all_cells: bool = False,
     sandboxed: bool = True,
     pages: bool = False,
-) -> Iterator[Outcome]:
-    """Grades submissions, giving each outcome as it comes. It has begun when this
-    returns; who called has to take all outcomes.
+) -> Iterator[list[Outcome]]:
+    """Grades submissions, giving outcomes as they come: one, or as many as came
+    while whoever called had others in hand. It has begun when this returns; who
+    called has to take all outcomes.
 
     Args:
         course: the course.
@@ -151,19 +154,20 @@ def grade_many(
     for thread in threads:
         thread.start()
 
-    def outcomes() -> Iterator[Outcome]:
+    def outcomes() -> Iterator[list[Outcome]]:
         try:
             working = len(threads)
             while working:
-                outcome = done.get()
-                if outcome is None:
-                    working -= 1
-                    continue
-                if isinstance(outcome, BaseException):
-                    if isinstance(outcome, CourseError):
-                        raise outcome
-                    raise GradingFailed("A grading worker failed.") from outcome
-                yield outcome
+                arrived = [done.get()]
+                while len(arrived) < TOGETHER and not done.empty():
+                    arrived.append(done.get())
+                working -= arrived.count(None)
+                yield [one for one in arrived if isinstance(one, Outcome)]
+                for one in arrived:
+                    if isinstance(one, CourseError):
+                        raise one
+                    if isinstance(one, BaseException):
+                        raise GradingFailed("A grading worker failed.") from one
         finally:
             stop.set()
             for thread in threads:
