@@ -22,14 +22,14 @@ DUE = "2026-12-01T12:00:00+00:00"
 
 
 @pytest.fixture
-def best(mini: Course, tmp_path: Path) -> Course:
+def best(released: Course, tmp_path: Path) -> Course:
     """A released chapter that is due, ada and bob on the roster."""
+    mini = released
     said = mini.settings_file.read_text()
     mini.settings_file.write_text(
         'attempts = "best"\ntimezone = "UTC"\n[late]\npercent_per_day = 10\n'
         + said
     )
-    course_says(mini.root, "release")
     roster = tmp_path / "roster.csv"
     roster.write_text(
         "id,first_name,last_name,email,lms_user_id\n"

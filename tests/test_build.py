@@ -30,6 +30,11 @@ from course_grader.chapter.task import example_of
 from course_grader.course import Course, CourseError
 
 COURSE = Course(ROOT)
+# One chapter in `make test`, the others in `make test-all`.
+SOME = [
+    pytest.param(one, marks=[] if one.startswith("03") else pytest.mark.slow)
+    for one in COURSE.chapters()
+]
 
 
 def change(course: Course, old: str, new: str, file: str = "") -> None:
@@ -39,39 +44,40 @@ def change(course: Course, old: str, new: str, file: str = "") -> None:
     path.write_text(text.replace(old, new, 1))
 
 
+@pytest.mark.slow  # `make test` runs `course build --check` before the tests
 def test_what_is_committed_is_what_is_built(course: Course) -> None:
     for path, built in built_files(course, course.chapters()).items():
         assert stale_diff(course, path, built) == ""
 
 
+@pytest.mark.parametrize("chapter", SOME)
 def test_committed_notebooks_equal_nbgraders_release_step(
-    course: Course, tmp_path: Path
+    course: Course, tmp_path: Path, chapter: str
 ) -> None:
-    """The real command line, on all chapters at once."""
+    """By the real command line."""
     root = tmp_path / "nbgrader"
-    for chapter in course.chapters():
-        _, source, _ = build_chapter(course, chapter)
-        folder = root / "source" / chapter
-        folder.mkdir(parents=True)
-        nbformat.write(source, folder / f"{chapter}.ipynb")
-        done = run_nbgrader(
-            root,
-            "generate_assignment",
-            chapter,
-            f"--CourseDirectory.root={root}",
-        )
-        assert done.returncode == 0, done.stdout
-        released = root / "release" / chapter / f"{chapter}.ipynb"
-        committed = course.notebook_of(chapter)
-        assert json.loads(released.read_text()) == json.loads(
-            committed.read_text()
-        )
+    _, source, _ = build_chapter(course, chapter)
+    folder = root / "source" / chapter
+    folder.mkdir(parents=True)
+    nbformat.write(source, folder / f"{chapter}.ipynb")
+    done = run_nbgrader(
+        root,
+        "generate_assignment",
+        chapter,
+        f"--CourseDirectory.root={root}",
+    )
+    assert done.returncode == 0, done.stdout
+    released = root / "release" / chapter / f"{chapter}.ipynb"
+    committed = course.notebook_of(chapter)
+    assert json.loads(released.read_text()) == json.loads(committed.read_text())
 
 
-def test_what_is_built_is_read_and_not_built_again(course: Course) -> None:
-    for chapter in course.chapters():
-        read = built_notebook(course, load_grading(course, chapter))
-        assert read == build_chapter(course, chapter)[2]
+@pytest.mark.parametrize("chapter", SOME)
+def test_what_is_built_is_read_and_not_built_again(
+    course: Course, chapter: str
+) -> None:
+    read = built_notebook(course, load_grading(course, chapter))
+    assert read == build_chapter(course, chapter)[2]
 
 
 @pytest.mark.parametrize(

@@ -237,9 +237,11 @@ def without_override() -> None:
         assert ctypes.CDLL(None).prctl(drop, dac_override, 0, 0, 0) == 0
 
 
-def test_all_routes_agree_and_what_a_person_gave_stays(mini: Course) -> None:
-    root = mini.root
-    course_says(root, "release")
+@pytest.mark.slow
+def test_all_routes_agree_and_what_a_person_gave_stays(
+    released: Course,
+) -> None:
+    mini, root = released, released.root
     put(mini, "ada", notebook(mini, double=NOISY, mean="by_method"))
     put(mini, "bob", notebook(mini, double="once", mean=BY_METHOD))
     put(mini, "cleo", notebook(mini, double="in_place", mean="the_sum"))
@@ -301,9 +303,8 @@ def children_of(pid: int) -> list[int]:
     ]
 
 
-def test_a_run_that_was_killed_continues(mini: Course) -> None:
-    root = mini.root
-    course_says(root, "release")
+def test_a_run_that_was_killed_continues(released: Course) -> None:
+    mini, root = released, released.root
     students = ["ada", "bob", "cleo", "dora", "emil", "fred"]
     for student in students:
         put(mini, student, notebook(mini, double="once", mean="by_method"))

@@ -209,6 +209,7 @@ def test_an_instructor_types_course_in_the_service(grace: Person) -> None:
     assert "class" in {one["name"] for one in listed.json()["content"]}
 
 
+@pytest.mark.slow
 def test_an_instructors_own_server_lists_the_course(grace: Person) -> None:
     grace.start()
     listed = grace.get("formgraders").json()
@@ -542,6 +543,7 @@ def test_what_is_handed_in_is_the_learners_and_what_is_graded_the_graders(
 # What a learner may not: outlive, and take more
 
 
+@pytest.mark.slow
 def test_nothing_outlives_a_server_that_is_stopped(hub: Hub) -> None:
     carl = hub.person(CARL).start()
     carl.run(

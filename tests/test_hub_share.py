@@ -29,6 +29,8 @@ from hub import (
 from course_exchange.share import Share
 
 VALUES = "deploy/kubernetes/values.yaml"
+pytestmark = pytest.mark.slow
+
 ADA, BOB, CARL = "tt-ada", "tt-bob", "tt-carl"
 RELEASED = f"{COURSE_ID}.released"
 KEEPER = "ngshare-grading"

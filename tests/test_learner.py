@@ -212,6 +212,7 @@ def test_a_cell_that_ends_in_an_error_names_what_the_chapter_says(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("chapter", WHOLE)
 def test_a_solved_notebook_runs_clean_twice(
@@ -225,6 +226,7 @@ def test_a_solved_notebook_runs_clean_twice(
         assert passes(said(notebook, exercise.id), exercise.id)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("chapter", WHOLE)
 def test_validate_agrees_with_the_visible_checks(

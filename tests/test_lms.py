@@ -336,10 +336,10 @@ def test_nobody_is_there(mini: Course, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_roster_and_due_dates_come_by_the_command(
-    mini: Course, canvas: StandIn
+    released: Course, canvas: StandIn
 ) -> None:
+    mini = released
     settings(mini, "canvas", canvas.address)
-    course_says(mini.root, "release")
     known = environment(activated=False) | {TOKEN: SECRET}
     done = run_course(mini.root, "lms", env=known)
     assert done.returncode == 0, done.stderr
@@ -414,12 +414,11 @@ def test_a_comment_is_not_sent_twice_where_canvas_fails(
 
 @pytest.mark.filterwarnings("ignore:Canvas may respond unexpectedly")
 def test_marks_that_were_half_sent_are_finished(
-    mini: Course, canvas: StandIn
+    released: Course, canvas: StandIn
 ) -> None:
     """Whoever has mark and page gets neither again; a changed mark goes alone."""
+    mini, root = released, released.root
     settings(mini, "canvas", canvas.address)
-    root = mini.root
-    course_says(root, "release")
     known = environment(activated=False) | {TOKEN: SECRET}
     assert run_course(root, "lms", env=known).returncode == 0
     grading, _, released = build_chapter(mini, "03_mini")

@@ -38,15 +38,15 @@ ROSTER = (
 
 
 @pytest.fixture
-def term(mini: Course, tmp_path: Path) -> Course:
+def term(released: Course, tmp_path: Path) -> Course:
     """A released chapter, a roster, and three who hand in: on the 1st of December at
     noon, 20 hours later, and three days later."""
+    mini = released
     limits = mini.settings_file.read_text()
     mini.settings_file.write_text(
         'timezone = "Europe/Berlin"\n'
         "[late]\npercent_per_day = 10\nfree_days = 1\n" + limits
     )
-    course_says(mini.root, "release")
     roster = tmp_path / "roster.csv"
     roster.write_text(ROSTER)
     said = course_says(mini.root, "roster", roster)

@@ -92,8 +92,9 @@ def run(command: list[str]) -> tuple[int, float]:
 
 
 def pytest_command(slow: bool, junit: Path) -> list[str]:
-    """pytest over as many workers as there are cores, at most four."""
-    workers = min(4, os.cpu_count() or 1)
+    """pytest, a worker more than there are cores: many tests wait for servers.
+    At most four."""
+    workers = min(4, (os.cpu_count() or 1) + 1)
     command = ["pytest", f"--numprocesses={workers}", "--dist=worksteal"]
     command += ["--durations=15", "--durations-min=1"]
     command += [f"--junitxml={junit}", "--override-ini=junit_family=xunit1"]

@@ -118,10 +118,15 @@ def try_bank(
 
 
 def unbroken(
-    warm: WarmProcess, grading: Grading, seed: int, exercise_id: str
+    warm: WarmProcess,
+    grading: Grading,
+    seed: int,
+    exercise_id: str,
+    among: Callable[[Answer], bool] = lambda answer: True,
 ) -> Iterator[tuple[Answer, str]]:
     """The checks that wrong answers to an exercise should lose and pass. They run
-    on these checks alone, each to the first case that shows it."""
+    on these checks alone, each to the first case that shows it. `among` says which
+    answers run."""
     expected = reference_expectations(warm, grading, seed, [exercise_id])
     checks = {one.name: one for one in grading.checks_of(exercise_id)}
 
@@ -134,7 +139,11 @@ def unbroken(
             )
         ]
 
-    wrong = [one for one in grading.answers_of(exercise_id) if not one.right]
+    wrong = [
+        one
+        for one in grading.answers_of(exercise_id)
+        if not one.right and among(one)
+    ]
     with (
         PreparedKernels(warm, grading) as kernels,
         ThreadPoolExecutor(joblib.cpu_count()) as threads,
