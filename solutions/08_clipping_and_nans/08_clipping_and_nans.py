@@ -276,7 +276,8 @@ for name, function, at in (
 
 # %% [markdown]
 r"""
-At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN.
+At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN. (The `std` of a
+single number is NaN itself: it divides by n - 1. With `correction=0` it is 0.)
 
 **The trap of `torch.where`.** `torch.where(x > 0, x.sqrt(), 0)` looks safe, and its value is. But both branches are
 computed, and the backward pass sends a 0 into the branch that was not chosen: 0 times an infinite slope is NaN.

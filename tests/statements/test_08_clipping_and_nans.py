@@ -1016,3 +1016,16 @@ def test_weights_that_have_hardly_moved():
 
     assert breaks(0.1)
     assert not breaks(0.001)
+
+
+@pytest.mark.filterwarnings("ignore:std")
+@pytest.mark.parametrize("shape", [(1,), (1, 3)])
+@pytest.mark.parametrize("dtype", [*HALF, *FULL])
+def test_the_std_of_a_single_number(dtype, shape):
+    """(The `std` of a single number is NaN itself: it divides by n - 1. With `correction=0` it is 0.)"""
+    x = torch.ones(shape, dtype=dtype, requires_grad=True)
+    assert x.std(0).isnan().all()
+    value = x.std(0, correction=0)
+    value.sum().backward()
+    assert not value.any()
+    assert not x.grad.any()
