@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from nbgrader.api import Gradebook
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered
 from course_grader.classroom.lms import TOKEN, TRIES, open_system
+from course_grader.classroom.nbgrader_api import open_classroom
+from course_grader.classroom.term import read_extensions
 from course_grader.course import Course, CourseError
 
 SECRET = "token-of-the-test"
@@ -110,11 +113,13 @@ class CanvasHandler(Handler):
                         "user_id": 1815,
                         "submitted_at": "2026-11-20T16:59:00Z",
                         "late": False,
+                        "cached_due_date": DUE,
                     },
                     {
                         "user_id": 1900,
                         "submitted_at": "2026-11-21T17:30:00Z",
                         "late": True,
+                        "cached_due_date": "2026-11-23T17:30:00Z",
                     },
                     {"user_id": 5, "submitted_at": None, "late": False},
                 ]
@@ -209,6 +214,17 @@ class MoodleHandler(Handler):
                         }
                     ]
                 },
+                "mod_assign_get_user_flags": {
+                    "assignments": [
+                        {
+                            "assignmentid": 5,
+                            "userflags": [
+                                {"userid": 11, "extensionduedate": 0},
+                                {"userid": 13, "extensionduedate": 1795366800},
+                            ],
+                        }
+                    ]
+                },
                 "mod_assign_save_grade": None,
             }[form["wsfunction"]]
         )
@@ -260,6 +276,11 @@ def test_both_say_who_when_and_take_marks(
     assert handed.at is not None
     assert handed.at.isoformat() == "2026-11-20T16:59:00+00:00"
     assert not handed.late
+    other, more_time = {
+        "canvas": ("1900", timedelta(days=3, minutes=30)),
+        "moodle": ("13", timedelta(days=2)),
+    }[kind]
+    assert system.handed_in(77)[other].due == due + more_time
 
     page = tmp_path / "03_mini.html"
     page.write_text("<p>well done</p>")
@@ -350,6 +371,14 @@ def test_roster_and_due_dates_come_by_the_command(
             "ada": "1815",
             "bob": "1900",
         }
+    # bob has an extension there
+    assert "bob has until 2026-11-23" in done.stdout
+    assert "ada has until" not in done.stdout
+    assert read_extensions(open_classroom(mini).coursedir) == {
+        ("bob", "03_mini"): pytest.approx(3 + 1 / 48)
+    }
+    again = run_course(mini.root, "lms", env=known)
+    assert "bob has until" not in again.stdout
     # and nothing goes out unasked
     done = run_course(mini.root, "lms", "03", env=known)
     assert done.returncode == 0, done.stderr

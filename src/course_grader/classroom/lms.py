@@ -12,8 +12,10 @@ marks and feedback out.
 The token stands in the environment variable COURSE_LMS_TOKEN.
 
 Sources: Canvas LMS REST API (Users, Assignments, Submissions, Submission Comments);
-Moodle web services `core_enrol_get_enrolled_users`, `mod_assign_get_assignments`,
-`mod_assign_get_submissions`, `mod_assign_save_grade` and its file upload.
+the submissions' `cached_due_date` is what its overrides for learners, sections and
+groups come to; Moodle web services `core_enrol_get_enrolled_users`,
+`mod_assign_get_assignments`, `mod_assign_get_submissions`,
+`mod_assign_get_user_flags`, `mod_assign_save_grade` and its file upload.
 """
 
 from __future__ import annotations
@@ -50,10 +52,13 @@ class Handed:
     Attributes:
         at: in UTC; None if nothing was handed in.
         late: the system marks it as late.
+        due: when it is due for this learner, in UTC; None if the system says
+            nothing of this one.
     """
 
     at: datetime | None
     late: bool
+    due: datetime | None = None
 
 
 class System(Protocol):
@@ -67,7 +72,7 @@ class System(Protocol):
         """When an assignment is due, in UTC."""
 
     def handed_in(self, assignment: int) -> dict[str, Handed]:
-        """When each learner handed in, by user."""
+        """When each learner handed in, and until when this one may, by user."""
 
     def give(
         self, assignment: int, user: str, points: float, page: Path | None
@@ -213,6 +218,7 @@ class _CanvasSystem:
                 str(found.user_id): Handed(
                     _iso(getattr(found, "submitted_at", None)),
                     bool(getattr(found, "late", False)),
+                    _iso(getattr(found, "cached_due_date", None)),
                 )
                 for found in one.get_submissions(per_page=100)
             }
@@ -256,15 +262,23 @@ class _MoodleSystem:
         return _seconds(self._assignment(assignment).get("duedate"))
 
     def handed_in(self, assignment: int) -> dict[str, Handed]:
-        found = self._ask(
-            "mod_assign_get_submissions",
-            {"assignmentids[0]": self._assignment(assignment)["id"]},
-        )
-        return {
-            str(one["userid"]): Handed(_seconds(one.get("timemodified")), False)
+        asked = {"assignmentids[0]": self._assignment(assignment)["id"]}
+        found = self._ask("mod_assign_get_submissions", asked)
+        at = {
+            str(one["userid"]): _seconds(one.get("timemodified"))
             for group in found["assignments"]
             for one in group["submissions"]
             if one.get("status") == "submitted"
+        }
+        found = self._ask("mod_assign_get_user_flags", asked)
+        due = {
+            str(one["userid"]): _seconds(one.get("extensionduedate"))
+            for group in found["assignments"]
+            for one in group["userflags"]
+        }
+        return {
+            user: Handed(at.get(user), False, due.get(user))
+            for user in {**at, **due}
         }
 
     def give(

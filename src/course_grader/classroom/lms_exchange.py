@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ class Given:
 def take(
     classroom: Classroom, system: System, numbers: Mapping[str, int]
 ) -> Iterator[str]:
-    """Takes the roster, due dates, and the times of collected work.
+    """Takes the roster, due dates, extensions, and the times of collected work.
 
     Args:
         classroom: the class; people who are in it already stay.
@@ -79,6 +80,7 @@ def take(
     by_user = {one.lms_user_id: one.id for one in roster(coursedir)}
     for chapter, number in sorted(numbers.items()):
         due = system.due(number)
+        everybody = system.handed_in(number)
         if due is not None:
             with Gradebook(coursedir.db_url, coursedir.course_id) as book:
                 try:
@@ -90,8 +92,14 @@ def take(
                     announce(classroom)
                     local = due.astimezone(classroom.zone)
                     yield f"{chapter} is due {local:%Y-%m-%d %H:%M %Z}."
+                    theirs = {
+                        by_user[user]: one.due
+                        for user, one in everybody.items()
+                        if user in by_user and one.due not in (None, due)
+                    }
+                    yield from _take_extensions(classroom, chapter, due, theirs)
         taken = 0
-        for user, handed in system.handed_in(number).items():
+        for user, handed in everybody.items():
             student = by_user.get(user)
             if student is None or handed.at is None:
                 continue
@@ -112,6 +120,32 @@ def take(
         if taken:
             term.take_over_times(classroom, [chapter])
             yield f"{chapter}: {taken} hand-in times are known."
+
+
+def _take_extensions(
+    classroom: Classroom,
+    chapter: str,
+    due: datetime,
+    theirs: Mapping[str, datetime],
+) -> Iterator[str]:
+    """Gives more time to those who have it there. Who has none there keeps what was
+    given here."""
+    known = term.read_extensions(classroom.coursedir)
+    more = {}
+    for student, moment in sorted(theirs.items()):
+        local = moment.astimezone(classroom.zone)
+        until = f"{local:%Y-%m-%d %H:%M %Z}"
+        days = (moment - due) / timedelta(days=1)
+        if days < 0:
+            yield (
+                f"{student} should hand {chapter} in earlier there, by {until}: "
+                "here it is due as for everybody."
+            )
+        elif abs(days - known.get((student, chapter), 0)) > 1e-6:
+            more[student, chapter] = days
+            yield f"{student} has until {until} for {chapter}."
+    if more:
+        term.extend(classroom, more)
 
 
 def to_give(classroom: Classroom, chapter: str) -> list[Given]:

@@ -226,7 +226,7 @@ def _write_extensions(
     writer = csv.writer(text)
     writer.writerow(["student", "chapter", "days"])
     writer.writerows(
-        [student, chapter, f"{days:g}"]
+        [student, chapter, f"{days:.10g}"]
         for (student, chapter), days in sorted(extensions.items())
         if days
     )
