@@ -1156,8 +1156,8 @@ model.
 ```
 
 - `batches` yields inputs `x` (n, ...), at least one of them. Each goes through once, as it comes, by `model(x)`.
-- In each forward pass, *every* layer of the model is in eval mode, so that a row's output does not depend on
-  the rows beside it.
+- In each forward pass, *every* layer of the model is in eval mode: with nearly all layers, a row's output then does not
+  depend on the rows beside it.
 - In each forward pass gradients are switched off, and nothing is kept for a backward pass. `no_grad` and `inference_mode`
   are both fine.
 - Afterwards each layer is in the mode in which it was, which may differ from layer to layer, and so is gradient mode.
