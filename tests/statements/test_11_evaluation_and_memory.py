@@ -181,7 +181,7 @@ def test_batch_norm_in_training_mode():
 
     A score that hangs on the order of the data was computed in training mode.
 
-    *every* layer of the model is in eval mode, so that a row's output does not depend on the rows beside it.
+    *every* layer of the model is in eval mode: with nearly all layers, a row's output then does not depend on the rows beside it.
     """
     net, x = network(), torch.randn(16, 6)
     net[2].eval()
