@@ -20,6 +20,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -432,8 +433,12 @@ def stop_hub(hub: Hub) -> None:
 
 def end_everything(hub: Hub) -> None:
     """Stops the hub, learners' servers and everything else of its folder."""
-    for name in sorted(os.listdir(hub.course / "hub" / "rooms")):
-        stop_server(hub, name)
+    names = os.listdir(hub.course / "hub" / "rooms")
+    with ThreadPoolExecutor(len(names) or 1) as together:
+        for stopped in [
+            together.submit(stop_server, hub, one) for one in names
+        ]:
+            stopped.result()
     stop_hub(hub)
     shutil.rmtree(hub.folder, ignore_errors=True)
 
