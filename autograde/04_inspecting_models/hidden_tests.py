@@ -944,9 +944,11 @@ def in_its_own_mode(draw: Draw) -> list[Case]:
 @check(
     "graph_of",
     probe=probes.fail_to_draw,
-    says="the grad mode is put back, also when the model raises",
+    on=("kept", "x", "weight"),
+    also=[as_it_was],
+    says="model and grad mode are as they were also when the model raises",
 )
-def keeps_the_mode_after_an_error(draw: Draw) -> list[Case]:
+def as_before_after_an_error(draw: Draw) -> list[Case]:
     width = draw.integer(2, 6)
     return [{"x": draw.normal(2, width), "weight": draw.normal(3, width)}]
 
@@ -1188,7 +1190,7 @@ def reads_seconds_per_batch(draw: Draw) -> list[Case]:
     "progress",
     probe=probes.seconds,
     rule=tells_seconds,
-    says="`seconds_for`: other units, such as `batch` or `Frames`, and None "
+    says="`seconds_for`: other units, such as `batch`, `Frames` or `PX`, and None "
     "for a rate that is not known yet",
 )
 def reads_other_units(draw: Draw) -> list[Case]:
@@ -1201,6 +1203,7 @@ def reads_other_units(draw: Draw) -> list[Case]:
         {"num_batches": n, "rate": f" {rate:.2f}s/samples"},
         {"num_batches": n, "rate": f"{rate:.2f}Frames/s"},
         {"num_batches": n, "rate": f"{rate:.2f}s/Frames"},
+        {"num_batches": n, "rate": f"{rate:.2f}PX/s"},
         {"num_batches": n, "rate": "?it/s"},
         {"num_batches": n, "rate": " ?batch/s"},
     ]

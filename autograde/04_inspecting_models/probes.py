@@ -693,14 +693,19 @@ def fail_to_draw(graph_of, case):
     model = nn.Sequential(nn.Linear(x.shape[1], 3), Fails(LookupError))
     with torch.no_grad():
         model[0].weight.copy_(weight)
-    kept = []
+    before, kept = State(model), []
     for on in (True, False):
         with torch.set_grad_enabled(on):
             try:
                 graph_of(model, x)
             except LookupError:
                 kept.append(torch.is_grad_enabled() == on)
-    return {"kept": kept, "x": x, "weight": model[0].weight.detach()}
+    return {
+        "kept": kept,
+        "changes": before.changes_in(model),
+        "x": x,
+        "weight": model[0].weight.detach(),
+    }
 
 
 def files_here():

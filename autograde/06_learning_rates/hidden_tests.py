@@ -647,7 +647,8 @@ def refuses(case: Case, seen: Result, expected: Result) -> str | None:
         'that of a buffer or of a module without parameters, `""` and '
         '`"head."` with its dot fit none; `*`, `?`, `/`, `[0]`, a blank and '
         "`module.` stand for themselves",
-        "one all of whose parameters go to longer paths is right, too",
+        "one all of whose parameters go to longer paths is right, too, and so "
+        "are all paths that there are",
     ],
 )
 def unknown_paths(draw: Draw) -> list[Case]:
@@ -681,6 +682,8 @@ def unknown_paths(draw: Draw) -> list[Case]:
         groups(draw, "scaled", "head", frozen=["head"]),
         groups(draw, "nested", "backbone.1", "head", frozen=["backbone.1"]),
         groups(draw, "scaled", "head", "head.bias", "head.weight", "norm"),
+        # every path that there is
+        groups(draw, "tied", *MODELS["tied"], "encoder", "between", "decoder"),
     ]
     cases = unknown + right
     return [cases[i] for i in draw.permutation(len(cases)).tolist()]

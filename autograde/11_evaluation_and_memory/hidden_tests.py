@@ -564,6 +564,7 @@ def mean_loss_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 17),
         labelled(draw, 6, 1, 9),
         labelled(draw, 7, 4, base=-40.0),
+        labelled(draw, 1),
         not_a_number(draw, labelled(draw, 4, 3, 5)),
     ]
 
@@ -600,6 +601,7 @@ def ignored_labels(draw: Draw) -> list[Case]:
     as_class = draw.integer(1, 4)
     return [
         unlabelled(labelled(draw, 7, 5), -100, 3, 0),
+        unlabelled(labelled(draw, 3, 2), -100, 3, 1),  # one is left
         unlabelled(labelled(draw, 4, 9, 2), -100, 1, 6, 1),
         unlabelled(labelled(draw, 6, 6, ignore_index=-1), -1, 2, 4),
         unlabelled(labelled(draw, 6, 5, ignore_index=255), 255, 4, 1),
@@ -982,7 +984,10 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
     probe=probes.trained,
     rule=right_losses,
     says="`losses`: the loss of each batch, before its step, in order",
-    corners=["a list of floats or of 0-dim tensors, or a 1-D tensor"],
+    corners=[
+        "a list of floats or of 0-dim tensors, or a 1-D tensor; float32 is "
+        "precise enough"
+    ],
 )
 def losses_of_the_batches(draw: Draw) -> list[Case]:
     return [
@@ -997,13 +1002,14 @@ def losses_of_the_batches(draw: Draw) -> list[Case]:
     probe=probes.trained,
     rule=right_mean_loss,
     says="`mean_loss`: the mean over all samples",
-    corners=["a float or a 0-dim tensor"],
+    corners=["a float or a 0-dim tensor; float32 is precise enough"],
 )
 def mean_over_samples(draw: Draw) -> list[Case]:
     return [
         epoch(draw, 12, 12, 1),
         epoch(draw, 2, 9, 1, 7),
         epoch(draw, 5, 5, dtype="float32"),
+        epoch(draw, 1),
         with_a_nan(epoch(draw, 4, 3)),
     ]
 
@@ -1167,6 +1173,15 @@ def logits_of(draw: Draw, guess: Tensor, num_classes: int) -> Tensor:
     return logits.scatter_(1, guess[:, None], 1.5 + draw.uniform(len(guess), 1))
 
 
+def once_and_rightly(draw: Draw) -> Case:
+    """A class that is one label and one prediction, of the same row."""
+    classes = draw.permutation(4)
+    truth = classes[torch.tensor([0, 0, 0, 1, 2, 2])]
+    guess = classes[torch.tensor([0, 0, 2, 1, 2, 0])]
+    pairs = [(logits_of(draw, guess, 4), truth)]
+    return {**classified(draw, len(truth)), "pairs": pairs}
+
+
 def recut(case: Case, *sizes: int) -> Case:
     """The same logits and labels, in batches of other sizes."""
     logits = torch.cat([x for x, _ in case["pairs"]])
@@ -1226,6 +1241,7 @@ def precision_and_recall(draw: Draw) -> list[Case]:
         classified(draw, 24, scale=1e-9),
         classified(draw, 12, 8, dtype=torch.float16, strided=True),
         classified(draw, 24),
+        once_and_rightly(draw),
         classified(draw, 8, 8, 8, 3),
         classified(draw, 30, num_classes=2),
         classified(draw, 40, num_classes=12),
@@ -1331,6 +1347,7 @@ def absent_classes(draw: Draw) -> list[Case]:
         ),
         classified(draw, 9, num_classes=4, truths=(3,), guesses=(3, 1)),
         classified(draw, 6, num_classes=6, truths=(0, 1), guesses=(2, 3)),
+        classified(draw, 1),
     ]
 
 

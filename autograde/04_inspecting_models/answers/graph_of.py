@@ -369,7 +369,7 @@ waking_frozen_ones = edit(
 
 
 @wrong(
-    breaks=hidden_tests.keeps_the_mode_after_an_error,
+    breaks=hidden_tests.as_before_after_an_error,
     tells="You put the grad mode back by a line of its own. It is not reached "
     "when the model raises. Use `with torch.enable_grad():`.",
 )
@@ -381,6 +381,29 @@ def switching_without_finally(model, x):
     output = model(x).mean()
     torch.set_grad_enabled(was)
     return make_dot(output, params=dict(model.named_parameters()))
+
+
+hook_removed_without_finally = edit(
+    with_the_mean_by_hand,
+    {
+        """
+        try:
+            with torch.enable_grad():
+                model(x)
+                loss = calls[0].mean()
+        finally:
+            handle.remove()
+        """: """
+        with torch.enable_grad():
+            model(x)
+            loss = calls[0].mean()
+        handle.remove()
+        """,
+    },
+    breaks=hidden_tests.as_before_after_an_error,
+    tells="You take your hook away by a line of its own. It is not reached when the "
+    "model raises, and the hook stays. Put it into `finally:`.",
+)
 
 
 @wrong(

@@ -158,6 +158,17 @@ def updated_before_the_last_yield():
         return num_batches / number if below == "s" else num_batches * number
 
 
+units_in_small_letters = edit(
+    with_a_total,
+    {
+        r"\s*([\d.?]+)(\S+)\s*": r"\s*([\d.?]+)([A-Z]?[a-z]+/[A-Z]?[a-z]+)\s*",
+    },
+    breaks=hidden_tests.reads_other_units,
+    tells="Your pattern takes a unit for a word in small letters. tqdm shows "
+    "whatever unit it was given, such as `PX`.",
+)
+
+
 @wrong(
     breaks=hidden_tests.knows_the_total,
     tells="`enumerate` has no length, so your bar does not know the total: it only "

@@ -191,6 +191,14 @@ def mended_groups_of_the_empty_path(
     return torch.optim.SGD(groups, lr=lr, momentum=momentum)
 
 
+groups_refusing_all_paths = edit(
+    groups_added_later,
+    {"if not set(rates) <= known:": "if not set(rates) < known:"},
+    breaks=hidden_tests.unknown_paths,
+    tells="You refuse paths that are all there are: between sets, `<` asks for "
+    "fewer. Ask for `<=`, or look at each path by itself.",
+)
+
 groups_by_substring = edit(
     mended_groups_with_a_misspelt_key,
     {

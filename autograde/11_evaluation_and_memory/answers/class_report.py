@@ -183,6 +183,23 @@ def report_catching_warnings(pairs, num_classes):
     }
 
 
+report_without_rare_guesses = edit(
+    report_by_a_confusion_matrix,
+    {"torch.where(guesses > 0,": "torch.where(guesses > 1,"},
+    breaks=hidden_tests.precision_and_recall,
+    tells="You report the precision of a class that was predicted once as 0. Only "
+    "for a class that was never predicted it is 0 / 0.",
+)
+
+report_without_rare_labels = edit(
+    report_by_a_confusion_matrix,
+    {"torch.where(truths > 0,": "torch.where(truths > 1,"},
+    breaks=hidden_tests.precision_and_recall,
+    tells="You report the recall of a class that is a label once as 0. Only for a "
+    "class that is no label it is 0 / 0.",
+)
+
+
 @wrong(
     breaks=[hidden_tests.precision_and_recall, hidden_tests.support_of_classes],
     tells="You pass the predictions first. `classification_report` wants the "

@@ -172,6 +172,15 @@ def mended_metrics_with_guesses_in_half(pairs, ignore_index=-100):
     }
 
 
+metrics_of_one_label_taken_for_none = edit(
+    metrics_of_everything_together,
+    {"if len(labels) == 0:": "if len(labels) <= 1:"},
+    breaks=[hidden_tests.mean_loss_of_all, hidden_tests.ignored_labels],
+    tells="You take a single label for none. It has a loss, and its accuracy is 0 "
+    "or 1: the means are NaN only if the count is 0.",
+)
+
+
 @wrong(
     breaks=[hidden_tests.mean_loss_of_all, hidden_tests.accuracy_of_all],
     tells="You average the means of the batches. A last batch of one sample then "
