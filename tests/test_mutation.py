@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 from commands import course_says
@@ -111,6 +112,11 @@ def test_mutants_are_killed_by_the_checks_or_named(
     keep_score(mini, "03_mini", score)
     assert read_scores(mini) == {"03_mini": {"double": score}}
     assert f"| 03 | double | {score.mutants} |" in page(read_scores(mini))
+
+    # the page is the same whichever score came first
+    keep_score(mini, "03_mini", replace(score, exercise="before_it"))
+    written = (mini.root / "docs" / "mutation.md").read_text(encoding="utf-8")
+    assert written == page(read_scores(mini))
 
 
 def test_a_survivor_is_excused_by_a_reason_alone(

@@ -46,6 +46,10 @@ def keep_score(course: Course, chapter: str, score: Score) -> None:
     """Enters a score, and writes the page."""
     scores = read_scores(course)
     scores.setdefault(chapter, {})[score.exercise] = score
+    scores = {
+        name: dict(sorted(of_chapter.items()))
+        for name, of_chapter in sorted(scores.items())
+    }
     kept = {
         chapter: {
             name: {
@@ -53,9 +57,9 @@ def keep_score(course: Course, chapter: str, score: Score) -> None:
                 for key, value in one.to_json().items()
                 if key != "exercise"
             }
-            for name, one in sorted(of_chapter.items())
+            for name, one in of_chapter.items()
         }
-        for chapter, of_chapter in sorted(scores.items())
+        for chapter, of_chapter in scores.items()
     }
     folder = course.root / "docs"
     folder.mkdir(exist_ok=True)
