@@ -425,6 +425,8 @@ def several_axes_added(draw: Draw) -> list[Case]:
         axes(draw.normal(2, 3, 2), 6, 0, 2, 4),
         axes(line, -1, 1, -3, 4, 2),
         axes(draw.normal(3, 4)[1:], 0, 2),
+        # A set of small numbers comes sorted, one with an 8 does not.
+        axes(draw.normal(2, 1, 1, 2, 1, 1, 3), 1, 8),
     ]
 
 

@@ -594,3 +594,13 @@ seeding_in_axes_of_one = edit(
     breaks=hidden_tests.one_axis_added,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+
+in_the_order_of_a_set = edit(
+    SOLUTION,
+    {"sorted({dim % ndim for dim in dims})": "{dim % ndim for dim in dims}"},
+    breaks=hidden_tests.several_axes_added,
+    tells="You add the axes in the order in which a set gives their places. It "
+    "looks sorted only while the numbers are small: {1, 8} gives 8 first, and "
+    "the tensor has no such place yet. Sort the places.",
+)
