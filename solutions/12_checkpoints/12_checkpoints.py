@@ -1360,7 +1360,7 @@ looks everywhere.
 <details><summary>Hint 2: the function of the library</summary>
 
 `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present` does it in place and returns
-nothing. It changes `_metadata` too, which a shallow copy shares with the original.
+nothing. It changes `_metadata` too, which `copy.copy` shares with the original; `dict(...)` and `.copy()` leave it behind.
 </details>
 """
 

@@ -395,7 +395,7 @@ def test_it_builds_no_rows(dtype):
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool, torch.float32])
 def test_dtypes_of_class_indices(dtype):
-    """`F.cross_entropy` wants raw logits, and class indices of int64 or uint8."""
+    """`F.cross_entropy` wants raw logits, and class indices of int64; of uint8, too, if the logits are (n, classes)."""
     z, y = torch.randn(3, 2), torch.tensor([1, 0, 1]).to(dtype)
     if dtype in (torch.int64, torch.uint8):
         torch.testing.assert_close(
@@ -404,6 +404,12 @@ def test_dtypes_of_class_indices(dtype):
     else:
         with pytest.raises(RuntimeError):
             F.cross_entropy(z, y)
+    images, of_pixels = torch.randn(3, 2, 4), torch.zeros(3, 4).to(dtype)
+    if dtype == torch.int64:
+        assert F.cross_entropy(images, of_pixels).ndim == 0
+    else:
+        with pytest.raises(RuntimeError):
+            F.cross_entropy(images, of_pixels)
 
 
 def test_random_labels():

@@ -595,7 +595,7 @@ def test_hints_of_the_exercises(tmp_path: Path):
 
     `str.removeprefix` removes a prefix where it is one. `lstrip` removes *characters*, and `replace` looks everywhere.
 
-    It changes `_metadata` too, which a shallow copy shares with the original.
+    It changes `_metadata` too, which `copy.copy` shares with the original; `dict(...)` and `.copy()` leave it behind.
 
     `model.state_dict().keys() - state_dict.keys()` are the names that are missing; the other way round, the names left over. Both are sets.
 
@@ -618,6 +618,8 @@ def test_hints_of_the_exercises(tmp_path: Path):
     given = nn.DataParallel(nn.BatchNorm1d(2)).state_dict()
     shallow = copy.copy(given)
     assert shallow._metadata is given._metadata
+    for other in (dict(given), given.copy()):
+        assert not hasattr(other, "_metadata")
     consume_prefix_in_state_dict_if_present(shallow, "module.")
     assert "module" not in given._metadata
     names = {"a": 1, "b": 2}.keys() - {"b": 1, "c": 1}.keys()
