@@ -798,6 +798,7 @@ def relatives_of_the_types(draw: Draw) -> list[Case]:
         tree(draw, ["default", keys(leaf(), bad, leaf())]),
         tree(draw, ["dict", [["", bad], [one, leaf()]]]),
         tree(draw, ["list", [leaf(), bad]], ""),
+        tree(draw, ["dict", [[one, bad], ["", ["dict", [[other, bad]]]]]], ""),
         tree(draw, twice),
     ]
 

@@ -623,6 +623,16 @@ entries_named_if_there_is_a_name = edit(
     "`name.`, as under any other key.",
 )
 
+entries_named_by_the_key_alone = edit(
+    entries_by_a_stack,
+    {
+        '[(f"{path}.{key}", one) for key': '[(f"{path}.{key}" if path else key, one) for key',
+    },
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="Where `name` is empty you leave the dot out. What stands under `x` is "
+    "called `.x` there: the dot comes before every key.",
+)
+
 entries_of_narrow_numbers = edit(
     entries_by_a_stack,
     {
