@@ -795,6 +795,7 @@ def strided_tensors(draw: Draw) -> list[Case]:
     rule=same("device", "needs a gradient"),
     also=[gives_no_warning],
     says="`requires_grad` is kept, whatever it is, and nothing warns",
+    corners=["under `torch.no_grad()` this is not tried"],
 )
 def keeps_requires_grad(draw: Draw) -> list[Case]:
     both = {"needs_gradient": [True, False, True]}

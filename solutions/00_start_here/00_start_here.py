@@ -126,8 +126,9 @@ def attempt(function):
 # %% [markdown]
 r"""
 `away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape
-and a dtype, and no values. As with a GPU, one operation does not take tensors of two devices. (Three things are allowed all
-the same: a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.)
+and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on
+the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and
+a `Linear` with a bias raise there, but not matrix products, convolutions and `nn.Embedding`.
 
 ### A report that stops the notebook
 
@@ -273,8 +274,8 @@ for how, made in {
 
 # %% [markdown]
 r"""
-There is a context too: under `with torch.device(X.device):` the functions that make a tensor of sizes or numbers
-(`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, or what is
+There is a context too: under `with torch.device(X.device):` most functions that make a tensor of sizes or numbers
+(`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach all: not `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, nor what is
 made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
 integers. For a state of the model, ask a weight of the model.
 """
@@ -1069,7 +1070,7 @@ r"""
 - `x = x.to(device)` for tensors, `model.to(device)` for modules; then the optimizer.
 - A module moves its parameters, buffers and submodules. Lists and plain tensors stay: `nn.ModuleList`, `register_buffer`.
 - New tensors take device and dtype from one that is there: `new_zeros`, `zeros_like`, `device=`. Not from the token ids.
-- *meta* is a second device on every machine: a test of device handling needs no GPU.
+- *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
 
 **Primary sources**
 

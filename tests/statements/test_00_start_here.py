@@ -90,9 +90,9 @@ BY_SOURCE = {
 
 
 def test_one_operation_two_devices():
-    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As with a GPU, one operation does not take tensors of two devices. (Three things are allowed all the same: a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.)
+    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, but not matrix products, convolutions and `nn.Embedding`.
 
-    *meta* is a second device on every machine: a test of device handling needs no GPU.
+    *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
     """
     here, away = torch.ones(3), torch.ones(3, device="meta")
     assert (away.shape, away.dtype) == (here.shape, here.dtype)
@@ -101,8 +101,20 @@ def test_one_operation_two_devices():
     for operation in (torch.add, torch.dot, lambda a, b: torch.cat([a, b])):
         with pytest.raises((RuntimeError, NotImplementedError)):
             operation(here, away)
-    with pytest.raises(RuntimeError):
-        nn.Linear(3, 1, device="meta")(here)
+    for shape in ((3,), (4, 3), (2, 4, 3)):
+        with pytest.raises(RuntimeError):
+            nn.Linear(3, 1, device="meta")(torch.ones(shape))
+    kept, there = torch.ones(3, 3), torch.ones(3, 3, device="meta")
+    image, ids = torch.ones(1, 1, 8, 8), torch.tensor([[0, 1]])
+    for passes in (
+        lambda: kept @ there,
+        lambda: there @ kept,
+        lambda: nn.Conv2d(1, 2, 3, device="meta")(image),
+        lambda: nn.Conv2d(1, 2, 3, bias=False, device="meta")(image),
+        lambda: nn.Embedding(5, 3, device="meta")(ids),
+        lambda: nn.Embedding(5, 3)(ids.to("meta")),
+    ):
+        passes()
     assert (away * torch.tensor(2.0)).is_meta
     assert away[torch.tensor([0, 1])].is_meta
     assert away.copy_(here).is_meta
@@ -194,7 +206,7 @@ def test_born_in_the_right_place(dtype):
 
 
 def test_the_context():
-    """under `with torch.device(X.device):` the functions that make a tensor of sizes or numbers (`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, or what is made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype."""
+    """under `with torch.device(X.device):` most functions that make a tensor of sizes or numbers (`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach all: not `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, nor what is made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype."""
     other = torch.ones(3)
     with torch.device("meta"):
         for made in (
@@ -209,6 +221,8 @@ def test_the_context():
             assert made.is_meta
         for made in (
             torch.Tensor(3),
+            torch.FloatTensor(3),
+            torch.block_diag(),
             torch.normal(0.0, 1.0, (3,)),
             torch.from_numpy(np.ones(2)),
             torch.zeros_like(other),
