@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import fcntl
+import functools
 import io
 import json
 import os
@@ -435,10 +436,7 @@ def end_everything(hub: Hub) -> None:
     """Stops the hub, learners' servers and everything else of its folder."""
     names = os.listdir(hub.course / "hub" / "rooms")
     with ThreadPoolExecutor(len(names) or 1) as together:
-        for stopped in [
-            together.submit(stop_server, hub, one) for one in names
-        ]:
-            stopped.result()
+        list(together.map(functools.partial(stop_server, hub), names))
     stop_hub(hub)
     shutil.rmtree(hub.folder, ignore_errors=True)
 

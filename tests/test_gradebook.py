@@ -38,9 +38,7 @@ needs_postgresql = pytest.mark.skipif(
 
 GRADES_BY_HAND = """
 import sys
-from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
-from nbgrader.preprocessors import SaveAutoGrades
 url, student = sys.argv[1:]
 for times in range(8):
     with Gradebook(url, "pytorch_training_tricks") as gradebook:

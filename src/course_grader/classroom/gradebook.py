@@ -20,7 +20,6 @@ from nbformat import NotebookNode
 from nbformat.v4.rwbase import rejoin_lines
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import SaveAutoGrades
-from nbgrader.utils import parse_utc
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
@@ -28,7 +27,6 @@ from course_grader.classroom import attempts
 from course_grader.classroom.collect_versions import (
     SECRET_FILE,
     TIMESTAMP_FILE,
-    read_receipt,
     submitted_folder,
 )
 from course_grader.classroom.nbgrader_api import Classroom
@@ -236,25 +234,18 @@ class OpenGradebook:
         """Writes the marks of one; whether it has to do with being late."""
         submission = graded.submission
         student, folder = submission.student, submission.path.parent
-        # None if nobody knows, whatever was known of an older version
-        read = self.classroom.coursedir.get_existing_timestamp
-        handed_in = parse_utc(read(str(folder)))
-        days = extensions.get((student, chapter))
-        more_time = timedelta(days=days) if days else None
+        days = extensions.get((student, chapter), 0.0)
         rows = SubmissionRows(connection, chapter, student)
+        due = rows.due.replace(tzinfo=UTC) if rows.due is not None else None
+        late = lateness(folder, days, due)
         step = _SaveInto(parent=self.classroom.api)
         step.gradebook = rows
         step.preprocess(
             _graded_cells(graded.notebook),
             _resources(self.classroom, chapter, student),
         )
-        rows.write(handed_in, more_time)
-        if handed_in is not None and rows.due is not None:
-            too_late = handed_in > rows.due + (more_time or timedelta())
-        else:
-            receipt = read_receipt(folder)
-            too_late = receipt is not None and receipt.late
-        return too_late or rows.has_penalty
+        rows.write(late.handed_in, timedelta(days=days) if days else None)
+        return bool(late.seconds) or rows.has_penalty
 
 
 class _SaveInto(SaveAutoGrades):  # type: ignore[misc]

@@ -157,7 +157,9 @@ class SubmissionRows:
             handed_in: when, in UTC; None if nobody knows.
             more_time: the learner's extension.
         """
-        when = {"timestamp": handed_in, "extension": more_time}
+        # nbgrader's columns hold UTC without saying so
+        naive = None if handed_in is None else handed_in.replace(tzinfo=None)
+        when = {"timestamp": naive, "extension": more_time}
         if self._entered is None:
             if self._read(Student, id=self._student).one_or_none() is None:
                 self._insert(Student, [{"id": self._student}])
