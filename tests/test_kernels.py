@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,6 +130,38 @@ def test_a_dead_fork_leaves_the_process_alive(
     assert died.verdict is verdict
     assert alive.result is not None
     assert alive.result.data == 7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts the waiting")
+def test_time_in_which_others_have_the_processor_is_not_the_learners(
+    warm: WarmProcess,
+) -> None:
+    processor = min(os.sched_getaffinity(0))
+    busy = (
+        f"import os; os.sched_setaffinity(0, {{{processor}}})\nwhile True: pass"
+    )
+    with contextlib.ExitStack() as stack:
+        for _ in range(5):
+            other = subprocess.Popen(
+                [sys.executable, "-c", busy], start_new_session=True
+            )
+            stack.callback(other.wait)
+            stack.callback(other.kill)
+        kernel = stack.enter_context(Kernel(warm))
+        kernel.run_cell(
+            f"import os, time\nos.sched_setaffinity(0, {{{processor}}})\n"
+            "def f(x):\n    while time.process_time() < x:\n        pass\n"
+            "    return x",
+            "a",
+        )
+        with kernel.probing(ECHO) as probing:
+            late = one(probing, "echo", {"x": 0.3}, 0.5)
+        with kernel.probing(ECHO) as probing:
+            never = one(probing, "echo", {"x": 1e9}, 0.5)
+
+    assert late.died is None
+    assert never.died is not None
+    assert never.died.verdict is Verdict.TIMED_OUT
 
 
 def test_too_much_memory_is_named(warm: WarmProcess) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from course_grader.checks import Case, Effects, Result
+from course_grader.judge.patience import Patience
 from course_grader.judge.report import Verdict, whole
 from course_grader.judge.warming import (
     ANSWER_TIMEOUT_S,
@@ -130,6 +131,7 @@ class Kernel:
         sock, self.pid = warm.start()
         self.channel = Channel(sock)
         self.deadline = deadline
+        self.patience = Patience(warm.process.pid, self.pid, deadline)
         self.died: Died | None = None
 
     def run_cell(
@@ -151,7 +153,8 @@ class Kernel:
                 timeout_s=timeout_s,
             )
             answer, _ = self.channel.receive(
-                _left(timeout_s, started + timeout_s)
+                _left(timeout_s, started + timeout_s),
+                self.patience.beyond(timeout_s),
             )
             outputs = _outputs(answer.get("outputs"), self.warm.limits)
             return CellRun(outputs, bool(answer["ok"]))
@@ -181,7 +184,9 @@ class Kernel:
                     theirs.fileno(),
                     timeout_s,
                 )
-            answer, _ = self.channel.receive(timeout_s)
+            answer, _ = self.channel.receive(
+                timeout_s, self.patience.beyond(timeout_s)
+            )
             pid = int(answer["pid"])
             channel.send({"op": "probes"}, _compiled(probes_source), timeout_s)
         except (
@@ -198,7 +203,9 @@ class Kernel:
                 Died(Verdict.EXITED, "Your cells left the process unusable.")
             )
         try:
-            yield Probing(channel, self.warm.limits, self.deadline)
+            yield Probing(
+                channel, self.warm.limits, self.deadline, self.patience
+            )
         finally:
             channel.close()
             if pid is not None and self.died is None:
@@ -239,19 +246,26 @@ class Probing:
     """The judge's end of a process that answers probes."""
 
     def __init__(
-        self, channel: Channel, limits: Limits, deadline: float
+        self,
+        channel: Channel,
+        limits: Limits,
+        deadline: float,
+        patience: Patience,
     ) -> None:
         self.channel = channel
         self.limits = limits
         self.cell_s = limits.cell_s
         self.deadline = deadline
+        self.patience = patience
         self.died: Died | None = None
 
     def run_cell(self, source: str, cell_id: str) -> CellRun:
         """Runs an answer's cell in this process alone (used for the bank)."""
         try:
             self.channel.send({"op": "cell", "source": source, "id": cell_id})
-            answer, _ = self.channel.receive(self.cell_s)
+            answer, _ = self.channel.receive(
+                self.cell_s, self.patience.beyond(self.cell_s)
+            )
             return CellRun([], bool(answer["ok"]))
         except DeadlinePassed:
             self.died = Died(
@@ -317,13 +331,15 @@ class Probing:
         ends = min(time.monotonic() + timeout_s, self.deadline)
         try:
             self.channel.send_frames(batch, _left(timeout_s, ends))
-            answer, blob = self.channel.receive(_left(timeout_s, ends))
+            answer, blob = self.channel.receive(
+                _left(timeout_s, ends), self.patience.beyond(timeout_s)
+            )
             return read_record(answer, plain.decode(answer["data"], blob))
         except DeadlinePassed:
             self.died = Died(
                 Verdict.TIMED_OUT,
                 f"Your code did not answer within {timeout_s:g} seconds."
-                if ends < self.deadline
+                if time.monotonic() < self.deadline
                 else out_of_time(self.limits),
             )
         except (ChannelClosed, KeyError):

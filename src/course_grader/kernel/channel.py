@@ -10,6 +10,7 @@ import json
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 MAX_HEADER_BYTES = 16 * 2**20
@@ -31,6 +32,30 @@ def frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
     """One frame as it is sent."""
     head = json.dumps(header).encode()
     return _LENGTHS.pack(len(head), len(blob)) + head + blob
+
+
+class _Wait:
+    """How long one frame may take to come."""
+
+    def __init__(
+        self, timeout_s: float, more_s: Callable[[float], float]
+    ) -> None:
+        self.ends = time.monotonic() + timeout_s
+        self.more_s = more_s
+
+    def left_s(self) -> float:
+        """Seconds until its end, which may be put off.
+
+        Raises:
+            DeadlinePassed: there are none.
+        """
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            left = self.more_s(-left)
+            if left <= 0:
+                raise DeadlinePassed("no answer in time")
+            self.ends = time.monotonic() + left
+        return left
 
 
 class Channel:
@@ -74,22 +99,29 @@ class Channel:
             raise ChannelClosed("the other side is gone") from error
 
     def receive(
-        self, timeout_s: float | None = None
+        self,
+        timeout_s: float | None = None,
+        more_s: Callable[[float], float] = lambda late_s: 0.0,
     ) -> tuple[dict[str, Any], bytes]:
         """Waits for one frame.
 
+        Args:
+            timeout_s: for how long; for ever if None.
+            more_s: asked when that has passed, and by how much; says for how many
+                seconds to go on.
+
         Raises:
-            DeadlinePassed: nothing complete came within `timeout_s`.
+            DeadlinePassed: nothing complete came in time.
             ChannelClosed: the connection ended or the frame is malformed.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        wait = None if timeout_s is None else _Wait(timeout_s, more_s)
         head_bytes, blob_bytes = _LENGTHS.unpack(
-            self._exactly(_LENGTHS.size, deadline)
+            self._exactly(_LENGTHS.size, wait)
         )
         if head_bytes > MAX_HEADER_BYTES or blob_bytes > MAX_BLOB_BYTES:
             raise ChannelClosed("a frame larger than allowed was sent")
-        head = self._exactly(head_bytes, deadline)
-        blob = self._exactly(blob_bytes, deadline)
+        head = self._exactly(head_bytes, wait)
+        blob = self._exactly(blob_bytes, wait)
         try:
             header = json.loads(head)
         except (ValueError, RecursionError) as error:
@@ -98,27 +130,25 @@ class Channel:
             raise ChannelClosed("a frame without named fields was sent")
         return header, blob
 
-    def _exactly(self, size: int, deadline: float | None) -> bytes:
+    def _exactly(self, size: int, wait: _Wait | None) -> bytes:
         pieces = bytearray()
         try:
             while len(pieces) < size:
-                if deadline is not None:
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        raise DeadlinePassed("no answer in time")
-                    self.socket.settimeout(left)
-                piece = self.socket.recv(min(size - len(pieces), 2**20))
+                if wait is not None:
+                    self.socket.settimeout(wait.left_s())
+                try:
+                    piece = self.socket.recv(min(size - len(pieces), 2**20))
+                except TimeoutError:
+                    continue
                 if not piece:
                     raise ChannelClosed("the other side is gone")
                 pieces += piece
         except DeadlinePassed:
             raise
-        except TimeoutError as error:
-            raise DeadlinePassed("no answer in time") from error
         except OSError as error:
             raise ChannelClosed("the other side is gone") from error
         finally:
-            if deadline is not None:
+            if wait is not None:
                 self.socket.settimeout(None)
         return bytes(pieces)
 
