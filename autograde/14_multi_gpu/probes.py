@@ -28,10 +28,13 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-GROUP_LIMIT_S = 20.0
+CONNECT_LIMIT_S = 50.0
+GROUP_LIMIT_S = 15.0
 """A rank that fails or leaves is noticed at once; this is for those that wait for
-different things, and long enough for a machine with other things to do."""
-CHILD_LIMIT_S = 30
+different things."""
+BUSY = 100
+"""Times what connecting took is added to it: so long this machine takes just now."""
+CHILD_LIMIT_S = 90
 """Ends a forked process that nobody waits for any more."""
 
 # Ranks
@@ -40,7 +43,8 @@ CHILD_LIMIT_S = 30
 def new_group(store, rank, world_size):
     """The group of all ranks, as the rank with this number holds it."""
     options = dist.ProcessGroupGloo._Options()
-    options._timeout = datetime.timedelta(seconds=GROUP_LIMIT_S)
+    options._timeout = datetime.timedelta(seconds=CONNECT_LIMIT_S)
+    started = time.monotonic()
     options._devices = [
         dist.ProcessGroupGloo.create_device(hostname="127.0.0.1")
     ]
@@ -54,6 +58,9 @@ def new_group(store, rank, world_size):
     store.set(f"connected {rank}", "")
     everyone = [f"connected {one}" for one in range(world_size)]
     store.wait(everyone, options._timeout)
+    took = time.monotonic() - started
+    limit = datetime.timedelta(seconds=GROUP_LIMIT_S + BUSY * took)
+    gloo._set_default_timeout(limit)
     return group
 
 
