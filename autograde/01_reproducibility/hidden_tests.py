@@ -532,6 +532,7 @@ def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
     says="inside, cuDNN's `enabled`, `allow_tf32`, `fp32_precision` and further "
     "flags stay as they were, and so do all other settings of PyTorch",
     corners=[
+        "but for what the switch sets itself, such as a flag of the compiler",
         "after the block, too; and so do the variables of the environment and "
         "the filters of warnings",
     ],
@@ -823,6 +824,7 @@ def about_likeness(case: Case, seen: Result, expected: Result) -> str | None:
     timeout_s=WORKERS_S,
     rule=about_likeness,
     says="the order is the same with 0 workers and with 2",
+    corners=["epochs that are broken off are not tried"],
 )
 def order_is_that_of_any_workers(draw: Draw) -> list[Case]:
     return [loading(draw, 8, numbers_of_workers=[0, 2], num_epochs=2)]

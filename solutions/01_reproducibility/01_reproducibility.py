@@ -223,7 +223,7 @@ r"""
 | a seed reaches | a seed does not reach |
 |---|---|
 | `random.random()`, `np.random.rand()`, `torch.rand(3)` | `np.random.default_rng()`, `random.Random()`, `torch.Generator()` made elsewhere |
-| `torch.rand(3, device="cuda")` on every GPU | the order in which a GPU's threads add up; the number of the CPU's threads |
+| `torch.rand(3, device="cuda")` on every GPU | the order in which threads add up, above all a GPU's; the number of the CPU's threads |
 | dropout, initial weights, a loader's shuffle | the order of a `set` of strings (`PYTHONHASHSEED`, read when Python starts) |
 | base seeds of loader workers | a generator that a dataset holds |
 
@@ -363,9 +363,9 @@ Tick the box: no draw reaches the order any more.
 
 ### The same numbers, in another order
 
-A sum of floats depends on the order of its terms. On a CPU that order follows from how the work is cut up: from
-the number of threads, not from which of them is first. GPU kernels that add atomically do so in another order each time, and no seed
-fixes it. Here we choose the order ourselves: 200 times the same 20,000 numbers.
+A sum of floats depends on the order of its terms. On a CPU that order mostly follows from how the work is cut up: from
+the number of threads, not from which of them is first. Kernels that add atomically may do so in another order each time, and no seed fixes it: many
+on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]`. Here we choose the order ourselves: 200 times the same 20,000 numbers.
 """
 
 # %% cell="sums_by_order"
@@ -438,7 +438,7 @@ for setting, timing in timings.items():
 # %% [markdown]
 r"""
 On a CPU the four are alike, but for what else the machine is doing: nobody reads cuDNN's flags there. The next cell adds a
-million numbers into eight places, twenty times, and counts the different results. On a CPU there is
+million numbers into eight places, twenty times, and counts the different results. On a CPU `index_add` has
 one. On a GPU without the switch you may see more.
 """
 
@@ -710,8 +710,8 @@ that the clock may prefer another algorithm, which rounds differently.
 
 # %% [markdown] cell="claim_004_16"
 r"""
-> **A link to PyTorch's page on reproducibility.** *Half the story.* The page is right, and short. For what your
-> loader's workers draw it sends you to another page, which the end of this chapter names.
+> **A link to PyTorch's page on reproducibility.** *Half the story.* The page is right, and short. On what your
+> loader's workers draw it has some code and a link to another page, which the end of this chapter names.
 """
 
 # %% [markdown]
@@ -745,9 +745,9 @@ it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not. (
 is installed here.)
 
 **TF32.** On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not. That is
-not random. It repeats, and differs from a CPU. `torch.backends.fp32_precision = "ieee"` asks for full float32, `"tf32"` for
-speed. These names came with PyTorch 2.9; `allow_tf32` is the older one. Do not mix the two: reading `allow_tf32` may then raise
-an error.
+not random. It repeats, and differs from a CPU. `torch.backends.cudnn.conv.fp32_precision = "ieee"` asks for full float32 there, `"tf32"` for
+speed. Such names came with PyTorch 2.9; `allow_tf32` is the older one. Do not mix the two: reading `allow_tf32` may then raise
+an error, and so may `cudnn.flags(...)`, which reads it.
 
 **The size of the batch.** Another number of rows may mean another kernel, which adds in another order. So a sample alone and the same sample
 in a batch can differ in the last bits, with all seeds and switches set.
@@ -908,7 +908,7 @@ block and put back what they found.
   is True and the switch `torch.use_deterministic_algorithms` is on. Inside `tuned()` each is the opposite.
 - With `warn_only=True` operations that are not deterministic warn; by default they raise, whatever the
   setting was before.
-- All other settings stay as they were, inside too. Nothing is seeded or drawn.
+- All other settings stay as they were, inside too, but for what the switch sets itself. Nothing is seeded or drawn.
 - When the block is left, the three settings are what they were when it was *entered*, also if the block
   changed them, and if it ends in an exception, which reaches the caller.
 - The blocks may be nested in any way.
@@ -925,8 +925,8 @@ leaving. After an exception that is true only in a `finally`.
 </details>
 <details><summary>Hint 3: cudnn.flags</summary>
 
-You may build on `torch.backends.cudnn.flags(...)`. What you do not pass, it sets to a default of its
-own: `help(torch.backends.cudnn.flags)` lists all that there is. It knows nothing of the switch.
+Rather assign. `torch.backends.cudnn.flags(...)` sets more than three flags: what you do not pass goes to a default of its
+own (`help(torch.backends.cudnn.flags)` lists all that there is). It knows nothing of the switch.
 </details>
 """
 
@@ -1036,8 +1036,8 @@ True
 True
 ```
 
-- Every epoch has another order. The same seed gives the same orders again, with any number of workers
-  and whatever others draw from the global generators. The loader leaves these as they are.
+- Every epoch has another order. The same seed gives the same orders again, with any number of workers (of epochs that are read to
+  their end) and whatever others draw from the global generators. The loader leaves these as they are.
 - Some datasets have an attribute `rng`, a NumPy `Generator` from which the samples draw, as in `Jittered`.
   Each worker of each epoch draws other numbers from it, and the same seed gives them again.
 - In the main process the dataset keeps its `rng`: with `num_workers=0` the samples draw from it, and that
@@ -1148,13 +1148,13 @@ r"""
 
 - One number seeds `random`, NumPy and PyTorch, once, before the model is made. PyTorch's seed
   reaches the GPUs.
-- It does not reach generators of your own, the order in which a GPU's threads add, hashes of strings.
+- It does not reach generators of your own, the order in which threads add, hashes of strings.
 - A draw on the side moves everything after it. Give loaders a generator of their own, and draw on
   the side under a guard that puts all three states back.
 - Workers get copies. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
   PyTorch lists, and the compiler's tuner.
-- Repeatable to the last bit means: the same seed, machine, versions, number of threads. Say so
+- To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so
   beside a result.
 
 **Primary sources**

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import os
 import random
 import subprocess
 import sys
@@ -68,8 +69,7 @@ BY_SOURCE = {
         "On a GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call.",
         "The search is made anew for every new set of sizes.",
         "It is *between* runs that the clock may prefer another algorithm, which rounds differently.",
-        "GPU kernels that add atomically do so in another order each time, and no seed fixes it.",
-        "For what your loader's workers draw it sends you to another page",
+        "On what your loader's workers draw it has some code and a link to another page",
     ],
     "https://docs.pytorch.org/docs/stable/backends.html": [
         "It disables cuDNN, all of it.",
@@ -77,7 +77,7 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices": [
         "On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not.",
-        "These names came with PyTorch 2.9; `allow_tf32` is the older one.",
+        "Such names came with PyTorch 2.9; `allow_tf32` is the older one.",
     ],
     "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods": [
         "Since Python 3.14 Linux starts workers by `forkserver`; Windows and macOS use `spawn`.",
@@ -137,7 +137,7 @@ def test_what_a_seed_reaches():
 
     | `random.random()`, `np.random.rand()`, `torch.rand(3)` | `np.random.default_rng()`, `random.Random()`, `torch.Generator()` made elsewhere |
 
-    It does not reach generators of your own, the order in which a GPU's threads add, hashes of strings.
+    It does not reach generators of your own, the order in which threads add, hashes of strings.
     """
     own = np.random.default_rng(), random.Random(), torch.Generator()
     own[2].seed()
@@ -263,21 +263,48 @@ def test_the_switch_raises_and_says_so():
 
 
 def test_the_same_order_without_atomics():
-    """On a CPU that order follows from how the work is cut up: from the number of threads, not from which of them is first.
+    """On a CPU that order mostly follows from how the work is cut up: from the number of threads, not from which of them is first. Kernels that add atomically may do so in another order each time, and no seed fixes it: many on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]`.
 
-    On a CPU there is one.
+    On a CPU `index_add` has one.
+
+    | `torch.rand(3, device="cuda")` on every GPU | the order in which threads add up, above all a GPU's; the number of the CPU's threads |
+
+    To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order.
     """
-    values, where = torch.randn(100_000), torch.randint(8, (100_000,))
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        found = {
-            (
-                *tuple(torch.zeros(8).index_add(0, where, values).tolist()),
-                values.sum().item(),
-            )
-            for _ in range(5)
-        }
-        assert len(found) == 1
+    values, where = torch.randn(500_000), torch.randint(8, (500_000,))
+    table = torch.zeros(8, requires_grad=True)
+
+    def added():
+        return torch.zeros(8).index_add(0, where, values)
+
+    def gradient():
+        taken = (table[where] * values).sum()
+        return torch.autograd.grad(taken, table)[0]
+
+    def kinds(function, most):
+        found = set()
+        for _ in range(most):
+            torch.manual_seed(0)
+            found.add(tuple(function().reshape(-1).tolist()))
+            if len(found) > 1:
+                break
+        return len(found)
+
+    usual = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            assert kinds(added, 5) == kinds(values.sum, 5) == 1
+            if threads == 1:
+                assert kinds(gradient, 5) == 1
+        # two threads that never ran side by side would add in turns
+        if (os.cpu_count() or 1) > 1:
+            assert kinds(gradient, 300) > 1
+        torch.use_deterministic_algorithms(True)
+        assert kinds(gradient, 5) == 1
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.set_num_threads(usual)
 
 
 def test_which_seeds_are_taken():
@@ -308,17 +335,22 @@ def test_the_generator_of_a_loader():
 
 @pytest.mark.slow
 def test_two_names_for_one_setting():
-    """Do not mix the two: reading `allow_tf32` may then raise an error."""
-    program = (
-        "import torch\n"
-        "torch.backends.fp32_precision = 'ieee'\n"
-        "torch.backends.cudnn.allow_tf32\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True
-    )
-    assert "RuntimeError" in ended.stderr
-    assert "allow_tf32" in ended.stderr
+    """Do not mix the two: reading `allow_tf32` may then raise an error, and so may `cudnn.flags(...)`, which reads it."""
+    for line in (
+        "cudnn.allow_tf32",
+        "cudnn.flags(enabled=True, deterministic=True).__enter__()",
+    ):
+        program = (
+            "import torch\n"
+            "cudnn = torch.backends.cudnn\n"
+            "cudnn.conv.fp32_precision = 'ieee'\n"
+            f"{line}\n"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True
+        )
+        assert "RuntimeError" in ended.stderr
+        assert "allow_tf32" in ended.stderr
 
 
 def test_how_the_switch_stands():
@@ -441,7 +473,7 @@ def test_what_training_makes_of_rounding(rate, momentum):
 def test_cudnn_does_nothing_on_a_cpu():
     """nobody reads cuDNN's flags there.
 
-    What you do not pass, it sets to a default of its own: `help(torch.backends.cudnn.flags)` lists all that there is. It knows nothing of the switch.
+    `torch.backends.cudnn.flags(...)` sets more than three flags: what you do not pass goes to a default of its own (`help(torch.backends.cudnn.flags)` lists all that there is). It knows nothing of the switch.
     """
     convolution, picture = nn.Conv2d(4, 8, 3), torch.randn(2, 4, 9, 9)
     usual = convolution(picture)
@@ -505,14 +537,25 @@ def test_a_context_manager_from_a_generator(protected):
     assert seen == (["before", "after"] if protected else ["before"])
 
 
-def test_precision_by_name():
-    """`torch.backends.fp32_precision = "ieee"` asks for full float32, `"tf32"` for speed."""
-    before = torch.backends.fp32_precision
-    try:
-        for name in ("ieee", "tf32"):
-            torch.backends.fp32_precision = name
-            assert torch.backends.fp32_precision == name
-        with pytest.raises(RuntimeError):
-            torch.backends.fp32_precision = "float32"
-    finally:
-        torch.backends.fp32_precision = before
+@pytest.mark.parametrize("after", ["nothing", "flags", "allow_tf32"])
+def test_precision_by_name(after):
+    """`torch.backends.cudnn.conv.fp32_precision = "ieee"` asks for full float32 there, `"tf32"` for speed."""
+    program = (
+        "import torch\n"
+        "cudnn = torch.backends.cudnn\n"
+        f"if {after!r} == 'flags':\n"
+        "    with cudnn.flags(enabled=True, deterministic=True):\n"
+        "        pass\n"
+        f"if {after!r} == 'allow_tf32':\n"
+        "    cudnn.allow_tf32 = True\n"
+        "print(cudnn.conv.fp32_precision)\n"
+        "for name in ('ieee', 'tf32'):\n"
+        "    cudnn.conv.fp32_precision = name\n"
+        "    print(cudnn.conv.fp32_precision)\n"
+        "try:\n"
+        "    cudnn.conv.fp32_precision = 'float32'\n"
+        "except RuntimeError:\n"
+        "    print('refused')\n"
+    )
+    said = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert said.split() == ["tf32", "ieee", "tf32", "refused"]
