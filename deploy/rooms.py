@@ -33,8 +33,9 @@ GROUP = "course-learners"
 """Every account that this server has made is in it: no other is ever used."""
 EXCHANGE = "/srv/exchange"
 """Of nbgrader, in a room."""
-DESK = "/srv/course"
-"""Settings and the contents of the course, in a room."""
+DESK = "/run/course"
+"""Settings and the contents of the course, in a room. A course lies nowhere near, so
+this hides no Python environment of one."""
 OWN_EXCHANGE = ".course/exchange"
 """Where no disk is shared: a learner's own copy, in their home."""
 LEARNERS_PACKAGES = ("course_utils", "course_exchange", "course_home")

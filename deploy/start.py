@@ -145,6 +145,31 @@ def make_account(name: str, home: Path) -> pwd.struct_passwd:
     return pwd.getpwnam(name)
 
 
+def need_open_python(account: pwd.struct_passwd) -> None:
+    """Whether another account can run this Python: one below `/root`, say, it cannot.
+
+    Raises:
+        CourseError: it cannot.
+    """
+    try:
+        subprocess.run(
+            [sys.executable, "-c", ""],
+            cwd="/",
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=[],
+            capture_output=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        raise CourseError(
+            f"The account {account.pw_name} cannot run {sys.executable}: this "
+            f"folder and the Python that it was made with, {sys.base_prefix}, "
+            "must lie where everybody may pass, as /srv and /usr are. "
+            "Where they do: rm -r .venv, then make hub PYTHON=/usr/bin/python3"
+        ) from None
+
+
 def make_share_account(course: Course, settings: Settings) -> None:
     """The account that keeps what learners hand in over HTTP: whoever breaks into
     ngshare is not yet the one who grades."""
@@ -153,7 +178,9 @@ def make_share_account(course: Course, settings: Settings) -> None:
     os.chown(home, account.pw_uid, account.pw_gid)
 
 
-def make_grading_account(course: Course, settings: Settings) -> None:
+def make_grading_account(
+    course: Course, settings: Settings
+) -> pwd.struct_passwd:
     """The account that owns `class/`; what learners put into the exchange stays
     theirs."""
     account = make_account(
@@ -171,6 +198,7 @@ def make_grading_account(course: Course, settings: Settings) -> None:
                 os.chown(
                     one, account.pw_uid, account.pw_gid, follow_symlinks=False
                 )
+    return account
 
 
 def words(course: Course, settings: Settings) -> list[str]:
@@ -249,7 +277,7 @@ def main() -> None:
         install_share()
     make_folders(course, settings)
     if apart:
-        make_grading_account(course, settings)
+        need_open_python(make_grading_account(course, settings))
         make_share_account(course, settings)
     for line in [*words(course, settings), *warnings(settings, course)]:
         print(line, flush=True)

@@ -263,7 +263,7 @@ ATTEMPTS = {
     "a hard link to a submission": (
         "os.link('{inbound}/{submission}/{chapter}.ipynb', '{inbound}/mine')"
     ),
-    "the settings of one's room": "open('/srv/course/enter.sh', 'a')",
+    "the settings of one's room": "open('/run/course/enter.sh', 'a')",
     "the Python of all": "open(os.__file__, 'a')",
     "course_utils of all": "open(__import__('course_utils').__file__, 'a')",
     "becoming root": "os.setuid(0)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +88,48 @@ def test_the_accounts_of_the_machine_are_nobodys(
     )
     assert "daemon is an account of this machine" in said
     assert list(tmp_path.glob("daemon")) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is somebody else")
+def test_a_python_that_others_cannot_reach_is_refused(
+    mini: Course, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "python").symlink_to(sys.executable)
+    said = ask(
+        mini,
+        "import pwd, sys; from start import need_open_python\n"
+        f"sys.executable = {str(closed / 'python')!r}\n"
+        "need_open_python(pwd.getpwnam('nobody'))",
+    )
+    assert "The account nobody cannot run" in said
+    assert "make hub PYTHON=" in said
+
+
+@pytest.mark.parametrize(
+    "root", ["/srv/course", "/opt/course", "/home/grace/course", "/root/x"]
+)
+def test_a_room_shows_the_python_wherever_the_course_lies(
+    mini: Course, root: str
+) -> None:
+    """Nothing is laid over the folder of something that a room needs."""
+    said = ask(
+        mini,
+        "import json, pwd, sys, course_grader; from pathlib import Path\n"
+        "from rooms import room\n"
+        f"sys.prefix = {root + '/.venv'!r}\n"
+        f"course_grader.__file__ = {root + '/src/course_grader/x'!r}\n"
+        "print(json.dumps(room(pwd.getpwnam('nobody'), Path('home'), "
+        f"Path({str(mini.root)!r}), Path('exchange'), Path('desk'))))",
+    )
+    words = json.loads(said)
+    places = [
+        Path(words[at + 2])
+        for at, word in enumerate(words)
+        if word in ("--bind", "--ro-bind", "--ro-bind-try")
+    ]
+    assert Path(root, ".venv") in places
+    for at, place in enumerate(places):
+        hidden = [one for one in places[:at] if one.is_relative_to(place)]
+        assert not hidden, place
