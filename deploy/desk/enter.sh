@@ -16,8 +16,10 @@ fi
 for chapter in "$released"/*/; do
     name=$(basename "$chapter")
     if [ -d "$chapter" ] && [ ! -e "$name" ] && [ ! -L "$name" ]; then
-        cp -R "$chapter" "$name"
-        chmod -R u+w "$name"
+        # whole or not at all: the disk may be full
+        rm -rf ".$name.part"
+        cp -R "$chapter" ".$name.part" && chmod -R u+w ".$name.part" &&
+            mv ".$name.part" "$name" || rm -rf ".$name.part"
     fi
 done
 exec "$@"

@@ -7,7 +7,10 @@ import os
 import shutil
 from pathlib import Path
 
+from nbgrader.exchange import ExchangeError
 from nbgrader.exchange.default import ExchangeSubmit
+
+from course_exchange.disk import has_space
 
 
 class Submit(ExchangeSubmit):  # type: ignore[misc]
@@ -25,9 +28,23 @@ class Submit(ExchangeSubmit):  # type: ignore[misc]
         )
         try:
             super().copy_files()
-        except BaseException:
-            # the disk is full, say: what failed was not handed in
+        except BaseException as error:
+            # what failed was not handed in
+            full = isinstance(error, OSError) and self._full()
             for half in (place, kept):
                 shutil.rmtree(half, ignore_errors=True)
+            if full:
+                raise ExchangeError(f"Nothing was handed in: {full}") from None
             raise
         os.chmod(place, 0o770)
+
+    def _full(self) -> str:
+        """What to do where a disk is full; empty where none is."""
+        if not has_space(Path.home()):
+            return (
+                "your home is full. Delete what you do not need, then press "
+                "Submit again."
+            )
+        if not has_space(Path(self.inbound_path)):
+            return "the exchange is full. Tell your instructor."
+        return ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from course_home.contents import ChapterEntry, read_contents
 from course_home.server import Home, add_home
+from course_home.signatures import Signatures
 
 CONTENTS = "COURSE_CONTENTS"
 """The environment variable that names the file of chapters."""
@@ -26,5 +27,7 @@ def _load_jupyter_server_extension(app: Any) -> None:
     def contents() -> Sequence[ChapterEntry]:
         return read_contents(path)  # a newer edition may have come
 
+    notary = app.contents_manager.notary
+    notary.store = Signatures(notary.db_file, parent=notary)
     home = Home(Path(app.root_dir), contents, class_server=True)
     add_home(app.web_app, home)

@@ -129,12 +129,15 @@ def chapter_view(
     )
 
 
-def page(chapters: Sequence[ChapterView], *, class_server: bool) -> str:
+def page(
+    chapters: Sequence[ChapterView], *, class_server: bool, full: bool = False
+) -> str:
     """The home as one HTML file that runs no script.
 
     Args:
         chapters: in order.
         class_server: chapters are released, handed in and given back here.
+        full: nothing more can be saved.
     """
     tasks = [task for one in chapters for task in one.exercises]
     unsolved = [one for one in tasks if one.standing != Standing.SOLVED]
@@ -160,6 +163,7 @@ def page(chapters: Sequence[ChapterView], *, class_server: bool) -> str:
         points=sum(one.points for one in tasks),
         max_points=sum(one.max_points for one in tasks),
         class_server=class_server,
+        full=full,
     )
 
 

@@ -13,6 +13,7 @@ from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import url_path_join
 from tornado import web
 
+from course_exchange.disk import has_space
 from course_exchange.known import known_of_exchange
 from course_home.contents import ChapterEntry
 from course_home.page import chapter_view, page
@@ -79,7 +80,9 @@ def home_page(home: Home, base_url: str) -> str:
                 due=known.due.get(name),
             )
         )
-    return page(views, class_server=home.class_server)
+    return page(
+        views, class_server=home.class_server, full=not has_space(home.work)
+    )
 
 
 class _Page(JupyterHandler):  # type: ignore[misc]
