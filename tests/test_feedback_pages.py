@@ -29,6 +29,7 @@ from feedback_samples import (
 )
 from nbformat import NotebookNode
 
+from course_grader.classroom import gradebook
 from course_grader.feedback import (
     Mark,
     class_report,
@@ -419,6 +420,25 @@ def test_the_class_report_counts_right() -> None:
     assert "eve Not graded: The file is empty." in words
     assert "dan It opened 3 sockets." in words
     assert "Half of the class has 3.5 of 8 points or more" in words
+
+
+def test_the_class_report_says_who_is_late_and_who_is_missing() -> None:
+    marks = [
+        replace(
+            gradebook.Mark(student, name, CHAPTER, 5, 8, submitted=True), **more
+        )
+        for student, name, more in (
+            ("ada", "Ada Lovelace", {"days_late": 2}),
+            ("bob", "", {"said_late": True}),
+            ("flo", "Florence", {"submitted": False, "points": None}),
+        )
+    ]
+    words = read(class_report(CHAPTER, the_class(), marks)).words
+    assert "2 late" in words
+    assert "1 handed nothing in" in words
+    assert "Ada Lovelace ada 2 days late 5 / 5" in words
+    assert "bob late 2 / 8" in words
+    assert "Florence flo – nothing handed in" in words
 
 
 def test_the_class_report_tells_what_fails_most_and_why() -> None:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from course_grader.feedback.learner import standing
 from course_grader.judge.report import (
@@ -18,6 +19,9 @@ from course_grader.judge.report import (
 )
 from course_home import frame
 from course_home.progress import Standing
+
+if TYPE_CHECKING:
+    from course_grader.classroom.gradebook import Mark
 
 MOST_CHECKS = 12
 """Checks that are listed among those that fail most."""
@@ -89,7 +93,11 @@ class Idea:
     students: tuple[str, ...]
 
 
-def class_report(chapter: str, reports: Mapping[str, SubmissionReport]) -> str:
+def class_report(
+    chapter: str,
+    reports: Mapping[str, SubmissionReport],
+    marks: Sequence[Mark] = (),
+) -> str:
     """The page: how the points are spread, which checks fail most, which
     misconceptions are common, which submissions somebody should look at, and a
     table of all students. Points are those of the checks, before marks set by
@@ -98,6 +106,8 @@ def class_report(chapter: str, reports: Mapping[str, SubmissionReport]) -> str:
     Args:
         chapter: its id.
         reports: student → report.
+        marks: of the same chapter, of the whole roster: names, who is late, who
+            handed nothing in.
     """
     graded = {s: r for s, r in sorted(reports.items()) if not r.refused}
     points = [report.points for report in graded.values()]
@@ -106,7 +116,10 @@ def class_report(chapter: str, reports: Mapping[str, SubmissionReport]) -> str:
     checks = _check_rows(graded.values(), titles)
     return frame.render(
         Path(__file__).with_name("class.html.jinja"),
-        chapter=chapter,
+        title=_title(chapter, reports.values()),
+        names={one.student: one.name for one in marks if one.name},
+        late={one.student: _late(one) for one in marks if _late(one)},
+        missing=[one.student for one in marks if not one.submitted],
         submissions=len(reports),
         graded=graded,
         refused={s: r for s, r in sorted(reports.items()) if r.refused},
@@ -127,6 +140,19 @@ def class_report(chapter: str, reports: Mapping[str, SubmissionReport]) -> str:
         },
         standing=standing,
     )
+
+
+def _title(chapter: str, reports: Collection[SubmissionReport]) -> str:
+    """The chapter's title, as its notebook has it."""
+    titles = (report.title for report in reports if report.title)
+    return next(titles, frame.chapter_name(chapter))
+
+
+def _late(mark: Mark) -> str:
+    """How late the work came, as people say it; empty if it did not."""
+    if mark.days_late:
+        return f"{frame.counted(mark.days_late, 'day')} late"
+    return "late" if mark.said_late else ""
 
 
 def _titles(reports: Collection[SubmissionReport]) -> dict[str, str]:
