@@ -503,6 +503,9 @@ def test_a_person_says_whose_a_file_is(coursedir, download):
     assert read(coursedir, "alice") == ALICES
     collect(path, coursedir, assigned={"03.ipynb": "bob"})
     assert read(coursedir, "bob") == BOBS
+    # who was told once need not be told again, and is nobody new
+    again = collect(path, coursedir, add_students=True)
+    assert {one.student for one in again} == {"alice", "bob"}
     # whoever is known by name stays so, whatever the file is called
     known = download((f"eve/{NOTEBOOK}", b"eve's"), name="known.zip")
     collect(known, coursedir, assigned={NOTEBOOK: "bob"})

@@ -183,7 +183,8 @@ def collect_zip(
         students: the roster, as `collect_names.roster` reads it.
         times: where hand-in times come from.
         assigned: whose a file is whose name does not say it: a student's id by
-            the file's name, or by what the name claims.
+            the file's name, or by what the name claims. Later downloads of the
+            same file are theirs without being told again.
         add_students: also collect for those who are not on the roster, under
             an id made of their name; nbgrader adds them when it grades.
         limits: how much to read.
@@ -238,6 +239,7 @@ class _Collector:
         self.students = students
         self.times = times
         self.assigned = assigned
+        self.collected_before = _students_by_path(coursedir)
         self.add_students = add_students
         self.work = work
         self.outcomes: list[Outcome] = []
@@ -285,7 +287,7 @@ class _Collector:
                     claimed=submitter.names[-1],
                     when=submitter.when,
                 )
-            owned.append((one, owner, *self.student_of(owner, one.parts[-1])))
+            owned.append((one, owner, *self.student_of(owner, one.parts)))
 
         # Two people whose names fit one student: one may pass for the other.
         people: dict[str, set[str]] = defaultdict(set)
@@ -298,13 +300,18 @@ class _Collector:
                 student = ""
             self.sort_in(one, owner, student, why)
 
-    def student_of(self, owner: Owner, name: str) -> tuple[str, str]:
+    def student_of(
+        self, owner: Owner, parts: tuple[str, ...]
+    ) -> tuple[str, str]:
         """The student's id, or "" and why nobody is meant for sure."""
         if len(owner.ids) == 1:
             return owner.ids[0], ""
-        for known in (name, owner.claimed):
+        for known in (parts[-1], owner.claimed):
             if known in self.assigned:
                 return self.assigned[known], ""
+        before = self.collected_before.get(parts, set())
+        if len(before) == 1:
+            return next(iter(before)), ""
         if owner.ids:
             return "", f"fits several students: {', '.join(owner.ids)}"
         if not owner.claimed:
@@ -469,6 +476,18 @@ class _Collector:
     def keep(self, one: _HandedIn, chapter: str, versions: Path) -> Path:
         made = self.as_submission(one, chapter)
         return keep_version(made, versions, one.known_by)
+
+
+def _students_by_path(
+    coursedir: CourseDirectory,
+) -> dict[tuple[str, ...], set[str]]:
+    """Whose work came from which path of an archive."""
+    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    pattern = submitted_folder(coursedir, "*", "*")
+    for folder in pattern.parent.parent.glob("*/*"):
+        if (receipt := read_receipt(folder)) is not None:
+            found[receipt.path].add(folder.parent.name)
+    return found
 
 
 @dataclass(frozen=True)
