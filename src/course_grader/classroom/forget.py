@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
@@ -11,7 +13,18 @@ from nbgrader.api import Gradebook, MissingEntry
 from course_grader.classroom.attempts import FOLDER
 from course_grader.classroom.audit import forget_trail
 from course_grader.classroom.backup import STEPS, inbound
-from course_grader.classroom.collect_versions import bad_student_id
+from course_grader.classroom.collect_names import (
+    Student,
+    new_student_id,
+    roster,
+)
+from course_grader.classroom.collect_versions import (
+    RECEIPT_FILE,
+    UNKNOWN,
+    bad_student_id,
+    digest,
+    read_receipt,
+)
 from course_grader.classroom.folder import (
     RESULTS,
     forget_results,
@@ -19,13 +32,13 @@ from course_grader.classroom.folder import (
 )
 from course_grader.classroom.lms_exchange import forget_sent
 from course_grader.classroom.nbgrader_api import Classroom
-from course_grader.classroom.term import forget_extensions
+from course_grader.classroom.term import EXTENSIONS, forget_extensions
 from course_grader.course import CourseError
 
 
 def places(classroom: Classroom, student: str) -> list[Path]:
-    """The folders that hold a learner's work, marks or feedback, and the pages of
-    the whole class, which can be written anew.
+    """The folders that hold a learner's work, marks or feedback, and the pages and
+    tables of the whole class, which can be written anew.
 
     Archived terms and backups are not among them: they are files of their own.
 
@@ -53,7 +66,48 @@ def places(classroom: Classroom, student: str) -> list[Path]:
             for folder in waiting.iterdir()
             if folder.name.startswith(f"{student}+")
         ]
-    return [one for one in found if one.exists()]
+    found = [one for one in found if one.exists()]
+    found += _unmatched_copies(root, found)
+    return found + _tables_naming(root, _on_roster(classroom, student))
+
+
+def _on_roster(classroom: Classroom, student: str) -> Student:
+    known = {one.id: one for one in roster(classroom.coursedir)}
+    return known.get(student) or Student(id=student)
+
+
+def _unmatched_copies(root: Path, theirs: Sequence[Path]) -> list[Path]:
+    """Work that was on no roster when it came, and that somebody said was theirs
+    later."""
+    digests, names = set(), set()
+    for folder in theirs:
+        digests |= {digest(path) for path in folder.rglob("*.ipynb")}
+        for path in folder.rglob(RECEIPT_FILE):
+            receipt = read_receipt(path.parent)
+            names |= set(map(new_student_id, receipt.path if receipt else ()))
+    return sorted(
+        folder
+        for folder in (root / "versions" / UNKNOWN).glob("*/*")
+        if any(name.startswith(folder.parent.name) for name in names)
+        and {digest(path) for path in folder.glob("*.ipynb")} & digests
+    )
+
+
+def _tables_naming(root: Path, student: Student) -> list[Path]:
+    """Tables of marks and logs beside the gradebook that name a learner."""
+    first, last = student.first_name, student.last_name
+    names = [student.id, student.email]
+    if first and last:  # as Canvas and Moodle have it
+        names += [f"{last}, {first}", f"{first},{last}"]
+    named = re.compile(
+        "|".join(rf"(?<!\w){re.escape(one)}(?!\w)" for one in names if one)
+    )
+    return [
+        path
+        for path in sorted([*root.glob("*.csv"), *root.glob("*.log")])
+        if path.name != EXTENSIONS
+        and named.search(path.read_text(encoding="utf-8", errors="replace"))
+    ]
 
 
 def forget(classroom: Classroom, student: str) -> int:
