@@ -24,7 +24,14 @@ from commands import (
 from nbclient import NotebookClient
 
 from course_grader.chapter.build import build_chapter
+from course_grader.classroom.collect_names import Student
 from course_grader.classroom.demo import answered
+from course_grader.classroom.gradebook import Mark
+from course_grader.classroom.marks_files import (
+    CANVAS_LOOK,
+    as_moodle,
+    unknown_to_moodle,
+)
 from course_grader.course import Course
 from course_grader.lab.home import home_of
 from course_home.server import home_page
@@ -116,17 +123,21 @@ def test_an_lms_gets_marks_with_its_own_ids(term: Course) -> None:
         )
     )
     assert canvas == [
-        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", CHAPTER],
-        ["    Points Possible", "", "", "", "", "5"],
-        ["Lovelace, Ada", "1815", "", "ada", "", "5"],
-        ["O'Hara, Jr, =Bob", "1900", "", "bob", "", "5"],
-        ["cleo", "", "", "cleo", "", "5"],
+        [
+            *("Student", "ID", "SIS User ID", "SIS Login ID", "Section"),
+            *(CHAPTER, CANVAS_LOOK),
+        ],
+        ["    Points Possible", "", "", "", "", "5", ""],
+        ["Lovelace, Ada", "1815", "", "ada", "", "5", ""],
+        ["O'Hara, Jr, =Bob", "1900", "", "bob", "", "5", ""],
+        ["cleo", "", "", "cleo", "", "5", ""],
     ]
-    moodle = list(
-        csv.DictReader(
-            io.StringIO(course_says(root, "export", "--format", "moodle"))
-        )
-    )
+    # Moodle would give cleo's points, without an ID or an address, to Bob
+    done = run_course(root, "export", "--format", "moodle")
+    assert done.returncode == 3
+    assert "cleo is not in it" in done.stderr
+    moodle = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(moodle) == 2
     assert moodle[0] == {
         "First name": "Ada",
         "Last name": "Lovelace",
@@ -136,6 +147,39 @@ def test_an_lms_gets_marks_with_its_own_ids(term: Course) -> None:
         "Look at": "",
     }
     assert moodle[1]["First name"] == "'=Bob"  # no formula for a spreadsheet
+
+
+@pytest.mark.parametrize(
+    ("known", "keys", "left_out"),
+    [
+        (
+            {"ada": {"email": "a@b"}, "bob": {"email": "b@b"}},
+            "Email address",
+            [],
+        ),
+        ({"ada": {"email": "a@b"}, "bob": {}}, "Email address", ["bob"]),
+        (
+            {
+                "ada": {"email": "a@b", "lms_user_id": "1"},
+                "bob": {"email": "b@b"},
+            },
+            "Email address",
+            [],
+        ),
+        ({"ada": {}, "bob": {}}, "Username", []),
+    ],
+)
+def test_no_row_for_moodle_has_an_empty_key(
+    known: dict[str, dict[str, str]], keys: str, left_out: list[str]
+) -> None:
+    """Moodle's import would give its marks to the learner above."""
+    roster = {one: Student(id=one, **more) for one, more in known.items()}
+    marks = [Mark(one, "", CHAPTER, 3.0, 5.0) for one in known]
+    rows = list(csv.DictReader(io.StringIO(as_moodle(marks, roster, None))))
+    assert unknown_to_moodle(marks, roster) == left_out
+    assert len(rows) == len(known) - len(left_out)
+    assert list(rows[0])[2:-2] == [keys]
+    assert all(row[keys] for row in rows)
 
 
 def test_solutions_come_after_the_deadline(
@@ -233,7 +277,7 @@ def test_an_extension_is_given_before_anything_is_handed_in(
     given = tmp_path / "extensions.csv"
     given.write_text("student,chapter,days\nbob,3,1\nada,,7\n")
     said = course_says(root, "extend", "--from", given)
-    assert "bob has 1 days more for 03_mini." in said
+    assert "bob has 1 day more for 03_mini." in said
     course_says(root, "grade", "03")
     found = exported(root, "03")
     assert {who: row["points"] for who, row in found.items()} == {
@@ -251,7 +295,7 @@ def test_an_extension_is_given_before_anything_is_handed_in(
     run_nbgrader(root, "db", "student", "add", "cleo")
     found = exported(root, "03")
     assert found["cleo"]["points"] == ""  # has a row, and nothing in it
-    assert "bob: 1 days more" in course_says(root, "due", "03")
+    assert "bob: 1 day more" in course_says(root, "due", "03")
 
 
 def test_who_needs_a_human_gets_no_zero_in_an_lms(term: Course) -> None:
@@ -262,9 +306,10 @@ def test_who_needs_a_human_gets_no_zero_in_an_lms(term: Course) -> None:
     done = run_course(root, "export", "--format", "canvas")
     assert done.returncode == 3
     assert "Look at bob" in done.stderr
-    rows = {row[3]: row[5] for row in csv.reader(io.StringIO(done.stdout))}
-    assert rows["ada"] == "5"
-    assert rows["bob"] == ""
+    rows = {row[3]: row for row in csv.reader(io.StringIO(done.stdout))}
+    assert rows["ada"][5:] == ["5", ""]
+    assert rows["bob"][5] == ""
+    assert f"{CHAPTER}: The file is no notebook" in rows["bob"][6]
     status = json.loads(course_says(root, "status", "--json"))
     assert status[0]["look"] == 1
     narrow = environment(activated=False) | {"COLUMNS": "80"}
@@ -279,6 +324,7 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     course_says(root, "report")
     page = (term.people / "feedback" / "term.html").read_text()
     assert "Ada Lovelace" in page
+    course_says(root, "total", "--to", term.people / "total.csv")
     course_says(root, "similar", "03")
     page = (term.people / "feedback" / f"{CHAPTER}_similar.html").read_text()
     assert "not who copied" in page
@@ -303,6 +349,7 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     assert left == []
     for page in term.people.rglob("*.html"):
         assert "cleo" not in page.read_text(), page
+    assert not (term.people / "total.csv").exists()
     assert set(points(root, "03")) == {"ada", "bob"}
     assert "is nobody" in course_says(root, "forget", "..", code=2)
 

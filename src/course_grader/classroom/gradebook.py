@@ -292,6 +292,12 @@ def handed_in(classroom: Classroom) -> dict[str, int]:
         }
 
 
+AGAIN = (
+    "It was graded anew after points were given by hand, which stay: see in "
+    "formgrader whether they still hold."
+)
+
+
 @dataclass(frozen=True)
 class Mark:
     """A student's mark for a chapter, as the gradebook has it.
@@ -469,7 +475,7 @@ def _graded_mark(
     if report is not None:
         look += [report.refused] if report.refused else report.needs_human
     if submission.needs_manual_grade:
-        look.append("Points are to be given by hand.")
+        look.append(AGAIN if by_hand else "Points are to be given by hand.")
     return replace(
         mark,
         points=None

@@ -12,7 +12,10 @@ from course_grader.classroom.gradebook import Mark
 from course_grader.classroom.total import Total
 
 Roster = Mapping[str, Student]
+CANVAS_LOOK = "Look at before the Final Grade"
+"""Canvas's import passes over columns with "Final Grade" in their name."""
 Row = Sequence[object]
+_MOODLE_KEYS = {"ID number": "lms_user_id", "Email address": "email"}
 
 
 def as_csv(found: Sequence[Mark], roster: Roster, zone: tzinfo | None) -> str:
@@ -64,13 +67,21 @@ def as_canvas(
     """One row per student, one column per chapter, as Canvas' gradebook imports
     them: its `ID` is the roster's LMS id, `SIS Login ID` the student's id here.
     The row below the header says what each chapter gives. Where there is no
-    mark the cell is empty, which Canvas leaves as it is."""
+    mark the cell is empty. The last column is for the instructor."""
     chapters = list(dict.fromkeys(mark.chapter for mark in found))
     most = {mark.chapter: f"{mark.max_points:g}" for mark in found}
     return _written(
-        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *chapters],
         [
-            ["    Points Possible", "", "", "", "", *map(most.get, chapters)],
+            *("Student", "ID", "SIS User ID", "SIS Login ID", "Section"),
+            *chapters,
+            CANVAS_LOOK,
+        ],
+        [
+            [
+                *("    Points Possible", "", "", "", ""),
+                *map(most.get, chapters),
+                "",
+            ],
             *(
                 [
                     f"{who.last_name}, {who.first_name}".strip(", ") or who.id,
@@ -79,6 +90,7 @@ def as_canvas(
                     who.id,
                     "",
                     *(_number(marks[chapter].points) for chapter in chapters),
+                    _looks(marks),
                 ]
                 for who, marks in _by_student(found, roster)
             ),
@@ -90,30 +102,60 @@ def as_moodle(
     found: Sequence[Mark], roster: Roster, zone: tzinfo | None
 ) -> str:
     """One row per student, one column per chapter, for Moodle's grade import:
-    students are found by `ID number` (the roster's LMS id) or `Email address`.
-    Moodle asks which column is which; `Look at` is for the instructor."""
+    students are found by `ID number` (the roster's LMS id) or `Email address`, or
+    where the roster has neither of anybody, by `Username`. Moodle asks which
+    column is which; `Look at` is for the instructor.
+
+    Moodle gives a row whose key is empty to the student of the row above it. So
+    the file has the keys that all of its rows have, and no row without one."""
     chapters = list(dict.fromkeys(mark.chapter for mark in found))
+    keys, rows = _moodle_rows(found, roster)
     return _written(
-        [
-            *("First name", "Last name", "ID number", "Email address"),
-            *chapters,
-            "Look at",
-        ],
+        ["First name", "Last name", *keys, *chapters, "Look at"],
         [
             [
                 who.first_name or who.id,
                 who.last_name,
-                who.lms_user_id,
-                who.email,
+                *(getattr(who, key) for key in keys.values()),
                 *(_number(marks[chapter].points) for chapter in chapters),
-                " ".join(
-                    f"{chapter}: {mark.look}"
-                    for chapter, mark in marks.items()
-                    if mark.look
-                ),
+                _looks(marks),
             ]
-            for who, marks in _by_student(found, roster)
+            for who, marks in rows
         ],
+    )
+
+
+def unknown_to_moodle(found: Sequence[Mark], roster: Roster) -> list[str]:
+    """The students whom `as_moodle` leaves out: by what Moodle would find the
+    others the roster does not say for them."""
+    _, rows = _moodle_rows(found, roster)
+    there = {who.id for who, _ in rows}
+    return sorted({mark.student for mark in found} - there)
+
+
+def _moodle_rows(
+    found: Sequence[Mark], roster: Roster
+) -> tuple[dict[str, str], list[tuple[Student, dict[str, Mark]]]]:
+    """The columns by which Moodle finds a student, with the roster's names for
+    them, and the rows that have them."""
+    rows = _by_student(found, roster)
+
+    def known(key: str) -> int:
+        return sum(bool(getattr(who, key)) for who, _ in rows)
+
+    keys = {column: key for column, key in _MOODLE_KEYS.items() if known(key)}
+    keys = keys or {"Username": "id"}
+    best = max(keys.values(), key=known)
+    rows = [(who, marks) for who, marks in rows if getattr(who, best)]
+    return {c: key for c, key in keys.items() if known(key) == len(rows)}, rows
+
+
+def _looks(marks: Mapping[str, Mark]) -> str:
+    """Why somebody should look at a student's work, over the chapters."""
+    return " ".join(
+        f"{chapter}: {mark.look}"
+        for chapter, mark in marks.items()
+        if mark.look
     )
 
 

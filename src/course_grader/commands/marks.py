@@ -26,6 +26,9 @@ from course_grader.commands.terminal import (
 from course_grader.course import Course, CourseError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from course_grader.classroom.gradebook import Mark
     from course_grader.classroom.nbgrader_api import Classroom
 
 _GRADED = "names or numbers; all that the gradebook knows if none is given"
@@ -112,7 +115,7 @@ def report(course: Course, args: argparse.Namespace) -> int:
             raise CourseError(
                 f"Nothing of {name} is graded yet: run `course grade {name}`."
             )
-        page = class_report(name, found)
+        page = class_report(name, found, gradebook.marks(classroom, [name]))
         path = args.to or folder / f"{name}.html"
     private_folder(path.parent)
     write_private(path, page)
@@ -192,7 +195,7 @@ def export(course: Course, args: argparse.Namespace) -> int:
     """Writes the marks as CSV, or as Canvas or Moodle imports them."""
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom.collect_names import roster
-    from course_grader.classroom.marks_files import FORMATS
+    from course_grader.classroom.marks_files import FORMATS, unknown_to_moodle
     from course_grader.classroom.private import write_private
 
     classroom = nbgrader_api.open_classroom(course)
@@ -209,15 +212,28 @@ def export(course: Course, args: argparse.Namespace) -> int:
         sys.stdout.write(text)
     else:
         write_private(args.to, text)
-        console.print(f"{len(found)} marks are in {args.to}.")
-    for mark in found:
-        if mark.look:
-            errors.print(
-                f"Look at {mark.student}, {mark.chapter}: {mark.look}",
-                markup=False,
-                soft_wrap=True,
-            )
-    return LOOK if any(mark.look for mark in found) else 0
+        console.print(f"{args.to}: written.", soft_wrap=True)
+    left_out = (
+        unknown_to_moodle(found, students) if args.format == "moodle" else []
+    )
+    return _say_who_to_look_at(found, left_out)
+
+
+def _say_who_to_look_at(found: Sequence[Mark], left_out: Sequence[str]) -> int:
+    """Names whose work or row somebody should look at; the exit code."""
+    said = [
+        f"{student} is not in it: by an empty ID number or e-mail address Moodle "
+        "would take the row for the one above it. `course roster` takes both in."
+        for student in left_out
+    ]
+    said += [
+        f"Look at {mark.student}, {mark.chapter}: {mark.look}"
+        for mark in found
+        if mark.look
+    ]
+    for line in said:
+        errors.print(line, markup=False, soft_wrap=True)
+    return LOOK if said else 0
 
 
 def total(course: Course, args: argparse.Namespace) -> int:

@@ -76,8 +76,12 @@ def due(course: Course, args: argparse.Namespace) -> int:
         when = said(moment, classroom.zone)
         console.print(f"{name}: {f'due {when}' if when else 'no due date'}")
         for student, days in more.items():
-            console.print(f"{student}: {days:g} days more", markup=False)
+            console.print(f"{student}: {_days(days)} more", markup=False)
     return 0
+
+
+def _days(number: float) -> str:
+    return f"{number:g} day" if number == 1 else f"{number:g} days"
 
 
 def extend(course: Course, args: argparse.Namespace) -> int:
@@ -105,7 +109,7 @@ def extend(course: Course, args: argparse.Namespace) -> int:
     term.extend(classroom, given)
     for (student, chapter), days in sorted(given.items()):
         console.print(
-            f"{student} has {days:g} days more for {chapter}.", markup=False
+            f"{student} has {_days(days)} more for {chapter}.", markup=False
         )
     return 0
 
