@@ -281,6 +281,7 @@ def test_all_routes_agree_and_what_a_person_gave_stays(
     expected["bob"] = 4.5
     course_says(root, "grade", "03", "--again", "--yes", code=3)
     assert graded_by_hand(mini, "bob") == by_hand
+    assert "still hold" in exported(root, "03")["bob"]["look_at"]
     nbgrader_says(mini, "autograde", CHAPTER, "--force")
     assert graded_by_hand(mini, "bob") == by_hand
     assert points(root, "03") == expected
@@ -351,6 +352,13 @@ def test_the_demo_shows_a_whole_day(mini: Course) -> None:
     assert len((folder / "grades.csv").read_text().splitlines()) == 21
     pages = list(folder.glob(f"class/feedback/*/{CHAPTER}/{CHAPTER}.html"))
     assert len(pages) == 20
+    for page in (f"{CHAPTER}.html", f"ada/{CHAPTER}/{CHAPTER}.html"):
+        path = folder / "class" / "feedback" / page
+        assert str(path) in table
+        assert path.is_file()
+    assert course_says(
+        folder, "status"
+    )  # as `course teach`, a course of its own
     assert not (mini.people / "gradebook.db").exists()  # the class's own
 
 

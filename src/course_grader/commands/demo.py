@@ -21,6 +21,7 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     from course_grader.classroom import demo as day
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom.marks_files import as_csv
+    from course_grader.feedback import class_report
     from course_grader.judge import sandbox
 
     copy = day.copy_course(course, course.root / "build" / "demo")
@@ -55,8 +56,19 @@ def demo(course: Course, args: argparse.Namespace) -> int:
     console.print(table)
     grades = copy.root / "grades.csv"
     grades.write_text(as_csv(found, {}, classroom.zone), encoding="utf-8")
-    console.print(f"Marks: {grades}")
-    console.print(f"Feedback: {folder}/STUDENT/{name}/{name}.html")
+    glance = folder / f"{name}.html"
+    glance.write_text(
+        class_report(name, gradebook.reports(classroom, name), found),
+        encoding="utf-8",
+    )
+    student = next(iter(notebooks))
+    for what, where in (
+        ("Marks", f"{grades}"),
+        ("The class at a glance", f"{glance}"),
+        ("A learner's page", f"{folder / student / name / name}.html"),
+        ("In formgrader", f"course --course {copy.root} teach"),
+    ):
+        console.print(f"{what}: {where}", soft_wrap=True, markup=False)
     return 0
 
 
