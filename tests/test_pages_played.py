@@ -1,11 +1,10 @@
 """docs/term.md and docs/instructors.md, typed line by line: every block of commands and
-of settings, from top to bottom, in a course that nobody has used. What cannot be played
-here has a comment `not played` above it in the page's source."""
+of settings, from top to bottom, on a fresh clone of the whole course. What cannot be
+played here has a comment `not played` above it in the page's source."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import zipfile
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from course_grader.course import Course
 
 pytestmark = pytest.mark.slow
 
-CHAPTER = "03_mini"
+CHAPTER = "03_one_hot_and_losses"
 NOTEBOOK = f"{CHAPTER}.ipynb"
 BLOCK = re.compile(
     r"^(?P<above>[^\n]*)\n```(?P<kind>\w*)\n(?P<text>.*?)^```$",
@@ -55,10 +54,12 @@ def blocks(page: str) -> list[Block]:
 
 
 @pytest.fixture
-def fresh(mini: Course) -> Course:
-    """Files that the pages name, and a course in which nothing was ever typed."""
-    root = mini.root
-    mini.settings_file.unlink()
+def fresh(tmp_path: Path) -> Course:
+    """A clone of what is committed, and the files that the pages name."""
+    root = tmp_path / "clone"
+    cloning = ["git", "clone", "--quiet", str(ROOT), str(root)]
+    if subprocess.run(cloning).returncode:
+        pytest.skip("this course lies in no git repository")
     (root / "roster.csv").write_text(
         "id,first_name,last_name,email,lms_user_id\n"
         "ada,Ada,Lovelace,ada@example.org,1815\n"
@@ -67,11 +68,11 @@ def fresh(mini: Course) -> Course:
     (root / "extensions.csv").write_text("student,chapter,days\nbob,03,1\n")
     (root / "worksheet.csv").write_text(
         "Identifier,Full name,Last modified (submission)\n"
-        'Participant 1,Ada Lovelace,"Friday, 20 November 2026, 6:05 PM"\n'
+        'Participant 101,Ada Lovelace,"Friday, 20 November 2026, 6:05 PM"\n'
+        'Participant 102,Participant 17,"Friday, 4 December 2026, 6:05 PM"\n'
     )
-    grading, _, released = build_chapter(mini, CHAPTER)
-    right = {one.id: one.source for one in grading.chapter.exercises}
-    work = nbformat.writes(answered(grading, released, right))
+    course = Course(root)
+    work = nbformat.writes(handed_in(course))
     moodle = [
         f"{who}_{number}_assignsubmission_file_/{NOTEBOOK}"
         for number, who in enumerate(
@@ -85,15 +86,14 @@ def fresh(mini: Course) -> Course:
         with zipfile.ZipFile(root / archive, "w") as made:
             for name in names:
                 made.writestr(name, work)
-    for folder in (root / "handed_in" / "ada", submitted(mini, "bob")):
-        folder.mkdir(parents=True)
-        (folder / NOTEBOOK).write_text(work)
-    return mini
+    return course
 
 
-def submitted(course: Course, student: str) -> Path:
-    """Where a collected submission lies."""
-    return course.people / "submitted" / student / CHAPTER
+def handed_in(course: Course) -> nbformat.NotebookNode:
+    """The chapter with the course's own answers."""
+    grading, _, released = build_chapter(course, CHAPTER)
+    right = {one.id: one.source for one in grading.chapter.exercises}
+    return answered(grading, released, right)
 
 
 def play(course: Course, page: str) -> list[str]:
@@ -120,6 +120,7 @@ def play(course: Course, page: str) -> list[str]:
             said = f"{page}: {line}\n{done.stdout}{done.stderr}"
             assert done.returncode in (0, 3), said
             assert "Traceback" not in said, said
+            assert "Warning" not in said, said
             typed.append(line)
     return typed
 
@@ -131,27 +132,45 @@ def add_settings(course: Course, text: str) -> None:
     path.write_text(known + text if TABLE.match(text) else text + known)
 
 
+def not_in_gits_sight(course: Course) -> None:
+    """Nothing that was typed left anything that `git add --all` would take."""
+    status = ["git", "status", "--porcelain"]
+    assert subprocess.check_output(status, cwd=course.root, text=True) == ""
+
+
 def test_a_term_as_its_page_has_it(fresh: Course) -> None:
-    shutil.rmtree(fresh.people)
     typed = play(fresh, "term.md")
     commands = {line.split()[1] for line in typed if line.startswith("course")}
     assert {"roster", "due", "extend", "collect", "grade", "total"} <= commands
     # what the page promises for the end is there
     with zipfile.ZipFile(fresh.root / "back.zip") as back:
-        (of_ada, *_) = [one for one in back.namelist() if "Ada" in one]
-        assert of_ada.endswith(".html")
-    assert list((fresh.root / "solved").rglob("*.ipynb"))
+        assert sorted(name.partition("_")[0] for name in back.namelist()) == [
+            "Ada Lovelace",
+            "Eve Moneypenny",
+            "Participant 17",
+        ]
+    assert list((fresh.root / "build" / "solved").rglob("*.ipynb"))
     archive = fresh.root / "archive" / "2026-autumn"
-    assert (archive / "submitted" / "bob").is_dir()
-    assert not (archive / "submitted" / "ada").exists()
+    students = {path.name for path in (archive / "submitted").iterdir()}
+    assert students == {"bob", "Eve_Moneypenny"}  # ada is forgotten
+    for table in archive.glob("*.csv"):
+        assert "ada" not in table.read_text()
+    not_in_gits_sight(fresh)
 
 
 def test_the_instructors_page_as_it_is(fresh: Course) -> None:
+    for folder in (
+        fresh.people / "handed_in" / "ada",
+        fresh.people / "submitted" / "bob" / CHAPTER,
+    ):
+        folder.mkdir(parents=True)
+        nbformat.write(handed_in(fresh), folder / NOTEBOOK)
     play(fresh, "instructors.md")
     results = fresh.people / "results" / CHAPTER
     assert (results / "feedback" / "ada" / f"{CHAPTER}.html").is_file()
     assert "bob" in (fresh.people / "marks.csv").read_text()
     assert "course grade" not in (fresh.people / "cron.log").read_text()
+    not_in_gits_sight(fresh)
 
 
 @pytest.mark.parametrize("page", ["term.md", "instructors.md"])
