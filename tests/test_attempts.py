@@ -141,7 +141,7 @@ def test_the_best_of_what_came_through_the_exchange_counts(
     course_says(root, "restore", tmp_path / "class.tar.gz")
     found = exported(root, "03")
     assert (found["ada"]["points"], found["bob"]["points"]) == ("3", "2.5")
-    assert "ada: 1 days more" in course_says(root, "due", "03")
+    assert "ada: 1 day more" in course_says(root, "due", "03")
     assert len(trail(best, "attempt")) == 2
 
     # the newest counts again, once the instructor says so

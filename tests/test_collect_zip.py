@@ -508,7 +508,9 @@ def test_a_person_says_whose_a_file_is(coursedir, download):
     assert {one.student for one in again} == {"alice", "bob"}
     # whoever is known by name stays so, whatever the file is called
     known = download((f"eve/{NOTEBOOK}", b"eve's"), name="known.zip")
-    collect(known, coursedir, assigned={NOTEBOOK: "bob"})
+    said, _ = collect(known, coursedir, assigned={NOTEBOOK: "bob"})
+    assert f"--assign {NOTEBOOK}" in said.message
+    assert said.needs_human
     assert read(coursedir, "eve") == b"eve's"
     assert read(coursedir, "bob") == BOBS
 

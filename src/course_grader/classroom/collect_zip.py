@@ -239,6 +239,7 @@ class _Collector:
         self.students = students
         self.times = times
         self.assigned = assigned
+        self.not_needed = set(assigned)
         self.collected_before = _students_by_path(coursedir)
         self.add_students = add_students
         self.work = work
@@ -308,6 +309,7 @@ class _Collector:
             return owner.ids[0], ""
         for known in (parts[-1], owner.claimed):
             if known in self.assigned:
+                self.not_needed.discard(known)
                 return self.assigned[known], ""
         before = self.collected_before.get(parts, set())
         if len(before) == 1:
@@ -382,6 +384,12 @@ class _Collector:
 
     def finish(self) -> list[Outcome]:
         """Puts everything in its place; returns what became of it."""
+        for name in self.not_needed:
+            message = (
+                f"--assign {name}: no file has this name, or it says already "
+                "whose it is."
+            )
+            self.outcomes.append(Outcome("", "", None, message, True))
         for (student, chapter), handed_in in self.handed_in.items():
             try:
                 outcome = self.place(student, chapter, handed_in)

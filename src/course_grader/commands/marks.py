@@ -66,16 +66,16 @@ def status(course: Course, args: argparse.Namespace) -> int:
         pad_edge=False,
     )
     for one in found:
+        counts = (
+            *(one.handed_in, one.late, one.missing),
+            *(one.graded, one.look, one.feedback),
+        )
+        begun = one.released or any(counts)
         table.add_row(
             one.chapter,
             said(one.due, classroom.zone).replace(" ", "\n", 1),
             "yes" if one.released else "no",
-            str(one.handed_in),
-            str(one.late),
-            "" if one.missing is None else str(one.missing),
-            str(one.graded),
-            str(one.look),
-            str(one.feedback),
+            *(str(n) if begun and n is not None else "" for n in counts),
         )
     console.print(table)
     return 0
