@@ -368,6 +368,7 @@ def lists_nested_outputs(draw: Draw) -> list[Case]:
     "random state and the grad mode stay",
     corners=[
         "you may work on a copy: the models here can be copied, not all can",
+        "a model that draws random numbers in eval mode is not tried",
         "no setting of PyTorch is changed",
     ],
 )
@@ -854,6 +855,8 @@ def has_flows(case: Case, seen: Result, expected: Result) -> str | None:
         "further boxes, such as shapes, saved tensors or the result, are "
         "allowed",
         "anything with the same `.source` will do in the place of a `Digraph`",
+        "many hundred operations in a row are not tried: torchviz ends there in a "
+        "`RecursionError`",
     ],
 )
 def boxes_for_operations(draw: Draw) -> list[Case]:
@@ -1042,11 +1045,14 @@ def gives_the_same_objects(draw: Draw) -> list[Case]:
     rule=gives_the_batches,
     also=[says_complete, not_too_early, shows_on_the_way],
     weight=2,
-    says="`progress`: the bar knows the number of batches; the last line ends "
-    "with `n/n`, and not before all have been given out",
+    says="`progress`: the bar knows the number of batches; the last line has "
+    "`n/n` in it, and no line has it before all have been given out",
     corners=[
+        "lines end at a line feed or a carriage return; one of blanks alone does "
+        "not count",
+        "where n is 0 the bar may say anything",
         "from the second batch on something of the bar is there; how it looks "
-        "is up to you"
+        "is up to you",
     ],
 )
 def knows_the_total(draw: Draw) -> list[Case]:
@@ -1116,7 +1122,6 @@ def writes_to_its_stream(draw: Draw) -> list[Case]:
     corners=[
         "the loader is gone through once, by `for`: what `loader[i]` would "
         "give is another matter",
-        "also what `len(loader)` raises, unless it is a `TypeError`",
         "no seed is set, and no setting of PyTorch is changed",
     ],
 )
@@ -1129,7 +1134,27 @@ def takes_as_asked(draw: Draw) -> list[Case]:
         loaded(draw, "sized", n, fails_at=n - 2),
         loaded(draw, "sized", n, fails_at=n - 1, error="TypeError"),
         loaded(draw, "sized", n, fails_at=n - 1, error="ValueError"),
+    ]
+
+
+@check(
+    "progress",
+    probe=probes.walk,
+    rule=gives_the_batches,
+    also=[
+        same("reaches", "What `len(loader)` raises does not reach the caller."),
+    ],
+    says="`progress`: what `len(loader)` raises reaches the caller, unless it is a "
+    "`TypeError`",
+    corners=["also an `AttributeError`"],
+)
+def hears_of_len(draw: Draw) -> list[Case]:
+    n = draw.integer(2, 6)
+    return [
         loaded(draw, "unopened", n),
+        loaded(draw, "unopened", n + 1, error="AttributeError"),
+        loaded(draw, "unopened", n, error="ValueError"),
+        loaded(draw, "sized", n),
     ]
 
 

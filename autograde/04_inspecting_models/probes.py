@@ -841,7 +841,7 @@ def loader_of(case):
     if case["kind"] == "unsized":
         return Counted(batches), None
     if case["kind"] == "unopened":
-        return Unopened(batches), None
+        return Unopened(batches, error=case.get("error", "LookupError")), None
     if case["kind"] == "generator":
         return (one for one in batches), None
     if case["kind"] == "iterator":
@@ -887,7 +887,7 @@ def walk(progress, case):
                     too_early = too_early or (length, length) in early
                 if len(pairs) == most:
                     break
-        except (LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             if "this batch cannot be read" not in str(error):
                 raise
             reaches = type(error).__name__

@@ -275,8 +275,8 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
-- A model that `torch.compile` has compiled already does not notice a hook that comes later, and says nothing. Look at the
-  model itself, before it is compiled.
+- A model that `torch.compile` has compiled already notices a hook that comes later only when something makes it compile anew, and says nothing.
+  Look at the model itself, before it is compiled.
 """
 
 # %% cell="compiled_model_ignores_hooks"
@@ -528,8 +528,8 @@ r"""
 > **"The number of parameters is the sum of `numel` over `model.parameters()`."**
 > *Correct.* A shared tensor counts once, a frozen one counts, a buffer does not.
 
-Summing `state_dict()` counts the shared one twice, and the buffers. So does torchinfo with a shared
-*tensor*, though not with a shared *layer*. And a lazy layer has no size before its first batch: `numel`
+Summing `state_dict()` counts the shared one twice, and the buffers. torchinfo may count a shared *tensor* more than once, and a shared
+*layer* that stands in two containers. And a lazy layer has no size before its first batch: `numel`
 raises. torchinfo says 0.
 """
 
@@ -623,11 +623,11 @@ assert value.grad is None
 # %% [markdown]
 r"""
 > **"`torchinfo.summary(model, (1, 3, 28, 28), verbose=0)`, then `str()` of it."**
-> *Correct.* The size has the batch axis in it. Without it the call fails, unless `batch_dim=0` says
-> where one is to be put.
+> *Correct.* The size has the batch axis in it. Without it the model of the cell fails, unless `batch_dim=0` says
+> where one is to be put. `Linear` and `Conv2d` take a single sample: there no error helps you.
 
 Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default,
-so batch norm is left alone. Afterwards it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
+so batch norm is left alone. After the pass it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
 """
 
 # %% cell="claim_002_40"
@@ -1060,16 +1060,17 @@ True
 
 - `progress` gives the number of each batch, from 0, and the batch itself. The bar is written to the text stream `file` and
   nowhere else; the stream stays open.
-- A batch is taken from the loader only when it is asked for. The loader's exceptions reach the caller.
-- Where the loader has a length, the last line on `file` says `n/n` when all n batches have been given out, and not before.
-  Where `len` raises a `TypeError`, it works all the same, and the bar shows no `a/b` of two counts.
+- A batch is taken from the loader only when it is asked for. The loader's exceptions reach the caller, those of `len` too.
+- But where `len` raises a `TypeError`, it works all the same, and the bar shows no `a/b` of two counts. Where it gives an n above 0,
+  the last line on `file` has `n/n` in it when all n batches have been given out, and not before.
 - `seconds_for` returns a float, in seconds. `rate` is what tqdm shows: `"1.54it/s"` or `"2.50s/it"`, with blanks around it
   or with another unit than `it`.
 - tqdm shows `"?it/s"` as long as it does not know the rate: then the result is None.
 
 <details><summary>Hint 1: who knows the length</summary>
 
-`tqdm(enumerate(loader))` cannot. `enumerate(tqdm(loader))` asks the loader, and lives with a `TypeError`.
+`tqdm(enumerate(loader))` cannot. `tqdm(loader)` asks the loader, and takes a `TypeError` for *no length*. An `AttributeError` too, which may be
+a slip in the loader: ask with `len` yourself, and give `total=`.
 </details>
 <details><summary>Hint 2: two kinds of rate</summary>
 
@@ -1082,7 +1083,11 @@ What stands after the slash decides. With `s` after it: batches per second. Else
 def progress(loader, file):
     """(i, batch) for each batch, with a bar on `file`."""
     ### BEGIN SOLUTION
-    return enumerate(tqdm(loader, file=file))
+    try:
+        num_batches = len(loader)
+    except TypeError:
+        num_batches = None
+    return enumerate(tqdm(loader, total=num_batches, file=file))
     ### END SOLUTION
 
 

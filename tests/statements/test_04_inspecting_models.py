@@ -20,9 +20,6 @@ BY_CELL = {
     "late_binding": [
         "A function looks its free variables up when it is *called*. Without it every hook finds the name that the loop ended with.",
     ],
-    "compiled_model_ignores_hooks": [
-        "A model that `torch.compile` has compiled already does not notice a hook that comes later, and says nothing.",
-    ],
     "not_in_the_graph": [
         "in a residual network the number of *ways* through the graph doubles with each block.",
     ],
@@ -46,7 +43,7 @@ BY_CELL = {
         'A filter such as `name.startswith("head")` then matches nothing, without a word',
     ],
     "claim_002_40": [
-        "The size has the batch axis in it. Without it the call fails, unless `batch_dim=0` says where one is to be put.",
+        "The size has the batch axis in it. Without it the model of the cell fails, unless `batch_dim=0` says where one is to be put.",
     ],
     "claim_002_41": [
         "What was made under `no_grad` has no graph: one lonely box, and no error.",
@@ -65,6 +62,9 @@ BY_SOURCE = {
         "`.item()` in a hook or in `bar.set_postfix` makes the CPU wait for the GPU, every time (chapter 11).",
     ],
     "https://pypi.org/project/torchsummary/": ["Its last version, 1.5.1,"],
+    "https://docs.astral.sh/ruff/rules/function-uses-loop-variable/": [
+        "(Ruff knows this mistake as B023; here it is told to look away.)",
+    ],
     "https://docs.python.org/3/whatsnew/3.12.html": [
         "(torchviz asks `distutils`, which Python 3.12 took out and setuptools brings back.)",
     ],
@@ -189,6 +189,56 @@ def test_what_hooks_cannot_see():
         _ = out.shape
 
 
+def test_a_hook_on_a_compiled_model():
+    """A model that `torch.compile` has compiled already notices a hook that comes later only when something makes it compile anew, and says nothing."""
+    for anew in (
+        lambda net: net(torch.ones(3, 2)),
+        lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
+        lambda net: torch.no_grad()(net)(torch.ones(1, 2)),
+    ):
+        torch._dynamo.reset()
+        small, heard = nn.Sequential(nn.ReLU(), nn.Tanh()), []
+        compiled = torch.compile(small, backend="eager")
+        compiled(torch.ones(1, 2))
+        with warnings.catch_warnings(action="error"):
+            small[0].register_forward_hook(lambda *_, h=heard: h.append(1))
+            for _ in range(3):
+                compiled(torch.ones(1, 2))
+        assert heard == []
+        anew(compiled)
+        assert heard == [1]
+    torch._dynamo.reset()
+
+
+def test_a_list_computes_the_same():
+    """Both compute the same thing.
+
+    4 tensors where 16 were meant.
+    """
+    outputs, counts = [], []
+    for keep in (nn.ModuleList, list):
+        torch.manual_seed(0)
+        net = nn.Module()
+        layers = [nn.Linear(3, 3) for _ in range(6)]
+        net.first, net.last = nn.Linear(4, 3), nn.Linear(3, 2)
+        net.hidden = keep(layers)
+        x = net.first(torch.ones(2, 4)).relu()
+        for layer in net.hidden:
+            x = x + layer(x).relu()
+        outputs.append(net.last(x))
+        counts.append(len(list(net.parameters())))
+    assert torch.equal(*outputs)
+    assert counts == [16, 4]
+
+
+def test_functions_have_no_hooks():
+    """Functions have no hooks."""
+    for function in (nn.functional.relu, torch.relu, torch.ones(1).relu):
+        assert not hasattr(function, "register_forward_hook")
+        assert not hasattr(function, "_forward_hooks")
+    assert hasattr(nn.ReLU(), "register_forward_hook")
+
+
 def test_modes_are_put_back_one_by_one():
     """`model.train()` at the end would wake layers that were in eval on purpose."""
     net = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout())
@@ -299,19 +349,29 @@ def test_grad_modes_nest():
 def test_bars():
     """Turned around, `enumerate(tqdm(loader))`, it finds the length by itself.
 
-    `tqdm(enumerate(loader))` cannot. `enumerate(tqdm(loader))` asks the loader, and lives with a `TypeError`.
+    `tqdm(enumerate(loader))` cannot. `tqdm(loader)` asks the loader, and takes a `TypeError` for *no length*. An `AttributeError` too, which may be a slip in the loader: ask with `len` yourself, and give `total=`.
 
     While it runs, the first time is what has passed, the second what is left.
     """
 
     class Endless:
+        def __init__(self, error):
+            self.error = error
+
         def __len__(self):
-            raise TypeError
+            raise self.error
 
         def __iter__(self):
             return iter("abc")
 
-    for loader, total in (([1, 2, 3], 3), (Endless(), None)):
+    for error in (LookupError, ValueError, NotImplementedError):
+        with pytest.raises(error):
+            tqdm(Endless(error), file=io.StringIO())
+    for loader, total in (
+        ([1, 2, 3], 3),
+        (Endless(TypeError), None),
+        (Endless(AttributeError), None),
+    ):
         screen = io.StringIO()
         bar = tqdm(loader, file=screen)
         assert bar.total == total
@@ -322,9 +382,11 @@ def test_bars():
 
 
 def test_what_torchinfo_does():
-    """So does torchinfo with a shared *tensor*, though not with a shared *layer*. And a lazy layer has no size before its first batch: `numel` raises. torchinfo says 0.
+    """torchinfo may count a shared *tensor* more than once, and a shared *layer* that stands in two containers. And a lazy layer has no size before its first batch: `numel` raises. torchinfo says 0.
 
-    Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default, so batch norm is left alone. Afterwards it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
+    Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default, so batch norm is left alone. After the pass it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
+
+    `Linear` and `Conv2d` take a single sample: there no error helps you.
     """
 
     def total(model, *inputs, **options):
@@ -338,10 +400,18 @@ def test_what_torchinfo_does():
     for inputs in ((), ((1, 3),)):
         assert total(tied, *inputs) == 18
         assert total(nn.Sequential(one, one), *inputs) == 9
+        first, second = nn.Sequential(one), nn.Sequential(nn.ReLU(), one)
+        assert total(nn.Sequential(first, second), *inputs) > 9
     lazy = nn.LazyLinear(3)
     with pytest.raises(ValueError, match="uninitialized"):
         lazy.weight.numel()
     assert total(lazy) == 0
+    for single, size, out in (
+        (nn.Linear(3, 4), (3,), (4,)),
+        (nn.Conv2d(3, 8, 3), (3, 9, 9), (8, 7, 7)),
+    ):
+        table = torchinfo.summary(single, size, verbose=0)
+        assert tuple(table.summary_list[0].output_size) == out
     words = nn.Embedding(4, 2)
     with pytest.raises(RuntimeError):
         total(words, (1, 3))
@@ -352,6 +422,11 @@ def test_what_torchinfo_does():
     total(model, (4, 3))
     assert model[1].num_batches_tracked == 0
     assert [module.training for module in model.modules()] == [True] * 4
+    model.eval()
+    model[1].train()
+    total(model, (4, 3))
+    assert [module.training for module in model.modules()] == [False] * 4
+    model.train()
     total(model, (4, 3), mode="train")
     assert model[1].num_batches_tracked > 0
     assert not any(module._forward_hooks for module in model.modules())
@@ -421,6 +496,33 @@ def test_a_graph_is_kept_by_leaves():
     assert f"-> {leaf}" not in drawn
 
 
+def test_what_the_picture_says(monkeypatch, tmp_path):
+    """To make a picture of it needs Graphviz' program `dot` as well. Its description, `.source`, does not.
+
+    The picture says it without a backward pass, and so does a comparison of names.
+
+    The picture of the graph shows what is cut off.
+    """
+    import graphviz
+
+    with warnings.catch_warnings(action="ignore"):
+        import torchviz
+    monkeypatch.setenv("PATH", str(tmp_path))
+    near, far = nn.Linear(2, 2), nn.Linear(2, 2)
+    model = nn.ModuleDict({"near": near, "far": far})
+    x = torch.ones(1, 2)
+    for cut in (True, False):
+        other = far(x).detach() if cut else far(x)
+        drawn = torchviz.make_dot(
+            (near(x) + other).mean(), params=dict(model.named_parameters())
+        )
+        shown = [n for n, _ in model.named_parameters() if n in drawn.source]
+        assert len(shown) == (2 if cut else 4)
+        assert near.weight.grad is None
+        with pytest.raises(graphviz.ExecutableNotFound):
+            drawn.pipe("svg")
+
+
 def test_a_layer_without_a_gradient():
     """Numbers of that kind also change with every layer that is added. Names do not."""
     layers = {"first": nn.Linear(2, 2), "last": nn.Linear(2, 1)}
@@ -434,7 +536,9 @@ def test_a_layer_without_a_gradient():
 
 
 def test_the_rate_of_a_bar():
-    """What stands after the slash decides. With `s` after it: batches per second. Else: seconds per batch.
+    """`it/s` is batches per second, `s/it` seconds per batch; `total=` must be known by somebody.
+
+    What stands after the slash decides. With `s` after it: batches per second. Else: seconds per batch.
 
     tqdm shows `"?it/s"` as long as it does not know the rate
 

@@ -122,7 +122,11 @@ def zipped_with_a_counter():
     import string
 
     def progress(loader, file):
-        bar = tqdm(loader, file=file, ascii=True, ncols=60, unit=" batches")
+        looks = dict(ascii=True, ncols=60, unit=" batches")
+        try:
+            bar = tqdm(loader, file=file, total=len(loader), **looks)
+        except TypeError:
+            bar = tqdm(loader, file=file, **looks)
         return zip(itertools.count(), bar)
 
     def seconds_for(num_batches, rate):
@@ -172,7 +176,7 @@ units_in_small_letters = edit(
 @wrong(
     breaks=hidden_tests.knows_the_total,
     tells="`enumerate` has no length, so your bar does not know the total: it only "
-    "counts. Give `total=`, or put the bar inside: `enumerate(tqdm(loader))`.",
+    "counts. Give `total=`.",
     body=True,
 )
 def without_a_total():
@@ -316,7 +320,11 @@ def counting_samples():
 )
 def on_the_screen():
     def progress(loader, file):
-        return enumerate(tqdm(loader))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total))
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
@@ -337,7 +345,11 @@ def on_the_screen():
 )
 def numbered_from_one():
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file), start=1)
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file), start=1)
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
@@ -423,7 +435,11 @@ def complete_at_once():
 def swallowing_errors():
     def progress(loader, file):
         try:
-            yield from enumerate(tqdm(loader, file=file))
+            total = len(loader)
+        except TypeError:
+            total = None
+        try:
+            yield from enumerate(tqdm(loader, total=total, file=file))
         except Exception:
             return
 
@@ -449,7 +465,11 @@ def giving_copies():
     import copy
 
     def progress(loader, file):
-        for i, batch in enumerate(tqdm(loader, file=file)):
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        for i, batch in enumerate(tqdm(loader, total=total, file=file)):
             yield i, copy.deepcopy(batch)
 
     def seconds_for(num_batches, rate):
@@ -472,7 +492,11 @@ def giving_copies():
 )
 def rate_as_a_time():
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         number = rate.strip().split("/")[0].rstrip("abcdefghijklmnopqrstuvwxyz")
@@ -487,7 +511,11 @@ def rate_as_a_time():
 )
 def always_dividing():
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         number = rate.strip().split("/")[0].rstrip("abcdefghijklmnopqrstuvwxyz")
@@ -502,7 +530,11 @@ def always_dividing():
 )
 def looking_for_s_and_slash():
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         number = rate.strip().split("/")[0].rstrip("abcdefghijklmnopqrstuvwxyz")
@@ -521,7 +553,11 @@ def looking_for_s_and_slash():
 )
 def for_it_alone():
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         rate = rate.strip()
@@ -540,7 +576,11 @@ def for_it_alone():
 )
 def infinite_when_unknown():
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
@@ -561,7 +601,11 @@ def infinite_when_unknown():
 )
 def whole_seconds():
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
@@ -582,7 +626,11 @@ def whole_seconds():
 )
 def closing_the_stream():
     def progress(loader, file):
-        yield from enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        yield from enumerate(tqdm(loader, total=total, file=file))
         file.close()
 
     def seconds_for(num_batches, rate):
@@ -678,7 +726,10 @@ def with_a_guessed_length():
     import string
 
     def progress(loader, file):
-        total = operator.length_hint(loader) or None
+        try:
+            total = len(loader)
+        except TypeError:
+            total = operator.length_hint(loader) or None
         return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
@@ -701,7 +752,11 @@ def stopping_at_a_value_error():
 
     def progress(loader, file):
         try:
-            yield from enumerate(tqdm(loader, file=file))
+            total = len(loader)
+        except TypeError:
+            total = None
+        try:
+            yield from enumerate(tqdm(loader, total=total, file=file))
         except ValueError:
             return
 
@@ -725,7 +780,11 @@ def stopping_at_a_type_error():
 
     def progress(loader, file):
         try:
-            yield from enumerate(tqdm(loader, file=file))
+            total = len(loader)
+        except TypeError:
+            total = None
+        try:
+            yield from enumerate(tqdm(loader, total=total, file=file))
         except TypeError:
             return
 
@@ -776,7 +835,11 @@ def by_number():
 
     def progress(loader, file):
         if not hasattr(loader, "__getitem__"):
-            yield from enumerate(tqdm(loader, file=file))
+            try:
+                total = len(loader)
+            except TypeError:
+                total = None
+            yield from enumerate(tqdm(loader, total=total, file=file))
             return
         for i in tqdm(range(len(loader)), file=file):
             yield i, loader[i]
@@ -802,7 +865,11 @@ def with_another_stderr():
 
     def progress(loader, file):
         sys.stderr = file
-        return enumerate(tqdm(loader))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total))
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
@@ -823,7 +890,11 @@ def for_known_words():
     import re
 
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         if "?" in rate:
@@ -844,7 +915,11 @@ def one_digit_before_the_point():
     import re
 
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
@@ -865,7 +940,11 @@ def none_for_no_batches():
     import string
 
     def progress(loader, file):
-        return enumerate(tqdm(loader, file=file))
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        return enumerate(tqdm(loader, total=total, file=file))
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")
@@ -879,8 +958,8 @@ def none_for_no_batches():
 empty_batches_left_out = edit(
     SOLUTION,
     {
-        "return enumerate(tqdm(loader, file=file))": """
-        for place, batch in enumerate(tqdm(loader, file=file)):
+        "return enumerate(tqdm(loader, total=num_batches, file=file))": """
+        for place, batch in enumerate(tqdm(loader, total=num_batches, file=file)):
             if batch is not None and batch is not False:
                 yield place, batch
         """
@@ -893,8 +972,8 @@ empty_batches_left_out = edit(
 ends_at_none = edit(
     SOLUTION,
     {
-        "return enumerate(tqdm(loader, file=file))": """
-        batches = iter(tqdm(loader, file=file))
+        "return enumerate(tqdm(loader, total=num_batches, file=file))": """
+        batches = iter(tqdm(loader, total=num_batches, file=file))
         place = 0
         while (batch := next(batches, None)) is not None:
             yield place, batch
@@ -909,7 +988,7 @@ ends_at_none = edit(
 any_error_of_len_swallowed = edit(
     with_manual_updates,
     {"except TypeError:": "except Exception:"},
-    breaks=hidden_tests.takes_as_asked,
+    breaks=hidden_tests.hears_of_len,
     tells="You catch whatever `len(loader)` raises. Only a `TypeError` says that there is "
     "no length; the rest is an error that the caller must hear.",
 )
@@ -927,11 +1006,30 @@ long_rates_cut = edit(
 seeding_in_progress = edit(
     SOLUTION,
     {
-        "return enumerate(tqdm(loader, file=file))": """
+        "return enumerate(tqdm(loader, total=num_batches, file=file))": """
         torch.manual_seed(0)
-        return enumerate(tqdm(loader, file=file))
+        return enumerate(tqdm(loader, total=num_batches, file=file))
         """,
     },
     breaks=hidden_tests.takes_as_asked,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)
+
+asked_by_tqdm = edit(
+    SOLUTION,
+    {
+        """
+        try:
+            num_batches = len(loader)
+        except TypeError:
+            num_batches = None
+        return enumerate(tqdm(loader, total=num_batches, file=file))
+        """: """
+        return enumerate(tqdm(loader, file=file))
+        """,
+    },
+    breaks=hidden_tests.hears_of_len,
+    tells="You let tqdm ask for the length. It takes an `AttributeError` of `len` for *no "
+    "length*, too, so a slip in the loader is never heard of. Ask yourself, catch the "
+    "`TypeError`, and give `total=`.",
 )
