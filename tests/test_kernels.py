@@ -155,7 +155,7 @@ def test_time_in_which_others_have_the_processor_is_not_the_learners(
             "a",
         )
         with kernel.probing(ECHO) as probing:
-            late = one(probing, "echo", {"x": 0.3}, 0.5)
+            late = one(probing, "echo", {"x": 0.5}, 2)
         with kernel.probing(ECHO) as probing:
             never = one(probing, "echo", {"x": 1e9}, 0.5)
 

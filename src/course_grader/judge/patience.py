@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-MOST = 5
+MOST = 2
 """More time that is given at most, as a multiple of a limit: threads of one process
 keep each other waiting, too."""
 LEAST_S = 0.2
