@@ -364,6 +364,26 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     )
 
 
+def test_work_that_was_unmatched_is_forgotten_with_its_learner(
+    released: Course, tmp_path: Path
+) -> None:
+    root = released.root
+    roster, download = tmp_path / "roster.csv", tmp_path / "moodle.zip"
+    roster.write_text(ROSTER)
+    course_says(root, "roster", roster)
+    with zipfile.ZipFile(download, "w") as archive:
+        for number in (17, 18):
+            name = f"Participant {number}_{number}_assignsubmission_file_"
+            archive.writestr(f"{name}/{CHAPTER}.ipynb", f"{number}'s")
+    collect = ("collect", "--zip", download)
+    course_says(root, *collect, code=3)
+    course_says(root, *collect, "--assign", "Participant 17", "bob", code=3)
+    course_says(root, "forget", "bob", "--yes")
+    unmatched = released.people / "versions" / "_unknown"
+    (left,) = unmatched.rglob("*.ipynb")
+    assert left.read_text() == "18's"
+
+
 def test_a_roster_as_a_spreadsheet_writes_it(
     mini: Course, tmp_path: Path
 ) -> None:
