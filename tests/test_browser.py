@@ -16,7 +16,14 @@ from typing import Any
 
 import nbformat
 import pytest
-from commands import SCRIPTS, course_says, environment, points, put
+from commands import (
+    SCRIPTS,
+    course_says,
+    environment,
+    exported,
+    points,
+    put,
+)
 
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered, copy_course
@@ -323,6 +330,18 @@ def test_an_instructor_grades_in_formgrader(
     page.reload()
     expect(mark).to_have_value("2")
     assert points(mini.root, "03") == {"mallory": 4}
+
+    # graded anew, a mark by hand stays and is to be set again; formgrader saves
+    # what changes
+    course_says(mini.root, "grade", "03", "--again", "--yes")
+    assert "still hold" in exported(mini.root, "03")["mallory"]["look_at"]
+    page.reload()
+    for points_now in ("1", "2"):
+        with page.expect_response(lambda one: "/api/grade/" in one.url):
+            mark.fill(points_now)
+            page.keyboard.press("Tab")
+    found = exported(mini.root, "03")["mallory"]
+    assert (found["points"], found["look_at"]) == ("4", "")
 
     course_says(mini.root, "feedback", "03")
     (written,) = mini.people.glob("feedback/mallory/03_mini/03_mini.html")
