@@ -96,8 +96,8 @@ each place in the code, and it is lost between two progress bars.
 
 ### A head that is in no optimizer
 
-The optimizer holds tensors, not the model. Whoever replaces a layer afterwards trains the
-old one. We take one epoch of steps and look at how far each layer has moved. (`digit_mlp()` is a small network for the digits: `linear1`, `linear2` and `head`, with
+The optimizer holds tensors, not the model. If you replace a layer afterwards, it holds the old
+one, and the new one is not trained. We take one epoch of steps and look at how far each layer has moved. (`digit_mlp()` is a small network for the digits: `linear1`, `linear2` and `head`, with
 ReLUs between.)
 """
 
@@ -194,9 +194,10 @@ wants to be called with, and when, depends on its kind:
 | `OneCycleLR`, warm-up, most cosine schedules today | each *batch* | `step()` |
 | `ReduceLROnPlateau` | each validation | `step(metric)` |
 
-A scheduler counts its calls and knows nothing of epochs. `step(epoch)` still works, with a
-warning; the argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
-not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none:
+A scheduler counts its calls and knows nothing of epochs. `step(epoch)` is outdated: `StepLR` still takes it, with a
+warning, `SequentialLR` does not. The argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
+not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none. (A metric below
+0 needs `threshold_mode="abs"`. By default a standstill counts as an improvement there.)
 """
 
 # %% cell="plateau"
@@ -348,7 +349,7 @@ no step; a scheduler that is called all the same counts it (chapter 10). A check
 Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is
 not compiled in. Then `get_last_lr()` holds tensors.
 
-**One optimizer, one schedule.** A scheduler leaves its start in `group["initial_lr"]`, and the
+**One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
 is not obvious. Make a new optimizer, or remove the key.
 """
@@ -557,7 +558,7 @@ explore(unused_figure, optimizer=list(OPTIMIZERS))
 
 # %% [markdown]
 r"""
-With gradients that are `None`, the default since PyTorch 2.0, the optimizer skips the layer: not
+With gradients that are `None`, the default since PyTorch 2.0, these optimizers skip the layer: not
 one bit changes. A gradient of *zeros* is a gradient. Then decay goes on, and so does what momentum
 or Adam's averages remember: look at AdamW, whose layer grows.
 """
@@ -566,8 +567,8 @@ or Adam's averages remember: look at AdamW, whose layer grows.
 r"""
 ## 4 · Measure it on this machine
 
-An optimizer does the same few operations on each parameter. It can loop over them, hand lists of
-tensors to one kernel (`foreach=True`), or do everything in one pass (`fused=True`). All three
+An optimizer does the same few operations on each parameter. It can loop over them, or hand lists of
+tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three
 exist on the CPU and on a GPU, and give the same weights up to rounding. Here: AdamW on 200 small
 layers.
 """
@@ -740,9 +741,9 @@ r"""
 > *Half the story:* exact for SGD and Adam, not for AdamW.
 
 The penalty is $\frac{\lambda}{2}\lVert w \rVert^2$, so that its gradient is $\lambda w$. In Adam it
-passes through the averages and the division like every gradient: large or small, it is scaled to about
-the same step. AdamW leaves it out of the gradient and shrinks the weights by $1 - \text{lr}\,\lambda$.
-And AdamW decays by default: 0.01. `Adam(decoupled_weight_decay=True)` is AdamW under another name. `Muon`, for matrices alone, decays by 0.1 if you do not say
+passes through the averages and the division like every gradient: beside large gradients of the loss little of it is left; alone,
+large or small, it is scaled to about the same step. AdamW leaves it out of the gradient and shrinks the weights by $1 - \text{lr}\,\lambda$.
+And AdamW decays by default: 0.01. With the same `weight_decay`, `Adam(decoupled_weight_decay=True)` is AdamW. `Muon`, for matrices alone, decays by 0.1 if you do not say
 otherwise.
 """
 
@@ -881,7 +882,7 @@ group's rate is multiplied by `gamma` after every `step_size` epochs.
 - It returns the rates that were used: for each epoch a list of floats, one for each group, in the order of
   `optimizer.param_groups`.
 - Groups may begin with different rates. All their other settings stay as they are.
-- Nothing warns.
+- Nothing warns, as long as each epoch has a batch.
 
 <details><summary>Hint 1: the order</summary>
 
@@ -1135,7 +1136,7 @@ r"""
 - Prefixes end at a dot. Replace layers first, make the optimizer afterwards.
 - `weight_decay` is an L2 penalty under SGD and Adam. AdamW shrinks the weights themselves, by 0.01 · lr if you do not
   say otherwise.
-- `grad=None` is skipped, whatever the decay. Zeros are a gradient.
+- `grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 
 **Primary sources**
 

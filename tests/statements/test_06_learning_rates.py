@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.optim import lr_scheduler, swa_utils
 
+from course_utils import digit_mlp
+
 BY_CELL = {
     "claim_000_25_002_44": [
         "*Correct*, if it is stepped once at the end of each epoch.",
@@ -23,7 +25,10 @@ BY_CELL = {
     ],
     "claim_004_36": [
         "With a gradient of zeros it depends on the optimizer.",
-        "With gradients that are `None`, the default since PyTorch 2.0, the optimizer skips the layer: not one bit changes. A gradient of *zeros* is a gradient.",
+        "With gradients that are `None`, the default since PyTorch 2.0, these optimizers skip the layer: not one bit changes. A gradient of *zeros* is a gradient.",
+        "With `grad=None` it keeps every bit.",
+        "look at AdamW, whose layer grows.",
+        "it brings along what momentum and Adam's averages remember.",
         "Without such a step plain SGD and AdamW shrink it alike.",
     ],
     "claim_004_37": [
@@ -67,13 +72,16 @@ def two_groups():
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
 def test_the_optimizer_holds_tensors(kind):
-    """The optimizer holds tensors, not the model. Whoever replaces a layer afterwards trains the old one.
+    """The optimizer holds tensors, not the model. If you replace a layer afterwards, it holds the old one, and the new one is not trained.
 
     what is in no list is not trained, without a word.
     """
     net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
-    one = kind(net.parameters(), lr=0.1)
+    one = kind(net.parameters(), lr=0.1, weight_decay=0.1)
+    old = net[1]
+    old_before = old.weight.detach().clone()
     net[1] = nn.Linear(2, 1)
+    assert one.param_groups[0]["params"][2] is old.weight
     before = [p.detach().clone() for p in net.parameters()]
     net(torch.ones(3, 2)).sum().backward()
     with warnings.catch_warnings():
@@ -81,6 +89,7 @@ def test_the_optimizer_holds_tensors(kind):
         one.step()
     pairs = zip(before, net.parameters(), strict=True)
     assert [torch.equal(*pair) for pair in pairs] == [False, False, True, True]
+    assert torch.equal(old.weight, old_before)
 
 
 def test_groups_that_say_nothing():
@@ -134,7 +143,7 @@ def test_the_warning_about_the_order():
 def test_what_a_scheduler_counts():
     """`get_last_lr()` has one number per group.
 
-    A scheduler counts its calls and knows nothing of epochs. `step(epoch)` still works, with a warning; the argument `verbose=` is gone.
+    A scheduler counts its calls and knows nothing of epochs. `step(epoch)` is outdated: `StepLR` still takes it, with a warning, `SequentialLR` does not. The argument `verbose=` is gone.
 
     `scheduler.get_last_lr()` is a list with one number per group. After `scheduler.step()` it is already that of the next epoch.
     """
@@ -149,6 +158,9 @@ def test_what_a_scheduler_counts():
     with pytest.warns(UserWarning, match="epoch"):
         plan.step(8)
     assert plan.get_last_lr()[0] == pytest.approx(0.5**4)
+    parts = [lr_scheduler.ConstantLR(sgd), lr_scheduler.ConstantLR(sgd)]
+    with pytest.raises(TypeError, match="positional"):
+        lr_scheduler.SequentialLR(sgd, parts, [2]).step(1)
     for name in ("StepLR", "ReduceLROnPlateau", "LambdaLR"):
         made = inspect.signature(getattr(lr_scheduler, name)).parameters
         assert "verbose" not in made
@@ -156,7 +168,7 @@ def test_what_a_scheduler_counts():
 
 @pytest.mark.parametrize("patience", [0, 1, 3])
 def test_reduce_on_plateau(patience):
-    """`ReduceLROnPlateau` lowers the rate once the metric has not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none:"""
+    """`ReduceLROnPlateau` lowers the rate once the metric has not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none. (A metric below 0 needs `threshold_mode="abs"`. By default a standstill counts as an improvement there.)"""
     for metrics in ([1.0] * 9, [1.0 - 0.00001 * n for n in range(9)]):
         sgd = torch.optim.SGD([one_weight()], lr=1.0)
         plan = lr_scheduler.ReduceLROnPlateau(
@@ -177,6 +189,20 @@ def test_reduce_on_plateau(patience):
         plan.step(1.0 - 0.001 * n)
     assert plan.get_last_lr() == [1.0]
     assert plan.threshold == 1e-4
+    for metric in (1.0, -1.0):
+        for threshold_mode in ("rel", "abs"):
+            for mode in ("min", "max"):
+                sgd = torch.optim.SGD([one_weight()], lr=1.0)
+                plan = lr_scheduler.ReduceLROnPlateau(
+                    sgd,
+                    mode,
+                    patience=patience,
+                    threshold_mode=threshold_mode,
+                )
+                for _ in range(9):
+                    plan.step(metric)
+                fell = sgd.param_groups[0]["lr"] < 1
+                assert fell == (metric > 0 or threshold_mode == "abs")
 
 
 def test_names_in_groups():
@@ -296,7 +322,10 @@ def test_a_compiled_step():
 
 
 def test_one_optimizer_one_schedule():
-    """A scheduler leaves its start in `group["initial_lr"]`, and the next one on the same optimizer may begin there instead of at the present rate."""
+    """Most schedulers leave their start in `group["initial_lr"]`, and the next one on the same optimizer may begin there instead of at the present rate.
+
+    Make a new optimizer, or remove the key.
+    """
     begins = {}
     for name, make in {
         "StepLR": lambda o: lr_scheduler.StepLR(o, 1, 0.5),
@@ -314,6 +343,16 @@ def test_one_optimizer_one_schedule():
             begins[name, removed] = round(sgd.param_groups[0]["lr"], 6)
     assert begins["StepLR", False] != begins["LambdaLR", False]
     assert {begins[name, True] for name in ("StepLR", "LambdaLR")} == {0.1}
+    for make in (
+        lambda o: lr_scheduler.ConstantLR(o),
+        lambda o: lr_scheduler.ExponentialLR(o, 0.9),
+        lambda o: lr_scheduler.CosineAnnealingLR(o, 5),
+        lambda o: lr_scheduler.OneCycleLR(o, 1.0, 5),
+        lambda o: lr_scheduler.CyclicLR(o, 0.1, 1.0),
+    ):
+        sgd = torch.optim.SGD([one_weight()], lr=1.0, momentum=0.9)
+        make(sgd)
+        assert "initial_lr" in sgd.param_groups[0]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +365,7 @@ def test_one_optimizer_one_schedule():
     ],
 )
 def test_none_is_skipped(optimizer, options):
-    """`grad=None` is skipped, whatever the decay. Zeros are a gradient.
+    """`grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 
     The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, and from `0 * output` in the loss.
     """
@@ -344,6 +383,40 @@ def test_none_is_skipped(optimizer, options):
         one.step()
         assert (weight.grad is None) == (zeros is None)
         assert (weight.item() == before) == (zeros is None)
+    kinds = [
+        one
+        for one in vars(torch.optim).values()
+        if inspect.isclass(one)
+        and issubclass(one, torch.optim.Optimizer)
+        and one not in (torch.optim.Optimizer, torch.optim.LBFGS)
+    ]
+    assert len(kinds) > 10
+    for kind in kinds:
+        weights = [nn.Parameter(torch.ones(2, 2)) for _ in range(2)]
+        one = kind(weights, lr=0.1)
+        for weight in weights:
+            gradient = torch.ones(2, 2)
+            sparse = kind is torch.optim.SparseAdam
+            weight.grad = gradient.to_sparse() if sparse else gradient
+        one.step()
+        weights[0].grad = None
+        before = weights[0].detach().clone()
+        one.step()
+        assert torch.equal(weights[0], before)
+    first, other = one_weight(), one_weight()
+    one = torch.optim.LBFGS([first, other], lr=0.1, max_iter=3)
+
+    def closure(used):
+        one.zero_grad()
+        loss = (other - 3) ** 2 + (2 * (first - 3) ** 2 if used else 0)
+        loss.backward()
+        return loss
+
+    one.step(lambda: closure(True))
+    before = first.item()
+    one.step(lambda: closure(False))
+    assert first.grad is None
+    assert first.item() != before
 
 
 def test_the_default_on_a_cpu():
@@ -393,7 +466,7 @@ def test_averaged_models(use_buffers):
 def test_decoupled_decay():
     """AdamW leaves it out of the gradient and shrinks the weights by $1 - \\text{lr}\\,\\lambda$.
 
-    `Adam(decoupled_weight_decay=True)` is AdamW under another name. `Muon`, for matrices alone, decays by 0.1 if you do not say otherwise.
+    With the same `weight_decay`, `Adam(decoupled_weight_decay=True)` is AdamW. `Muon`, for matrices alone, decays by 0.1 if you do not say otherwise.
     """
     ends = []
     for make in (
@@ -449,7 +522,7 @@ def test_vectors_and_matrices():
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
 @pytest.mark.parametrize("size", [0.01, 100.0])
 def test_a_penalty_under_adam(kind, size):
-    """In Adam it passes through the averages and the division like every gradient: large or small, it is scaled to about the same step."""
+    """In Adam it passes through the averages and the division like every gradient: beside large gradients of the loss little of it is left; alone, large or small, it is scaled to about the same step."""
     weight = nn.Parameter(torch.tensor([size], dtype=torch.float64))
     adam = kind([weight], lr=1e-3, weight_decay=0.1)
     weight.grad = torch.zeros_like(weight)
@@ -457,6 +530,20 @@ def test_a_penalty_under_adam(kind, size):
     moved = size - weight.item()
     wanted = 1e-3 if kind is torch.optim.Adam else 1e-3 * 0.1 * size
     assert moved == pytest.approx(wanted, rel=1e-3)
+    pulled = []
+    for noise in (1.0, 10.0):
+        ends = []
+        for decay in (0.0, 0.01):
+            torch.manual_seed(0)
+            weight = nn.Parameter(torch.full((500,), size).double())
+            adam = kind([weight], lr=1e-4, weight_decay=decay)
+            for _ in range(100):
+                weight.grad = noise * size * torch.randn(500).double()
+                adam.step()
+            ends.append(weight.mean().item())
+        pulled.append(ends[0] - ends[1])
+    less = 10 if kind is torch.optim.Adam else 1
+    assert pulled[0] / pulled[1] == pytest.approx(less, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -620,3 +707,125 @@ def test_an_integer_cannot_be_looped_over():
     """an integer cannot be looped over."""
     with pytest.raises(TypeError, match="not iterable"):
         iter(25)
+
+
+def test_a_step_that_a_scaler_skips():
+    """A step that a `GradScaler` skips is no step; a scheduler that is called all the same counts it (chapter 10)."""
+    weight = one_weight()
+    sgd = torch.optim.SGD([weight], lr=1.0)
+    plan = lr_scheduler.StepLR(sgd, 1, 0.5)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for factor, rate in ((1.0, 0.5), (math.inf, 0.25)):
+        before = weight.item()
+        sgd.zero_grad()
+        scaler.scale(factor * weight.sum()).backward()
+        scaler.step(sgd)
+        scaler.update()
+        plan.step()
+        assert (weight.item() == before) == (factor == math.inf)
+        assert plan.get_last_lr() == [rate]
+
+
+def test_the_small_network():
+    """`digit_mlp()` is a small network for the digits: `linear1`, `linear2` and `head`, with ReLUs between."""
+    kinds = [type(one) for one in digit_mlp().modules()]
+    assert kinds.count(nn.Linear) == 3
+    assert kinds.count(nn.ReLU) == 2
+    names = {name.split(".")[0] for name, _ in digit_mlp().named_parameters()}
+    assert names == {"linear1", "linear2", "head"}
+
+
+@pytest.mark.parametrize(
+    "kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW]
+)
+def test_three_ways_to_step(kind):
+    """It can loop over them, or hand lists of tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`)."""
+    calls, ends = {}, []
+    for way in (None, "foreach", "fused"):
+        options = {way: True} if way else {"foreach": False}
+        weights = [nn.Parameter(torch.full((3,), 2.0)) for _ in range(5)]
+        one = kind(weights, lr=0.1, **options)
+        for weight in weights:
+            weight.grad = torch.ones(3)
+        with torch.profiler.profile(acc_events=True) as seen:
+            one.step()
+        calls[way] = [event.name for event in seen.events()]
+        ends.append(torch.stack(weights).detach())
+    for end in ends[1:]:
+        torch.testing.assert_close(end, ends[0])
+
+    def uses(way, what):
+        return any(n.startswith(f"aten::_{what}") for n in calls[way])
+
+    assert not uses(None, "foreach")
+    assert uses("foreach", "foreach")
+    assert [uses(way, "fused") for way in calls] == [False, False, True]
+    with pytest.raises(TypeError, match="fused"):
+        torch.optim.RMSprop([one_weight()], fused=True)
+
+
+def test_an_average_settles():
+    """An average over the last steps does something similar at a *constant* rate: `swa_utils.AveragedModel` keeps one beside the model."""
+    for seed in range(3):
+        torch.manual_seed(seed)
+        model = nn.Linear(100, 1, bias=False)  # its best weights are zeros
+        sgd = torch.optim.SGD(model.parameters(), lr=0.2)
+        decay = swa_utils.get_ema_multi_avg_fn(0.99)
+        average = swa_utils.AveragedModel(model, multi_avg_fn=decay)
+        for _ in range(1000):
+            noisy = model.weight.detach() + torch.randn(1, 100)
+            model.weight.grad = noisy
+            sgd.step()
+            average.update_parameters(model)
+        assert average.module.weight.norm() < 0.5 * model.weight.norm()
+
+
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("cleared", [True, False])
+def test_what_moves_a_frozen_weight(set_to_none, cleared):
+    """Two things move them: a gradient that is left from before they were frozen; and a gradient of zeros, by decay, and by momentum also without decay."""
+    for options in ({}, {"momentum": 0.9}, {"weight_decay": 0.1}):
+        weight = one_weight()
+        sgd = torch.optim.SGD([weight], lr=0.1, **options)
+        weight.sum().backward()
+        sgd.step()
+        weight.requires_grad_(False)
+        if cleared:
+            sgd.zero_grad(set_to_none=set_to_none)
+        before = weight.item()
+        sgd.step()
+        by_zeros = bool(options) and not set_to_none
+        assert (weight.item() != before) == (not cleared or by_zeros)
+
+
+def test_a_group_for_each_parameter():
+    """A group for every single parameter works as well."""
+    ends = []
+    for single in (True, False):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+        one = list(net.parameters())
+        groups = [{"params": [p]} for p in one] if single else one
+        sgd = torch.optim.SGD(groups, lr=0.1, momentum=0.9, weight_decay=0.1)
+        for _ in range(3):
+            sgd.zero_grad()
+            net(torch.ones(4, 2)).sum().backward()
+            sgd.step()
+        ends.append(nn.utils.parameters_to_vector(one).detach())
+    assert torch.equal(*ends)
+
+
+def test_an_epoch_without_a_batch():
+    """Nothing warns, as long as each epoch has a batch.
+
+    First the optimizer steps, then the scheduler.
+    """
+    for batches in (0, 1):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            sgd = torch.optim.SGD([one_weight()], lr=1.0)
+            plan = lr_scheduler.StepLR(sgd, 1)
+            for _ in range(batches):
+                sgd.step()
+            plan.step()
+        assert len(told) == (batches == 0)
