@@ -173,26 +173,49 @@ def refuse_secrets(course: Course, site: Path) -> None:
             assert word not in text, (path.name, word)
 
 
+def serious(page: Any) -> list[tuple[str, list[str]]]:
+    """What axe-core calls serious or worse on a page, and where."""
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"]][:3])
+        for one in Axe().run(page).response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
 def check_with_axe(page: Any, address: str) -> None:
     """axe-core finds nothing serious, in light and in dark."""
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.goto(address)
-        found = Axe().run(page).response["violations"]
-        serious = [
-            (one["id"], [node["html"][:200] for node in one["nodes"]][:3])
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
-        assert not serious, (address, scheme, serious)
+        assert not serious(page), (address, scheme)
+
+
+BROKEN_WORDS = """() => {
+  const broken = [], range = document.createRange();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (!text.parentElement.checkVisibility()) continue;
+    for (const word of text.data.matchAll(/(?<!\\S)\\w{1,12}(?!\\S)/g)) {
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      const lines = [...range.getClientRects()].map((one) => one.top);
+      if (new Set(lines).size > 1) broken.push(word[0]);
+    }
+  }
+  return broken;
+}"""
 
 
 def check_on_a_telephone(browser: Any, address: str) -> None:
-    """Nothing is wider than the screen."""
+    """Nothing is wider than the screen, no short word is broken over lines, and
+    what is scrolled is reached by keyboard."""
     phone = browser.new_page(viewport={"width": 390, "height": 800})
     phone.goto(address)
     width = phone.evaluate("document.documentElement.scrollWidth")
     assert width <= 390, (address, width)
+    assert phone.evaluate(BROKEN_WORDS) == [], address
+    assert not serious(phone), address
     phone.close()
 
 
@@ -235,7 +258,8 @@ def test_a_small_course_as_a_site(
     assert picture.get_attribute("src") != before
     page.close()
 
-    check_on_a_telephone(browser, (small / "03_mini.html").as_uri())
+    for name in listed:
+        check_on_a_telephone(browser, (small / name).as_uri())
 
     # without JavaScript the text, the figures and the folds are there
     plain = browser.new_context(java_script_enabled=False).new_page()

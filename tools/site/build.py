@@ -68,7 +68,9 @@ To work on a chapter, open its notebook: [how](learners.md).
 
 ## The chapters
 
+```{{container}} stacked chapters
 {chapters}
+```
 
 ```{{toctree}}
 :hidden:
@@ -187,7 +189,7 @@ def write_pages(
     shutil.rmtree(pages, ignore_errors=True)
     static = pages / "_static"
     static.mkdir(parents=True)
-    for name in ("site.css", "frames.js"):
+    for name in ("site.css", "site.js"):
         shutil.copyfile(HERE / name, static / name)
     pictures = Pictures(static)
     chapters = {name: read_chapter(course.source_of(name)) for name in ran}
@@ -380,7 +382,8 @@ def claims_page(claims: list[Claim], titles: dict[str, str]) -> str:
         )
         if not here:
             continue
-        lines += ["", f"## {title}", "", "| claim | what holds |", "|---|---|"]
+        lines += ["", f"## {title}", "", "```{container} stacked"]
+        lines += ["| claim | what holds |", "|---|---|"]
         for one in here:
             cells = ", ".join(
                 f'<a href="{name}.html#cell-{cell}">{cell}</a>'
@@ -389,6 +392,7 @@ def claims_page(claims: list[Claim], titles: dict[str, str]) -> str:
             shown = cells if one.runs_on_cpu else f"{cells} (not run)"
             verdict = f"**{one.verdict.capitalize()}.** {one.note}"
             lines.append(f"| {one.claim} | {verdict} Shown by {shown}. |")
+        lines.append("```")
     return "\n".join(lines) + "\n"
 
 

@@ -24,3 +24,11 @@ for (const figure of document.querySelectorAll("figure.frames")) {
   for (const control of controls) control.addEventListener("input", show);
   figure.querySelector(".controls").hidden = false;
 }
+
+// A table that is wider than its place is scrolled, by keyboard too.
+for (const place of document.querySelectorAll(".pst-scrollable-table-container")) {
+  if (place.scrollWidth <= place.clientWidth) continue;
+  place.tabIndex = 0;
+  place.role = "region";
+  place.ariaLabel = "Table";
+}
