@@ -91,8 +91,18 @@ def make_account(name: str, homes: Path) -> pwd.struct_passwd:
     home = homes / name
     if not home.exists():
         home.mkdir(mode=0o700)
-        os.chown(home, account.pw_uid, account.pw_gid)
+    if home.stat().st_uid != account.pw_uid:
+        give(home, account)
     return account
+
+
+def give(home: Path, account: pwd.struct_passwd) -> None:
+    """Lets an account own its home: on a new machine, a backup's has another number,
+    which may be anybody's there. Root's first, so that nobody is in it meanwhile."""
+    os.chown(home, 0, 0)
+    for folder, _, files in os.walk(home, topdown=False):
+        for one in (*(os.path.join(folder, file) for file in files), folder):
+            os.chown(one, account.pw_uid, account.pw_gid, follow_symlinks=False)
 
 
 def groups_of(account: pwd.struct_passwd) -> list[int]:
@@ -226,7 +236,16 @@ def group_without_systemd(
         for file, limit in limits.items():
             (folder / file).write_text(str(limit))
         files.append(folder / "cgroup.procs")
+    share_processors(_CGROUP / "cpu" / "course")
     return files
+
+
+def share_processors(rooms: Path) -> None:
+    """Gives each learner what one process of the machine gets: by themselves all rooms
+    together would get that."""
+    if rooms.exists():
+        number = sum(one.is_dir() for one in rooms.iterdir())
+        (rooms / "cpu.shares").write_text(str(min(1024 * number, 2**18)))
 
 
 class Room(LocalProcessSpawner):
