@@ -204,6 +204,16 @@ def test_a_term_day(mini: Course, tmp_path: Path) -> None:
     assert "bob: 5 of 5 points" in said
     assert points(root, "03") == {**expected, "bob": 5.0}
 
+    # and the same once more: it gets feedback of its own
+    hand_in(mini, homes["bob"], notebook(mini, double=NOISY, mean=BY_METHOD))
+    assert "bob: Updated" in course_says(root, "collect", "03")
+    said = course_says(root, "grade", "03")
+    assert "4 submissions, 3 of them graded already" in said
+    course_says(root, "feedback", "03")
+    nbgrader_says(mini, "fetch_feedback", CHAPTER, home=homes["bob"])
+    fetched = (homes["bob"] / "work" / CHAPTER / "feedback").rglob("*.html")
+    assert len(list(fetched)) == 2  # of the first, and of this one
+
     after = digests(mini.people / "submitted")
     assert {k: v for k, v in after.items() if not k.startswith("bob")} == {
         k: v for k, v in before.items() if not k.startswith("bob")

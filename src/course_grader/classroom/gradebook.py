@@ -27,6 +27,7 @@ from course_grader.classroom import attempts
 from course_grader.classroom.collect_versions import (
     SECRET_FILE,
     TIMESTAMP_FILE,
+    read_timestamp,
     submitted_folder,
 )
 from course_grader.classroom.nbgrader_api import Classroom
@@ -53,7 +54,8 @@ class Submission:
     Attributes:
         student: whose it is.
         path: the notebook file in nbgrader's submitted folder.
-        graded: whether exactly this file has been graded already.
+        graded: whether exactly this file has been graded already, as it was handed
+            in then: the same once more wants feedback of its own.
     """
 
     student: str
@@ -77,9 +79,11 @@ def submissions(classroom: Classroom, chapter: str) -> Iterator[Submission]:
 def _graded(
     classroom: Classroom, chapter: str, student: str, path: Path
 ) -> bool:
-    """Whether exactly this file has been graded, by us or by nbgrader."""
+    """Whether exactly this attempt has been graded, by us or by nbgrader."""
     folder = classroom.folder("autograded", student, chapter)
     if not (folder / f"{chapter}.ipynb").exists():
+        return False
+    if read_timestamp(folder) != read_timestamp(path.parent):
         return False
     digest = folder / DIGEST
     if digest.exists():
@@ -88,8 +92,7 @@ def _graded(
             return digest.read_text().strip() == content
         except (OSError, UnicodeError):
             return False  # grading it says what is wrong
-    timestamp = classroom.coursedir.get_existing_timestamp
-    return bool(timestamp(str(folder)) == timestamp(str(path.parent)))
+    return True
 
 
 def _graded_cells(text: str) -> NotebookNode:
