@@ -141,11 +141,12 @@ def test_what_was_handed_in_is_graded_and_the_page_is_back(
 def test_a_room_shows_no_exchange_and_no_course(hub: Hub, ada: Person) -> None:
     said = ada.run(
         "print(open('/proc/self/mountinfo').read())\n"
-        "import os; print(os.listdir('/srv'), os.environ['COURSE_EXCHANGE'])"
+        "import os; print(os.listdir('/run'), os.path.exists('/srv'),"
+        " os.environ['COURSE_EXCHANGE'])"
     )
     assert f"{hub.course}/class" not in said
     assert f"{hub.course}/hub/share" not in said
-    assert f"['course'] /home/{ADA}/.course/exchange" in said
+    assert f"['course'] False /home/{ADA}/.course/exchange" in said
 
 
 def test_a_new_edition_takes_nobodys_work_away(hub: Hub, bob: Person) -> None:
@@ -197,6 +198,31 @@ def test_what_is_too_large_to_hand_in_is_said_and_not_shown_as_handed_in(
     listed = ada.assignments()
     (sent,) = [one for one in listed if one["status"] == "submitted"]
     assert len(sent["submissions"]) <= len(before)
+
+
+def test_every_attempt_is_collected_where_the_best_counts(
+    hub: Hub, bob: Person
+) -> None:
+    """Also what was handed in between two looks."""
+    known = set(moments(bob))
+    for answers in (RIGHT, {"mean": "def mean(x):\n    return 0.0"}):
+        bob.write(answers)
+        bob.assignments("submit")
+    new = set(moments(bob)) - known
+    assert len(new) == 2
+    settings = hub.course / "course.toml"
+    before = settings.read_text()
+    settings.write_text('attempts = "best"\n' + before)
+    try:
+        collect(hub, BOB)
+    finally:
+        settings.write_text(before)
+    people = hub.course / "class"
+    kept = [
+        *(people / "versions" / BOB / CHAPTER).glob("*/timestamp.txt"),
+        people / "submitted" / BOB / CHAPTER / "timestamp.txt",
+    ]
+    assert {f"{one} UTC" for one in new} <= {one.read_text() for one in kept}
 
 
 # What a learner may not

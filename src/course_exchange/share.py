@@ -176,12 +176,15 @@ class Share:
             for one in said["submissions"]
         ]
 
-    def newest(
-        self, chapter: str, student: str
-    ) -> tuple[datetime, list[dict[str, str]]]:
-        """A learner's newest submission: when, and its files."""
-        said = self.ask("GET", "submission", self.course, chapter, student)
-        return read_time(said["timestamp"]), said["files"]
+    def submission(
+        self, chapter: str, student: str, moment: datetime
+    ) -> list[dict[str, str]]:
+        """The files that a learner handed in at that moment."""
+        said = self.ask(
+            *("GET", "submission", self.course, chapter, student),
+            timestamp=write_time(moment),
+        )
+        return list(said["files"])
 
     def release(self, chapter: str, folder: Path) -> None:
         """Releases a folder, in place of what was released under that name."""

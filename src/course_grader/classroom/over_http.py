@@ -136,8 +136,9 @@ class ReleaseAssignment(OverHTTP, ExchangeReleaseAssignment):  # type: ignore[mi
 
 
 class Collect(OverHTTP, SafeCollect):
-    """Brings every learner's newest submission into the copy, and collects from
-    there as always: with the same limits, and nobody's work in another's way."""
+    """Brings every learner's newest submission into the copy, all of them where the
+    best attempt counts, and collects from there as always: with the same limits, and
+    nobody's work in another's way."""
 
     def init_src(self) -> None:
         """Brings, then looks at what is there."""
@@ -153,21 +154,20 @@ class Collect(OverHTTP, SafeCollect):
         share = self.share(self.coursedir.course_id)
         assert share is not None
         chapter = self.coursedir.assignment_id
-        newest: dict[str, str] = {}
-        for student, moment in share.submissions(chapter):
+        handed_in = sorted(share.submissions(chapter), key=lambda one: one[1])
+        if not self.every_attempt:
+            handed_in = list(dict(handed_in).items())  # the newest of each
+        for student, moment in handed_in:
             when = f"{write_time(moment)} UTC"
-            newest[student] = max(when, newest.get(student, ""))
-        for student, when in newest.items():
+            place = folder / f"{student}+{chapter}+{when}"
             why = bad_student_id(student) or ("+" in student and "a plus")
-            if why or (folder / f"{student}+{chapter}+{when}").exists():
+            if why or place.exists():
                 continue
             try:
-                moment, files = share.newest(chapter, student)
+                files = share.submission(chapter, student, moment)
             except ShareError as error:
                 self.log.warning("%s: %s", printable(student), error)
                 continue
-            when = f"{write_time(moment)} UTC"
-            place = folder / f"{student}+{chapter}+{when}"
             said = lay(
                 [one for one in files if one["path"] != TIMESTAMP_FILE], place
             )
