@@ -1,7 +1,8 @@
 """`make hub`: makes what the class server needs, says where it is, starts it.
 
 `start.py --desk FOLDER` writes alone what lies on a learner's desk, for an image
-(deploy/kubernetes).
+(deploy/kubernetes). `start.py --prepare` makes folders and the grading account for
+another hub (deploy/tljh), and starts none.
 """
 
 from __future__ import annotations
@@ -269,6 +270,10 @@ def main() -> None:
         course = Course(course.root)
     settings = read_settings(course)
     apart = separate_accounts()
+    if sys.argv[1:2] == ["--prepare"]:
+        make_folders(course, settings)
+        make_grading_account(course, settings)
+        return None
     lacking = need_program("bwrap")
     if lacking and apart:
         raise CourseError(lacking)
