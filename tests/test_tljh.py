@@ -1,5 +1,5 @@
 """The add-on to The Littlest JupyterHub: what it sets, held to what the class server does.
-TLJH itself is not in the registries; docs/server.md says what was tried by hand."""
+TLJH itself is not here; docs/server.md says what was tried with it by hand."""
 
 from __future__ import annotations
 
