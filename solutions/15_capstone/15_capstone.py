@@ -781,7 +781,7 @@ Write `set_up(model, config)`, which freezes parts of the model and returns the 
 <details><summary>Hint 2: a plan as a factor</summary>
 
 `torch.optim.lr_scheduler.LambdaLR(optimizer, share)` multiplies the rate by `share(t)`. Its state
-is the number t alone.
+dict holds t, and not the function.
 </details>
 <details><summary>Help: the rate rises again at the end</summary>
 
@@ -1197,7 +1197,7 @@ A dict from the number of the step to its line: a later line replaces an earlier
 </details>
 <details><summary>Hint 2: a mean over samples</summary>
 
-Sum of `loss * num_samples`, divided by the sum of `num_samples`. The last batch of an epoch is smaller.
+Sum of `loss * num_samples`, divided by the sum of `num_samples`. The last batch of an epoch may be smaller.
 </details>
 """
 
@@ -1391,7 +1391,7 @@ r"""
 - Everything: all parts with a state, the random states of torch, NumPy, Python and each GPU, where you are, the log, the best with its weights.
 - A rename is safe against a killed process. Against a power cut it is not: call `os.fsync` on the written file before the rename (chapter 12).
 - After a kill: the newest checkpoint that is whole. Test it by killing, with a comparison of bits.
-- A log of a run that was killed holds steps twice. Count each once, the last time.
+- A log of a run that was killed may hold steps twice. Count each once, the last time.
 
 **Primary sources**
 

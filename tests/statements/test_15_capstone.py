@@ -19,6 +19,7 @@ from torch import nn
 BY_CELL = {
     "killed_for_real": [
         "The third one finishes the run, and its digest is compared with that of the run that nothing stopped.",
+        "The random states of this run are three, since it runs on a CPU.",
     ],
     "two_processes": [
         "the number of samples is that of the step on **all** processes, and the loss is multiplied by their number, since the average over processes divides by it;",
@@ -126,7 +127,10 @@ def test_the_scaler_meets_clipping(scale):
 
 
 def test_accumulation_meets_the_last_batch():
-    """| accumulation, last batch | a mean of means: a small micro-batch counts too much | sums, divided by all samples of the step |"""
+    """| accumulation, last batch | a mean of means: a small micro-batch counts too much | sums, divided by all samples of the step |
+
+    `reduction="sum"`, divided by the number of samples of the whole list, before the backward pass.
+    """
     X, y = torch.randn(9, 3).double(), torch.randint(2, (9,))
     whole = nn.Linear(3, 2).double()
     found = {}
@@ -296,7 +300,7 @@ def test_generators():
 
 
 def test_hints_of_the_exercises():
-    """`torch.optim.lr_scheduler.LambdaLR(optimizer, share)` multiplies the rate by `share(t)`. Its state is the number t alone.
+    """`torch.optim.lr_scheduler.LambdaLR(optimizer, share)` multiplies the rate by `share(t)`. Its state dict holds t, and not the function.
 
     The cosine does. Let the share of the way that is done not exceed 1.
 
@@ -310,6 +314,9 @@ def test_hints_of_the_exercises():
         plan.step()
     assert plan.state_dict()["last_epoch"] == 4
     assert plan.state_dict()["lr_lambdas"] == [None]
+    other = torch.optim.lr_scheduler.LambdaLR(sgd, lambda t: 7.0)
+    other.load_state_dict(plan.state_dict())
+    assert other.lr_lambdas[0](4) == 7.0
     cosine = [(1 + math.cos(math.pi * share)) / 2 for share in (0.9, 1.0, 1.1)]
     assert cosine[1] < min(cosine[0], cosine[2])
     lines = [json.dumps({"step": 1, "loss": one}) for one in (2.0, 1.0)]
@@ -319,7 +326,10 @@ def test_hints_of_the_exercises():
 
 @pytest.mark.parametrize("per_step", [2, 3])
 def test_accumulation_meets_the_schedule(per_step):
-    """| accumulation, schedule | the plan moves per micro-batch | once per optimizer step |"""
+    """| accumulation, schedule | the plan moves per micro-batch | once per optimizer step |
+
+    One plan for the whole run, counted in optimizer steps.
+    """
     rates = {}
     for moves in (1, per_step):
         sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
@@ -552,3 +562,157 @@ def test_in_the_middle_of_the_plan(kind):
     alone = made()  # the plan's state does not set the rate
     alone[1].load_state_dict(states[1])
     assert alone[0].param_groups[0]["lr"] == 0.4
+
+
+@pytest.mark.parametrize("num_samples", [10, 12])
+def test_a_mean_over_samples(num_samples):
+    """Sum of `loss * num_samples`, divided by the sum of `num_samples`.
+
+    The last batch of an epoch may be smaller.
+    """
+    losses = torch.rand(num_samples).double() ** 3
+    batches = losses.split(4)
+    sizes = [len(one) for one in batches]
+    means = [one.mean().item() for one in batches]
+    whole = sum(m * n for m, n in zip(means, sizes, strict=True)) / sum(sizes)
+    assert whole == pytest.approx(losses.mean().item())
+    smaller = sizes[-1] < sizes[0]
+    assert smaller == (num_samples == 10)
+    plain = sum(means) / len(means)
+    assert (plain == pytest.approx(whole, rel=1e-9)) == (not smaller)
+
+
+@pytest.mark.parametrize("evaluates_first", [True, False])
+@pytest.mark.parametrize("dies", ["before saving", "after saving"])
+def test_evaluation_meets_the_checkpoint(evaluates_first, dies):
+    """| checkpoint, evaluation | saved before the evaluation of the same step: it is lost, or made twice | evaluate, then save |
+
+    And look where the evaluation stands: before the checkpoint of the same step.
+    """
+
+    def run(saved, dying):
+        """Three steps with an evaluation and a checkpoint after each."""
+        now = copy.deepcopy(saved) or {"done": 0, "found": []}
+        while now["done"] < 3:
+            now["done"] += 1
+            turns = ["evaluate", "save"]
+            for turn in turns if evaluates_first else turns[::-1]:
+                at = (now["done"], turn)
+                if dying == (*at, "before"):
+                    return None, saved
+                if turn == "save":
+                    saved = copy.deepcopy(now)
+                else:
+                    now["found"].append(now["done"])
+                if dying == (*at, "after"):
+                    return None, saved
+        return now["found"], saved
+
+    _, saved = run(None, (2, "save", dies.split()[0]))
+    found, _ = run(saved, None)
+    if evaluates_first:
+        assert found == [1, 2, 3]
+    else:  # the checkpoint never holds the evaluation of its own step
+        assert found == ([1, 3] if dies == "after saving" else [2, 3])
+
+
+@pytest.mark.parametrize("dies_in", [3, 4, 5])
+def test_a_log_after_a_restart(dies_in):
+    """| log, restart | steps stand there twice | count each once, the last time |
+
+    A log of a run that was killed may hold steps twice.
+
+    A report that simply reads all lines sees a run that never was; this one keeps, of each step, what came last.
+    """
+    log = [{"step": n, "by": 1} for n in range(1, dies_in)]
+    kept = 2 * ((dies_in - 1) // 2)  # a checkpoint after every second step
+    log += [{"step": n, "by": 2} for n in range(kept + 1, 7)]
+    steps = [one["step"] for one in log]
+    twice = len(steps) - len(set(steps))
+    assert twice == dies_in - 1 - kept
+    once = {one["step"]: one for one in log}
+    assert list(once) == list(range(1, 7))
+    assert [one["by"] for one in once.values()] == [
+        1 if n <= kept else 2 for n in range(1, 7)
+    ]
+
+
+@pytest.mark.parametrize("max_norm", [0.01, 1e3])
+def test_the_order_of_one_step(max_norm):
+    """Every step: forward under autocast, sums over all samples, scale, backward; unscale, clip, step, update; the plan if the step was made."""
+    torch.manual_seed(0)
+    net, X, y = nn.Linear(5, 3), torch.randn(7, 5), torch.randint(3, (7,))
+    whole = copy.deepcopy(net)
+    F.cross_entropy(whole(X), y).backward()
+    nn.utils.clip_grad_norm_(whole.parameters(), max_norm)
+    torch.optim.SGD(whole.parameters(), lr=0.1).step()
+    before = [p.detach().clone() for p in net.parameters()]
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    plan = torch.optim.lr_scheduler.ExponentialLR(sgd, 0.5)
+    scaler = torch.amp.GradScaler("cpu", 2.0**23)
+    left_out = 0
+    while True:
+        sgd.zero_grad()
+        scale = scaler.get_scale()
+        for few, wanted in zip(X.split(3), y.split(3), strict=True):
+            with torch.autocast("cpu", torch.float16):
+                summed = F.cross_entropy(net(few), wanted, reduction="sum")
+            scaler.scale(summed / len(y)).backward()
+        scaler.unscale_(sgd)
+        nn.utils.clip_grad_norm_(net.parameters(), max_norm)
+        scaler.step(sgd)
+        scaler.update()
+        if scaler.get_scale() >= scale:
+            plan.step()
+            break
+        assert all(map(torch.equal, before, net.parameters()))
+        assert sgd.param_groups[0]["lr"] == 0.1
+        left_out += 1
+    assert left_out > 0
+    assert sgd.param_groups[0]["lr"] == 0.05
+    for first, one, other in zip(
+        before, net.parameters(), whole.parameters(), strict=True
+    ):
+        torch.testing.assert_close(
+            one - first, other - first, rtol=0.02, atol=1e-5
+        )
+
+
+def test_each_process_has_its_own_states():
+    """each process needs its own random states in the file."""
+
+    def masks(states):
+        drawn = []
+        for state in states:
+            torch.set_rng_state(state)
+            drawn.append(F.dropout(torch.ones(64)).tolist())
+        return drawn
+
+    states = []
+    for seed in range(2):  # of two processes
+        torch.manual_seed(seed)
+        states.append(torch.get_rng_state())
+    own = masks(states)
+    assert own == masks(states)
+    assert own[0] != own[1]
+    of_rank_0 = masks([states[0], states[0]])
+    assert of_rank_0[0] == own[0] == of_rank_0[1] != own[1]
+
+
+def test_all_but_the_head_is_loaded():
+    """Weights are loaded, but for the head, whose classes are new."""
+    torch.manual_seed(0)
+    old, new = (
+        nn.ModuleDict({"stem": nn.BatchNorm1d(3), "head": nn.Linear(3, 5)})
+        for _ in range(2)
+    )
+    nn.init.constant_(old["stem"].weight, 3)
+    first = new["head"].weight.detach().clone()
+    held = old.state_dict()
+    held = {k: v for k, v in held.items() if not k.startswith("head.")}
+    with pytest.raises(RuntimeError, match="Missing key"):
+        new.load_state_dict(held)
+    told = new.load_state_dict(held, strict=False)
+    assert told.missing_keys == ["head.weight", "head.bias"]
+    assert torch.equal(new["stem"].weight, old["stem"].weight)
+    assert torch.equal(new["head"].weight, first)
