@@ -263,7 +263,9 @@ def test_the_switch_raises_and_says_so():
 
 
 def test_the_same_order_without_atomics():
-    """On a CPU that order mostly follows from how the work is cut up: from the number of threads, not from which of them is first. Kernels that add atomically may do so in another order each time, and no seed fixes it: many on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]`.
+    """On a CPU that order mostly follows from how the work is cut up: from the number of threads, not from which of them is first.
+
+    Kernels that add atomically may do so in another order each time, and no seed fixes it: many on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]`.
 
     On a CPU `index_add` has one.
 
