@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from commands import course_says
+from mini_course import write_mini
 
 from course_grader.course import Course
 from course_grader.lab import asking
@@ -20,10 +21,17 @@ SETUP = ["setup-imports", "import torch\nfrom torch import Tensor"]
 RIGHT = "def mean(x):\n    return x.mean().item()\n"
 
 
-@pytest.fixture
-def service(mini: Course) -> Iterator[Service]:
-    course_says(mini.root, "build")
-    one = Service(mini)
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """The small course, in which all of these tests ask."""
+    course = write_mini(tmp_path_factory.mktemp("lab") / "mini")
+    course_says(course.root, "build")
+    return course
+
+
+@pytest.fixture(scope="module")
+def service(lab: Course) -> Iterator[Service]:
+    one = Service(lab)
     yield one
     one.close()
 
@@ -40,7 +48,7 @@ def answered(learner: Asking, source: str, *before: list[str]) -> Any:
 
 
 def test_what_hidden_checks_say_is_what_a_class_is_told(
-    learner: Asking, mini: Course
+    learner: Asking, lab: Course
 ) -> None:
     learner.ask({"op": "hello"})
     right = answered(learner, RIGHT)
@@ -54,7 +62,7 @@ def test_what_hidden_checks_say_is_what_a_class_is_told(
     assert "mean(torch.tensor([" in wrong["text"]
     assert "Yours is 7 times what is right." in wrong["text"]
     assert "Nothing was handed in" in stub["text"]
-    kept = (mini.work / ".course" / "progress.json").read_text()
+    kept = (lab.work / ".course" / "progress.json").read_text()
     assert '"best": 2.0' in kept
 
 
