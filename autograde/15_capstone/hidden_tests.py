@@ -267,6 +267,7 @@ def modes_of_the_parts(draw: Draw) -> list[Case]:
             frozen_before=["head.weight", "head.bias"],
         ),
         settings(draw, "again", before=["train"], tied=True),
+        settings(draw, "again.0", before=["train"], tied=True),
         settings(draw, "stem", "body.norm", before=["others", "others"]),
         settings(draw, "stem2", "body", before=["eval", "others"], unseen=True),
     ]
@@ -1033,6 +1034,18 @@ def files_in_the_folder(draw: Draw) -> list[Case]:
             plan={"save_every": 1, "keep": draw.integer(3, 6)},
         ),
         running(draw, END, plan={"save_every": 3, "keep": 1}),
+        running(
+            draw,
+            stop("step", 9, "tear all"),
+            stop("step", draw.integer(5, 6)),
+            plan={"save_every": 2, "keep": 2},
+        ),
+        running(
+            draw,
+            stop("step", 9, "older"),
+            stop("step", 11),
+            plan={"save_every": 2, "keep": draw.integer(1, 2)},
+        ),
     ]
 
 

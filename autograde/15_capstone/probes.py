@@ -837,7 +837,7 @@ def killed_and_resumed(fit, case):
         folder.mkdir(parents=True)
         for name, text in JUNK.items():
             (folder / name).write_text(text)
-    survived, between = 0, []
+    survived, between, spoilt = 0, [], set()
 
     def start(seed, stop, folder):
         seed_all(seed)
@@ -851,17 +851,22 @@ def killed_and_resumed(fit, case):
             start(seed, None, folder)
             raise RuntimeError("the process that ran this ended early")
         survived += how == "returned" and stop["in"] != "end"
-        folder, seen = after_a_process(case, stop, folder, number)
+        folder, seen = after_a_process(case, stop, folder, number, spoilt)
         between.append(seen)
     seed = case["seed"] + 1000 * len(case["stops"])
     ended = start(seed, None, folder)
     return {**ended, "survived": survived}
 
 
-def after_a_process(case, stop, folder, number):
-    """What is found in the folder, and what others do to it then."""
+def after_a_process(case, stop, folder, number, spoilt):
+    """What is found in the folder, and what others do to it then. Files that they
+    have spoilt may be removed, and may stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = sorted(folder.glob("step_*.pt"))
+    found = [
+        one
+        for one in sorted(folder.glob("step_*.pt"))
+        if one.name not in spoilt or default_load(one)
+    ]
     whole = [default_load(one) for one in found]
     seen = {
         "names": [one.name for one in found],
@@ -879,6 +884,10 @@ def after_a_process(case, stop, folder, number):
         if deed == "tear all":
             for one in found:
                 one.write_bytes(one.read_bytes()[:700])
+            spoilt.update(one.name for one in found)
+        if deed == "older":  # as a run leaves them that kept more
+            for step in (1, 3, 5):
+                shutil.copy(found[-1], folder / f"step_{step:06d}.pt")
         if deed == "date":
             for place, one in enumerate(found):
                 os.utime(one, (2e9 - 1000 * place, 2e9 - 1000 * place))

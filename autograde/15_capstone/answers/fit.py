@@ -761,6 +761,23 @@ one_too_many = edit(
     tells="One checkpoint more than keep stays.",
 )
 
+one_goes_at_a_time = edit(
+    SOLUTION,
+    {
+        """
+        for old in there[:-keep]:
+            old.unlink()
+        """: """
+        if len(there) > keep:
+            there[0].unlink()
+        """,
+    },
+    breaks=hidden_tests.files_in_the_folder,
+    tells="You remove one checkpoint for each that you write. Where a run with a "
+    "larger `keep` was there before, its older ones stay. Remove all but the last "
+    "`keep`.",
+)
+
 other_files_removed = edit(
     SOLUTION,
     {

@@ -220,7 +220,7 @@ def by_an_object_as_factor():
 
     def train_mode(model, config):
         model.train()
-        for name, module in model.named_modules():
+        for name, module in model.named_modules(remove_duplicate=False):
             if name in config["frozen"]:
                 module.eval()
 
@@ -998,4 +998,15 @@ a_setting_left_by_set_up = edit(
     },
     breaks=hidden_tests.frozen_parts,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)
+
+one_of_two_names = edit(
+    by_names_of_parameters,
+    {
+        "in model.named_modules(remove_duplicate=False)": "in model.named_modules()"
+    },
+    breaks=hidden_tests.modes_of_the_parts,
+    tells="`named_modules()` gives a module that stands at two places once, under "
+    "its first name. If the second one is frozen you miss it: "
+    "`model.get_submodule(part).eval()` asks for the part itself.",
 )
