@@ -1418,6 +1418,8 @@ def tensors_that_share(draw: Draw) -> list[Case]:
     ]
     for layout in ("turned", "every second", "in Fortran order", "read-only"):
         cases.append(array(table, layout, copy=False))
+    # NumPy gives a new axis a stride of 0
+    cases.append(array(table, "one with a new axis", copy=False))
     for layout in ("flipped", "flipped along the last axis"):
         cases.append(array(table, layout, copy=False))
     line = draw.integers(0, 99, 5)

@@ -344,6 +344,8 @@ def _numpy_of(case):
         return array.T
     if layout == "every second":
         return array[..., ::2]
+    if layout == "one with a new axis":
+        return array[:, np.newaxis]
     if layout == "in Fortran order":
         return np.asfortranarray(array)
     if layout == "a field of records":

@@ -515,13 +515,15 @@ def scaled(
     which: int | None = None,
     settings: dict | None = None,
     defaults: bool = False,
+    steps_before: int = 0,
     size: int = 6,
     **options: object,
 ) -> Case:
     """One batch for each letter of `pattern`; at an x its gradient is spoilt.
 
     A `which` of -1 is the last parameter; without it, drawn anew each time. A
-    `spoilt_by` that is finite stands all over that parameter's gradient.
+    `spoilt_by` that is finite stands all over that parameter's gradient. As many
+    good steps as `steps_before` come first; they move nothing.
     """
     case = model_of(draw, **options)  # type: ignore[arg-type]
     spoilt = [
@@ -537,6 +539,7 @@ def scaled(
         **case,
         "batches": [batch(draw, case, size) for _ in pattern],
         "spoilt": spoilt,
+        "steps_before": steps_before,
         "unscale_first": unscale_first,
         "max_norm": max_norm,
         "settings": {}
@@ -777,6 +780,7 @@ def scale_grows(draw: Draw) -> list[Case]:
         scaled(
             draw, "...", settings={"growth_interval": 1, "init_scale": 2.0**31}
         ),
+        scaled(draw, "...", defaults=True, steps_before=1998),
     ]
 
 
@@ -1188,6 +1192,7 @@ def short_gradients_stay(draw: Draw) -> list[Case]:
         steps(draw, max_norm=30.0, settings={"init_scale": 3.0}, lr=0.1),
         steps(draw, max_norm=1e4, settings={"init_scale": 2.0**16}),
         steps(draw, max_norm=0.5, loudness=0.0, weight_decay=0.1),
+        steps(draw, max_norm=0.0, loudness=0.0, weight_decay=0.1),
     ]
 
 
@@ -1399,13 +1404,15 @@ def epochs(
     nans: tuple[int, ...] = (),
     num_epochs: int = 1,
     scheduled: bool | str = False,
+    as_generator: bool = True,
     settings: dict | None = None,
     **options: object,
 ) -> Case:
     """Micro-batches of these sizes; `overflows` are those whose gradient does,
     `nans` those whose loss is NaN.
 
-    A schedule of "warm-up" begins with a rate of 0.
+    A schedule of "warm-up" begins with a rate of 0. A loader that is no generator
+    begins anew each time that it is asked for an iterator.
     """
     case = model_of(draw, **options)  # type: ignore[arg-type]
     return {
@@ -1422,6 +1429,7 @@ def epochs(
         "accumulation_steps": accumulation_steps,
         "num_epochs": num_epochs,
         "scheduled": scheduled,
+        "as_generator": as_generator,
         "settings": {"init_scale": 1024.0, **(settings or {})},
     }
 
@@ -1566,8 +1574,11 @@ def last_window(draw: Draw) -> list[Case]:
 )
 def one_update_per_window(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [3] * n, k)
-        for n, k in ((4, 2), (5, 2), (6, 3), (1, 10), (3, 1))
+        *(
+            epochs(draw, [3] * n, k)
+            for n, k in ((4, 2), (5, 2), (6, 3), (1, 10), (3, 1))
+        ),
+        epochs(draw, [3] * 5, 2, as_generator=False),
     ]
 
 

@@ -294,6 +294,20 @@ class Batches:
             yield pair
 
 
+class Anew:
+    """Gives a new iterator each time, as a `DataLoader` does, but not without
+    end: one epoch needs one."""
+
+    def __init__(self, read):
+        self.read, self.num_begun = read, 0
+
+    def __iter__(self):
+        self.num_begun += 1
+        if self.num_begun > 20:
+            raise RuntimeError("the loader was begun again and again")
+        return self.read()
+
+
 def trained_in_bf16(train_in_bf16, case):
     batches = case["batches"]
     model = made(case)
@@ -352,6 +366,12 @@ def some_steps(LossScaler, case):
     dtype = DTYPES.get(case["autocast"], torch.bfloat16)
     torch.default_generator.manual_seed(SEED)
     scaler = scaler_of(LossScaler, case)
+    for _ in range(case["steps_before"]):
+        # The gradient is zeros.
+        optimizer.zero_grad()
+        scaler.scale(0 * model.last.bias.sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
     history = []
     for (x, y), spoilt in zip(case["batches"], case["spoilt"], strict=True):
         optimizer.zero_grad()
@@ -688,8 +708,11 @@ def epochs_in_windows(train_epoch_amp, case):
 
             reader = Batches(micro_batches, needed)
             with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
+                loader = Anew(reader.read)
+                if case["as_generator"]:
+                    loader = reader.read()
                 result = train_epoch_amp(
-                    model, optimizer, scaler, reader.read(), k, **options
+                    model, optimizer, scaler, loader, k, **options
                 )
             is_pair = isinstance(result, tuple) and len(result) == 2
             loss, skipped = result if is_pair else (None, None)

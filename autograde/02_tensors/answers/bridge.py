@@ -604,6 +604,17 @@ def shares_empty_read_only():
         return torch.from_numpy(a)
 
 
+refuses_a_new_axis = edit(
+    step_by_step,
+    {
+        "any(stride < 0 for stride in a.strides)": "any(stride <= 0 for stride in a.strides)"
+    },
+    breaks=hidden_tests.tensors_that_share,
+    tells="You refuse a stride of 0, which every array with a new axis has "
+    "(`a[:, None]`). PyTorch shares its memory as any other's: only a negative stride "
+    "cannot be shared.",
+)
+
 seeding_in_bridge = edit(
     SOLUTION,
     {

@@ -869,6 +869,14 @@ clip_dividing_by_the_norm = edit(
     "little to it, as PyTorch does.",
 )
 
+clip_also_where_they_are_equal = edit(
+    clip_by_hand,
+    {"if norm > max_norm:": "if norm >= max_norm:"},
+    breaks=hidden_tests.short_gradients_stay,
+    tells="You divide by the norm where it equals `max_norm`. Both may be 0: clip only "
+    "where the norm is above `max_norm`, or add a little to it, as PyTorch does.",
+)
+
 clip_each_group_by_itself = edit(
     clip_with_two_calls,
     {

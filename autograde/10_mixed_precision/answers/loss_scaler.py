@@ -1011,6 +1011,14 @@ ScalerOfOtherDefaults = edit(
     "Keep the defaults that are given.",
 )
 
+ScalerOfAnotherInterval = edit(
+    ScalerByHand,
+    {"growth_interval=2000,": "growth_interval=1000,"},
+    breaks=hidden_tests.scale_grows,
+    tells="Your default `growth_interval` is not 2000, the one in the signature. "
+    "Keep the defaults that are given.",
+)
+
 ScalerTrustsUnscale = edit(
     ScalerByHand,
     {

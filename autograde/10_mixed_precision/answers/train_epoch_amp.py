@@ -958,6 +958,15 @@ amp_epoch_returns_a_tensor = edit(
     tells="The loss you return is a tensor. Asked for is a Python float.",
 )
 
+amp_epoch_begins_anew = edit(
+    amp_epoch_of_means,
+    {"pairs = iter(loader)": "pairs = loader"},
+    breaks=hidden_tests.one_update_per_window,
+    tells="You call `itertools.islice` on the loader itself. A list or a `DataLoader` "
+    "begins anew each time, so every window is the first one, without end. Call "
+    "`iter(loader)` once, before the first window.",
+)
+
 amp_epoch_needs_a_length = edit(
     amp_epoch_counting_steps,
     {
