@@ -144,7 +144,7 @@ def all_negative(case: Case) -> Case:
     says="returned is the norm before clipping, of all gradients together",
     corners=[
         "a tensor without dimensions: float64 if any gradient is float64, "
-        "otherwise float32"
+        "otherwise float32; a gradient without elements need not count"
     ],
 )
 def norm_before_clipping(draw: Draw) -> list[Case]:
@@ -228,6 +228,9 @@ def small_gradients_stay(draw: Draw) -> list[Case]:
         clipping(draw, norm=draw.integer(1, 9) * 1.0, max_norm=1e6),
         clipping(draw, norm=0.5, max_norm=INF, dtypes=(DOUBLE,)),
         clipping(draw, norm=2.0, max_norm=2.02, norm_type=1.0),
+        # smaller than what is added to the norm; and its square is 0
+        clipping(draw, norm=draw.integer(1, 9) * 1e-8),
+        clipping(draw, norm=1e-200, dtypes=(DOUBLE,)),
     ]
 
 
@@ -1150,7 +1153,10 @@ def inputs_that_do_not_show(draw: Draw) -> list[Case]:
     rule=buffers_kept,
     says="every buffer, also one that is in no `state_dict`, and at both places "
     "if it stands at two",
-    corners=["a layer may put another tensor in a buffer's place"],
+    corners=[
+        "a layer may put another tensor in a buffer's place, but for one that "
+        "stands at two"
+    ],
 )
 def buffers_of_any_layer(draw: Draw) -> list[Case]:
     counts = {"extra": "counts"}
@@ -1234,6 +1240,7 @@ def gradients_are_cleared(draw: Draw) -> list[Case]:
             batches(draw, 2, old_gradients=True, momentum=0.5),
             (0, "x", NAN),
         ),
+        batches(draw, 2, held="head"),
     ]
 
 
@@ -1799,6 +1806,24 @@ def overflowing(draw: Draw, case: Case) -> Case:
     return {**case, "batches": pairs, "lr": 4.0 * (1e308 / max(steepest, 4.0))}
 
 
+def spoilt_behind_the_fault(draw: Draw, case: Case) -> Case:
+    """The run with a NaN in the batch that comes after its first fault."""
+    model = probes.made_model(case)
+    loss_function, _ = probes.loss_function_of(case["loss"])
+    broken = 0
+    for x, y in case["batches"]:
+        loss = loss_function(model(x), y)
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        if not all(bool(g.isfinite().all()) for g in (loss, *gradients)):
+            break
+        with torch.no_grad():
+            for p, g in zip(model.parameters(), gradients, strict=True):
+                p -= case["lr"] * g
+        broken += 1
+    last = len(case["batches"]) - 1
+    return with_faults(draw, case, (min(broken + 1, last), "x", NAN))
+
+
 def found_right(case: Case, seen: Result, expected: Result) -> str | None:
     found, right = seen.data["found"], expected.data["found"]
     if same(found, right):
@@ -2020,6 +2045,7 @@ def rates_too_large(draw: Draw) -> list[Case]:
         zero_row(draw, run(draw, (1, "ratio"), lr=2.0)),
         # a descent stands this one, a climb does not
         run(draw, lr=0.4, **STEEP),
+        spoilt_behind_the_fault(draw, run(draw, lr=30.0, **STEEP)),
     ]
 
 

@@ -791,3 +791,21 @@ seeding_in_clip_gradients = edit(
     breaks=hidden_tests.nothing_else_changes,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+clip_takes_a_little_from_the_norm = edit(
+    SOLUTION,
+    {"(joint + 1e-6)": "(joint - 1e-6)"},
+    breaks=hidden_tests.small_gradients_stay,
+    tells="You subtract 1e-6 from the norm before you divide. Of a norm smaller "
+    "than that a negative number is left, and the gradients are "
+    "multiplied by it. PyTorch adds 1e-6.",
+)
+
+clip_to_zero_where_the_norm_is_zero = edit(
+    clip_by_sums_of_powers,
+    {"if norm != 0 else 1.0": "if norm != 0 else 0.0"},
+    breaks=hidden_tests.small_gradients_stay,
+    tells="Where the norm is 0 you multiply by 0. The squares of very small "
+    "numbers round to 0, and so does their norm: such gradients are to "
+    "stay as they are. Multiply by 1.",
+)

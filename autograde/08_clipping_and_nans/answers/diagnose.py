@@ -1091,3 +1091,14 @@ seeding_in_diagnose = edit(
     breaks=hidden_tests.run_left_alone,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+diagnose_repeats_a_step_too_many = edit(
+    mended_diagnose_without_the_rate,
+    {
+        "slow = first_fault(step + 1, lr / 100)": "slow = first_fault(step + 2, lr / 100)",
+    },
+    breaks=hidden_tests.rates_too_large,
+    tells="You repeat the run with `lr / 100` one step too far. What breaks in "
+    "the step behind the fault is another fault. Repeat it up to and with "
+    "the step of the fault: `batches[: step + 1]`.",
+)

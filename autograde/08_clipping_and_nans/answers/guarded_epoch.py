@@ -1020,3 +1020,21 @@ seeding_in_guarded_epoch = edit(
     breaks=hidden_tests.the_rest_is_left_alone,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+epoch_leaves_gradients_of_others = edit(
+    epoch_with_a_snapshot,
+    {
+        """
+        optimizer.zero_grad()
+        model.zero_grad()
+        return dict(norms=norms, losses=losses, skipped=skipped)
+        """: """
+        optimizer.zero_grad()
+        return dict(norms=norms, losses=losses, skipped=skipped)
+        """,
+    },
+    breaks=hidden_tests.gradients_are_cleared,
+    tells="At the end you clear the gradients of the parameters that the "
+    "optimizer holds. It may hold only some of the model's. Use "
+    "`model.zero_grad()`.",
+)
