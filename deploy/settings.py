@@ -12,7 +12,6 @@ from pathlib import Path
 
 from course_grader.course import Course, CourseError
 
-COURSE_ID = "pytorch_training_tricks"
 SHARE = "ngshare"
 """The hub's service that is the exchange."""
 SHARE_KEEPER = "ngshare-grading"

@@ -9,6 +9,7 @@ that wants anything else of the process has it started.
 from __future__ import annotations
 
 import csv
+import functools
 import importlib
 import io
 import multiprocessing
@@ -28,8 +29,14 @@ from traitlets.config import Config
 
 SCRIPTS = Path(sys.executable).parent
 NBGRADER = "nbgrader.apps.nbgraderapp"
-_HOME = tempfile.TemporaryDirectory(prefix="home-")
 _NOT_OURS = ("JUPYTER", "IPYTHON", "XDG", "NBGRADER", "COURSE_", "COLUMNS")
+
+
+@functools.cache
+def _home() -> tempfile.TemporaryDirectory[str]:
+    """Made when it is asked for: a forked command imports this module, too, and
+    would leave its own behind."""
+    return tempfile.TemporaryDirectory(prefix="home-")
 
 
 def environment(
@@ -41,7 +48,7 @@ def environment(
         home: the home folder; one for all tests of this process if None.
         activated: the virtual environment's programs are found by name.
     """
-    home = Path(_HOME.name) if home is None else home
+    home = Path(_home().name) if home is None else home
     home.mkdir(parents=True, exist_ok=True)
     kept = {
         name: value
@@ -164,7 +171,7 @@ def without_ports() -> Config:
     jupyter_client chooses five free TCP ports and lets go of them until the
     kernel has started; whatever else runs beside it may take one meanwhile.
     """
-    sockets = tempfile.mkdtemp(prefix="sockets-", dir=_HOME.name)
+    sockets = tempfile.mkdtemp(prefix="sockets-", dir=_home().name)
     manager = {"transport": "ipc", "ip": f"{sockets}/kernel"}
     return Config({"KernelManager": manager})
 

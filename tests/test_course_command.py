@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -213,17 +212,6 @@ def test_work_is_filled_and_never_overwritten(mini: Course) -> None:
     assert not (mini.root / "moved away.ipynb").exists()
 
 
-def wait_for(port: int, server: subprocess.Popen[str]) -> None:
-    """Until the server listens: it says where it runs a moment before."""
-    while True:
-        try:
-            with socket.create_connection(("127.0.0.1", port)):
-                return
-        except ConnectionRefusedError:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                pytest.fail(f"The server ended with {server.wait(0.1)}.")
-
-
 def test_lab_serves_the_chapters_and_nbgraders_extensions(mini: Course) -> None:
     course_says(mini.root, "build")
     course_says(mini.root, "release")  # by who teaches; never by `course lab`
@@ -250,8 +238,6 @@ def test_lab_serves_the_chapters_and_nbgraders_extensions(mini: Course) -> None:
                 "answer, run the cell below the answer.\n",
                 "To stop, press Ctrl-C twice. Your work stays in work/.\n",
             ]
-
-            wait_for(port, running)
 
             def get(path: str, sent: bytes | None = None) -> bytes:
                 request = urllib.request.Request(

@@ -102,6 +102,9 @@ def test_code_that_ends_its_process_costs_its_exercise_alone(
     mini: Course, tmp_path: Path
 ) -> None:
     """Every way out, in either exercise; and work that misses nothing."""
+    tests = mini.autograde / CHAPTER / "hidden_tests.py"
+    impatient = tests.read_text().replace("says=", "timeout_s=2, says=")
+    tests.write_text(impatient)
     folder, to = tmp_path / "in", tmp_path / "out"
     hand_in(folder, "ada", nbformat.writes(notebook(mini, **RIGHT)))
     heads = {"double": "def double(x, times=1):\n", "mean": "def mean(x):\n"}

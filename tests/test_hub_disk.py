@@ -129,7 +129,7 @@ def test_in_a_full_home_work_opens_and_its_owner_makes_room(hub: Hub) -> None:
     small_home(hub, BOB)
     bob = hub.person(BOB).start()
     assert "The disk is full" not in bob.get("course").text
-    bob.run(FILL.format(path=f"/home/{BOB}/work/large"))
+    bob.run(FILL.format(path="large"))
 
     for server in ("the one that runs", "the next one"):
         opened = bob.get(f"api/contents/{NOTEBOOK}")
@@ -158,7 +158,7 @@ def test_a_chapter_comes_whole_or_not_at_all(hub: Hub) -> None:
     """When a server starts, into a home that is full."""
     bob = hub.person(BOB).start()
     bob.run(f"import os; os.rename('{CHAPTER}', 'mine')")
-    bob.run(FILL.format(path=f"/home/{BOB}/work/large"))
+    bob.run(FILL.format(path="large"))
     stop_server(hub, BOB)
     bob = hub.person(BOB).start()
     listed = bob.run("import os; print(os.listdir('.'))")

@@ -20,12 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "deploy" / "kubernetes"
 sys.path.append(str(ROOT / "deploy"))
 
+from roles import COURSE_ID  # noqa: E402
 from rooms import (  # noqa: E402
     LEARNERS_PACKAGES,
     OWN_EXCHANGE,
     desk_environment,
 )
-from settings import COURSE_ID, SHARE, SHARE_KEEPER  # noqa: E402
+from settings import SHARE, SHARE_KEEPER  # noqa: E402
 
 
 def image(name: str) -> list[list[str]]:

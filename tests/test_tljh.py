@@ -3,6 +3,7 @@ TLJH itself is not here; docs/server.md says what was tried with it by hand."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ def config(mini: Course) -> Any:
         file.write('[hub]\ninstructors = ["grace"]\n')
     place = course / "deploy" / "tljh" / "course.py"
     place.parent.mkdir(parents=True)
+    shutil.copy(DEPLOY / "roles.py", course / "deploy")
     text = (DEPLOY / "tljh" / "course.py").read_text()
     place.write_text(text)
     made = Config()

@@ -5,15 +5,18 @@ Learners keep TLJH's accounts, its login, its limits and its way to start a serv
 are what their servers find there, formgrader and grading as an account of its own.
 """
 
+import sys
 import tomllib
 from pathlib import Path
 
+COURSE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(COURSE / "deploy"))
+
+from roles import COURSE_ID, TEACHING, course_roles  # noqa: E402
+
 c = get_config()  # noqa: F821  (traitlets provides it)
 
-COURSE_ID = "pytorch_training_tricks"
-TEACHING = f"formgrade-{COURSE_ID}"
 GRADER = "course-grader"
-COURSE = Path(__file__).resolve().parents[2]
 PORT = 8103
 """Of formgrader, on this machine alone."""
 HERE = "/run/course"
@@ -95,23 +98,4 @@ c.JupyterHub.services.extend(
     ]
 )
 c.JupyterHub.load_groups = {TEACHING: {"users": hub["instructors"]}}
-scopes = [
-    f"access:services!service={COURSE_ID}",
-    f"read:services!service={COURSE_ID}",
-    f"list:services!service={COURSE_ID}",
-]
-c.JupyterHub.load_roles.extend(
-    [
-        {"name": "teaching", "groups": [TEACHING], "scopes": scopes},
-        {
-            "name": "server",
-            "scopes": [
-                "users:activity!user",
-                "access:servers!server",
-                "read:users:name!user",
-                "read:users:groups!user",
-                *scopes[1:],
-            ],
-        },
-    ]
-)
+c.JupyterHub.load_roles.extend(course_roles())

@@ -25,7 +25,6 @@ def lab(course: Course, args: argparse.Namespace) -> int:
     from course_grader.lab.server import lab_command, lab_environment
     from course_grader.lab.work import fill_work
     from course_grader.needs import need_program
-    from course_home.server import HOME
 
     port = port_of(args)
     filled = fill_work(course)
@@ -33,15 +32,11 @@ def lab(course: Course, args: argparse.Namespace) -> int:
     if sentence:
         console.print(sentence)
     token = os.environ.get("JUPYTER_TOKEN") or secrets.token_urlsafe(16)
-    chapters = course.chapters()
-    for line in (
-        f"Installed; {_of(filled, len(chapters))} in work/.",
-        f"Address: http://localhost:{port}/{HOME}?token={token}",
-        "The page lists the chapters. Open one, run it from the top, answer, run "
-        "the cell below the answer.",
-        "To stop, press Ctrl-C twice. Your work stays in work/.",
-    ):
-        console.print(line, markup=False, soft_wrap=True)
+    # the rest is said by the server, when it answers
+    console.print(
+        f"Installed; {_of(filled, len(course.chapters()))} in work/.",
+        markup=False,
+    )
     for chapter, name in filled.beside.items():
         console.print(
             f"{chapter} has a newer edition: {name} stands beside your notebook.",

@@ -26,7 +26,7 @@ def jupyter_command(folder: Path, port: int, browser: bool) -> list[str]:
         "jupyterlab",
         f"--ServerApp.root_dir={folder}",
         f"--ServerApp.port={port}",
-        "--ServerApp.log_level=ERROR",
+        "--Application.log_level=ERROR",
         *([] if browser else ["--no-browser"]),
         # in a container there is nobody else to be
         *(["--allow-root"] if _is_root() else []),
