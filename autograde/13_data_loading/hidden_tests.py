@@ -452,6 +452,10 @@ def global_seed_is_kept(draw: Draw) -> list[Case]:
     rule=right_sizes,
     says="samples may be pairs or dicts; batches are what PyTorch's own "
     "collating makes of them",
+    corners=[
+        "a dataset may look its index up in a dict, or make a file's name of "
+        "it: indices are integers, and no tensors"
+    ],
 )
 def collates_as_usual(draw: Draw) -> list[Case]:
     return [
@@ -459,6 +463,9 @@ def collates_as_usual(draw: Draw) -> list[Case]:
         some(draw, 2, "merge", form="dict"),
         some(draw, 0, "drop", form="pair"),
         some(draw, 0, "drop", form="dict"),
+        some(draw, 1, "merge", form="looked up"),
+        some(draw, 3, "merge", form="looked up"),
+        some(draw, 1, "drop", form="looked up"),
     ]
 
 

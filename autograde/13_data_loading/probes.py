@@ -26,10 +26,13 @@ SEEDED_AGAIN = pathlib.Path("a worker was seeded again")
 
 
 class Samples(Dataset):
-    """Numbered samples of a form: a value, a pair or a dict."""
+    """Numbered samples of a form: a value, a pair or a dict; or values that are
+    looked up in a dict by their number."""
 
     def __init__(self, values, form="value"):
         self.values, self.form, self.num_read = values, form, 0
+        if form == "looked up":
+            self.values = dict(enumerate(values))
 
     def __len__(self):
         return len(self.values)

@@ -1258,3 +1258,14 @@ a_setting_left_by_make_loaders = edit(
     breaks=hidden_tests.order_hangs_on_the_seed,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+loaders_of_tensor_indices = edit(
+    mended_loaders_that_leave_the_same_out,
+    {
+        "order = torch.randperm(n, generator=g).tolist()": "order = torch.randperm(n, generator=g)",
+    },
+    breaks=hidden_tests.collates_as_usual,
+    tells="Your batch sampler hands out tensors as indices. A dict does not find "
+    "them, and a file's name made of one is wrong. Make integers of them: "
+    "`torch.randperm(n).tolist()`.",
+)
