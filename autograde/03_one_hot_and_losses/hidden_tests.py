@@ -130,8 +130,8 @@ def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     on=("out",),
     says="the result has the dtype that was asked for",
     corners=[
-        "whole numbers of every size, bool, float16 and bfloat16 among them; "
-        "float32 if none was asked for, whatever PyTorch's default is",
+        "int8 to int64, uint8, bool, float16 and bfloat16 among them; float32 "
+        "if none was asked for, whatever PyTorch's default is",
         "there may be more labels and classes than it can count",
     ],
 )
@@ -412,8 +412,8 @@ def ignored_targets(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
-    says="a NaN among the logits of an ignored target does not matter; of one "
-    "that counts, it makes the loss NaN",
+    says="a NaN among the logits of an ignored target does not reach the loss "
+    "(its gradient may be NaN); of one that counts, it makes the loss NaN",
 )
 def nan_in_ignored_logits(draw: Draw) -> list[Case]:
     counted = scored(draw, 6, 4)

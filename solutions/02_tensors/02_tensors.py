@@ -229,7 +229,7 @@ assert four[:2].stride() == four[2:].stride()
 r"""
 **The same shape, another order in memory.** Convolutions are often faster where the channels of a pixel lie side by side. In
 PyTorch that is a matter of strides alone: `memory_format=torch.channels_last` keeps the shape (N, C, H, W). Give it to
-model and images; what comes out has it too. `view` may then refuse what it took before: use `reshape`. A batch of images
+model and images: convolutions and most layers beside them pass it on. `view` may then refuse what it took before: use `reshape`. A batch of images
 that you permute from (N, H, W, C) has these strides already.
 """
 
@@ -322,7 +322,7 @@ for name, dtype in FLOATS.items():
 
 # %% [markdown]
 r"""
-`finfo` prints the same as a table. `eps` is the gap after 1; a rounding error is at most half of it.
+`finfo` prints the same as a table. `eps` is the gap after 1. Between `tiny` and `max` a rounding error is at most half of it, times the number.
 """
 
 
@@ -339,7 +339,7 @@ def dtype_map(digits=7.0, power=4):
         off = abs(kept - number) / number
         label = f"{name}: {kept:.7g}"
         axes.plot(sizes, errors, ls=dashes[i], color=PALETTE[i], label=label)
-        if math.isfinite(kept) and kept and off < 0.5:
+        if off <= (facts.eps / 2 if number >= facts.tiny else 0.5):
             axes.plot(number, max(off, 2e-9), "o", color=PALETTE[i])
         else:
             lost.append(name)
@@ -366,7 +366,7 @@ r"""
 - Past the end a number becomes `inf`, but for what still rounds to the largest number: 65519 is 65504 in float16. float8_e4m3fn
   has no `inf`; there the result is its largest number or NaN, depending on version and device.
 
-Type any number here:
+Type any number but 0 here:
 """
 
 # %% cell="what_becomes_of_it"
@@ -415,7 +415,7 @@ for name, mine in milliseconds.items():
 
 # %% [markdown]
 r"""
-(The reference's matrices are larger: 2048 × 2048 where there is CUDA.)
+(The matrices are 2048 × 2048 where there is CUDA and 384 × 384 elsewhere: compare with a reference of the same kind of device alone.)
 """
 
 # %% [markdown]
@@ -469,7 +469,7 @@ r"""
 The shape is as claimed, and no network takes it. The bytes stop a convolution; as floats, the height is
 taken for the channels. Were the image three pixels high, nothing would stop it. The channels are in the
 order blue, green, red; and for a path that it cannot read, `cv2.imread` returns `None`. (From its documentation:
-`torchvision.io.decode_image` gives bytes of shape (C, H, W), red first, and raises.)
+`torchvision.io.decode_image(path, mode="RGB")` gives bytes of shape (3, H, W), red first, and raises.)
 """
 
 # %% cell="claim_000_10"
@@ -593,7 +593,8 @@ r"""
 > **"float32 is far faster than float64."**
 > *Half the story.*
 
-It is large on those GPUs that have few units for float64, as most have, and about two on those that are built for scientific computing. On a CPU about two is usual: twice the
+It is large on those GPUs that have few units for float64, as most have. On those that are built for scientific computing it is about two, and for matrix products
+often about one (without TF32). On a CPU about two is usual: twice the
 bytes, and half as many numbers in a vector register. The cell prints it for yours; a busy machine may hide it.
 """
 
@@ -662,7 +663,7 @@ r"""
 
 int8, the CharTensor, converts and shares its memory. What does not convert is what NumPy does not have:
 bfloat16, float8, and other small formats; sparse tensors; and tensors that say more than numbers: those that require a gradient
-and those with a pending conjugation or negation. `numpy(force=True)` resolves the latter three, and moves to the
+(outside of `no_grad`) and those with a pending conjugation or negation. `numpy(force=True)` resolves the latter three, and moves to the
 CPU. It refuses bfloat16 (call `.float()` first) and sparse tensors (`.to_dense()`).
 """
 
@@ -746,7 +747,7 @@ divide. In bytes nothing may be computed.
 <details><summary>Hint 2: negative strides</summary>
 
 `image[..., ::-1]` reverses the channels and has a negative stride, which PyTorch does not take.
-`np.ascontiguousarray` or `.copy()` afterwards helps; or do it in PyTorch, with `flip`.
+`.copy()` afterwards helps. (`np.ascontiguousarray` does not where the reversed axis has size 1.)
 </details>
 <details><summary>Hint 3: gray</summary>
 
@@ -1066,8 +1067,8 @@ Swapping only two axes does not tell that from its inverse; NHWC to NCHW does.
 </details>
 <details><summary>Hint 3: letters</summary>
 
-`sorted(target) != sorted(axes)` finds missing, unknown and repeated letters at once. `einsum` finds none of them: it
-sums over what is missing, and takes the diagonal of what is twice.
+`sorted(target) != sorted(axes)` finds missing, unknown and repeated letters at once. `einsum` finds only some: it
+sums over a letter that `target` lacks, and takes the diagonal of one that is twice in `axes`.
 </details>
 """
 
@@ -1122,8 +1123,8 @@ r"""
   cuts memory anew; float before arithmetic; then look at the tensor.
 - `squeeze` always with its dims. Bare, it takes the batch axis of a batch of one.
 - Range and precision are two things: float16 has precision and ends at 65504, bfloat16 has the range of float32 and
-  8 bits. Keep counts, averages and sums that grow step by step in float32. (`x.sum()` of a bfloat16 tensor does so by itself,
-  and rounds once, at the end.)
+  8 bits. Keep counts, averages and sums that grow step by step in float32. (`x.sum()` of a bfloat16 tensor adds in float32 by itself,
+  and rounds at the end; on a CPU a large sum is rounded once per thread, too.)
 - A cast to integers truncates, wraps, and past the range is undefined for floats. Round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.
 - `torch.tensor` and `np.array` copy; `from_numpy`, `as_tensor` and `numpy()` share. float64 comes from NumPy whatever

@@ -168,8 +168,8 @@ to 1. Taken as logits, the best of them are a 1 for the target and nine 0s, and 
 cost $\log(e + 9) - 1 = 1.4612$. So **if a ten-class loss stays above 1.46, suspect a
 second softmax.**
 
-The second softmax also makes the gradient smaller, since it is flat wherever the model is
-sure. What that costs depends on the optimizer. Here SGD at 0.1 gets a third of the digits
+The second softmax also makes the gradient smaller: ten times for ten classes where the model is
+unsure, and far more where it is sure. What that costs depends on the optimizer. Here SGD at 0.1 gets a third of the digits
 right, where it got nine in ten. Adam at 0.1 divides each gradient by its own size, and its
 accuracy hides the mistake.
 """
@@ -964,12 +964,11 @@ r"""
 
 - `F.one_hot(labels.long(), num_classes).to(dtype)`: the number of classes is given, never
   guessed from the batch. `resize_` is not `reshape`.
-- `F.cross_entropy` wants raw logits, and class indices of int64; of uint8, too, if the logits
-  are (n, classes). If a ten-class loss stays above 1.46, suspect a second softmax.
+- `F.cross_entropy` wants raw logits, and class indices of int64. If a ten-class loss stays above 1.46, suspect a second softmax.
 - The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every
   class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.
-- Across batches add up sums and counts, and divide once.
+- Across batches add up counts and sums, in float32 or as Python numbers, and divide once.
 - On a GPU a label out of range is found inside the kernel: the error (*device-side assert*) comes
   late and spoils the process. Check labels while they are on the CPU.
 

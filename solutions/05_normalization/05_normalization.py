@@ -188,7 +188,7 @@ $\mu$ and $\sigma^2$ are taken over $n$ elements. $\sigma^2$ is the *biased* var
 by $n$. $\varepsilon$ keeps the root away from 0. $\gamma$ (`weight`) and $\beta$ (`bias`) are
 learned.
 
-Which $n$ elements? That is the whole difference between the four layers. For images of
+Which $n$ elements? That is the main difference between the four layers. For images of
 shape (N, C, H, W):
 
 | layer | one mean for each | dimensions averaged | `weight` | running statistics |
@@ -801,8 +801,8 @@ r"""
 
 Large language models often leave the mean out. `nn.RMSNorm` divides by the root of the mean square and
 has no bias. Its default ε is not 1e-5: in float32 it is float32's machine epsilon, 1.2e-7. In bfloat16 and
-float16 it is the same 1.2e-7 here, though the documentation promises the epsilon of the dtype, which would be
-0.0078 and 0.00098. Where small inputs matter, say `eps=` yourself.
+float16 it is the same 1.2e-7, since the layer computes in float32 there. (Older documentation promised the epsilon of
+the dtype, 0.0078 and 0.00098.) Where small inputs matter, say `eps=` yourself.
 """
 
 # %% cell="rms_norm"
@@ -1105,7 +1105,7 @@ with visible_check("train_and_eval"):
 # %% [markdown] task="one_reshape" title="Layer, instance and group norm from one reshape" level="more" minutes=20 builds_on="sections 2 to 4, exercise 1"
 r"""
 Write the modules `GroupNorm(num_groups, num_channels, eps, affine)`, `InstanceNorm(num_features, eps, affine)` and
-`LayerNorm(normalized_shape, eps)`, which differ from `batch_norm` only in which elements are averaged together.
+`LayerNorm(normalized_shape, eps)`, which differ from `batch_norm` in which elements are averaged together.
 
 ```python
 >>> x = torch.tensor([0.0, 2.0, 5.0, 9.0]).view(1, 4, 1, 1)
@@ -1135,7 +1135,7 @@ order, so a group gets neighbouring channels. G = C is instance norm.
 <details><summary>Hint 2: layer norm by the same reshape</summary>
 
 `x.flatten(-len(normalized_shape))` makes one dimension of the last ones. Compare
-`x.shape[-len(normalized_shape):]` with `normalized_shape` first: the reshape would not mind.
+`x.shape[-len(normalized_shape):]` with `tuple(normalized_shape)` first, as a shape equals no list: the reshape would not mind.
 </details>
 <details><summary>Hint 3: weight and bias</summary>
 

@@ -159,8 +159,8 @@ assert len(moved) == 6  # three buffers in each of two BatchNorms
 
 # %% [markdown]
 r"""
-The running statistics of BatchNorm are buffers, not parameters. They have no `requires_grad`;
-every forward pass in training mode moves them. They are now those of nine images from another
+The running statistics of BatchNorm are buffers, not parameters. Their `requires_grad` is False from the start
+and does not protect them: every forward pass in training mode moves them. They are now those of nine images from another
 scanner.
 
 ### Flags that freeze nothing
@@ -344,9 +344,9 @@ assert adapted(x).equal(plain(x))
 
 # %% [markdown]
 r"""
-The optimizer has moments for the adapter alone, a checkpoint holds the adapter alone, and several adapters share one model. Afterwards the product can be
-added to the weight. The `peft` package does this for whole models. The backward pass still goes through all layers: what is saved is the memory of
-gradients and moments, not that of activations.
+The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too), and several
+adapters share one model. Afterwards the product can be added to the weight. The `peft` package does this for whole models. The backward pass still goes
+through the layers: what is saved is the memory of gradients and moments. Of activations only the input of a frozen `Linear` without an adapter is.
 """
 
 # %% [markdown]
@@ -486,7 +486,7 @@ r"""
 > **"Freeze the first layers of a pretrained network, and they do not change."**
 > *Half the story.*
 
-Parameters stay, with one exception below. BatchNorm's buffers move in training mode; in eval
+Parameters stay, with two exceptions below. BatchNorm's buffers move in training mode; in eval
 mode they stay.
 """
 

@@ -71,7 +71,7 @@ BY_SOURCE = {
         "The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).",
     ],
     "https://docs.pytorch.org/vision/stable/generated/torchvision.io.decode_image.html": [
-        "`torchvision.io.decode_image` gives bytes of shape (C, H, W), red first, and raises.",
+        '`torchvision.io.decode_image(path, mode="RGB")` gives bytes of shape (3, H, W), red first, and raises.',
     ],
     "https://docs.opencv.org/4.x/d4/da8/group__imgcodecs.html": [
         "The channels are in the order blue, green, red; and for a path that it cannot read, `cv2.imread` returns `None`.",
@@ -80,11 +80,24 @@ BY_SOURCE = {
         "Convolutions are often faster where the channels of a pixel lie side by side.",
     ],
     "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions": [
-        "It is large on those GPUs that have few units for float64, as most have, and about two on those that are built for scientific computing.",
+        "It is large on those GPUs that have few units for float64, as most have.",
+    ],
+    "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf": [
+        "On those that are built for scientific computing it is about two, and for matrix products often about one (without TF32).",
     ],
 }
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+def sum_with(threads, x):
+    """The sum that so many CPU threads make."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return x.sum()
+    finally:
+        torch.set_num_threads(before)
 
 
 def shares(a, b):
@@ -153,7 +166,7 @@ def test_the_offset():
 
 
 def test_channels_last():
-    """Give it to model and images; what comes out has it too. `view` may then refuse what it took before: use `reshape`. A batch of images that you permute from (N, H, W, C) has these strides already."""
+    """Give it to model and images: convolutions and most layers beside them pass it on. `view` may then refuse what it took before: use `reshape`. A batch of images that you permute from (N, H, W, C) has these strides already."""
     plain = torch.randn(2, 3, 4, 5)
     x = plain.to(memory_format=torch.channels_last)
     assert x.shape == plain.shape
@@ -162,6 +175,8 @@ def test_channels_last():
     net = nn.Sequential(*layers, nn.MaxPool2d(2))
     net = net.to(memory_format=torch.channels_last)
     assert net(x).is_contiguous(memory_format=torch.channels_last)
+    other = nn.InstanceNorm2d(3)(x)
+    assert not other.is_contiguous(memory_format=torch.channels_last)
     plain.view(2, -1)
     with pytest.raises(RuntimeError, match="view size is not compatible"):
         x.view(2, -1)
@@ -195,7 +210,7 @@ def test_a_count_that_stops(dtype, end):
 
     That too has an end: counting by ones stops at 16,777,216.
 
-    (`x.sum()` of a bfloat16 tensor does so by itself, and rounds once, at the end.)
+    (`x.sum()` of a bfloat16 tensor adds in float32 by itself, and rounds at the end; on a CPU a large sum is rounded once per thread, too.)
     """
     one = torch.ones((), dtype=dtype)
     stop = torch.tensor(end, dtype=dtype)
@@ -209,12 +224,18 @@ def test_a_count_that_stops(dtype, end):
     for n in (3000, 5000):
         whole = torch.ones(n, dtype=dtype).sum()
         assert whole == torch.tensor(float(n)).to(dtype)
+    many = torch.zeros(2**16)
+    many[:1387] = 1
+    many = many[torch.randperm(2**16)].to(dtype)
+    sums = {threads: sum_with(threads, many) for threads in (1, 2)}
+    assert sums[1] == torch.tensor(1387.0).to(dtype)
+    assert abs(sums[2] - 1387) <= 3 * torch.finfo(dtype).eps / 2 * 1387
 
 
 def test_range_and_precision():
     """**float16** has the finer steps and ends at 65504. **bfloat16** reaches as far as float32, with two to three digits.
 
-    `eps` is the gap after 1; a rounding error is at most half of it.
+    `eps` is the gap after 1. Between `tiny` and `max` a rounding error is at most half of it, times the number.
 
     float16 has precision and ends at 65504, bfloat16 has the range of float32 and 8 bits.
     """
@@ -222,9 +243,11 @@ def test_range_and_precision():
     assert torch.finfo(torch.float16).max == 65504
     ratio = torch.finfo(torch.float32).max / torch.finfo(torch.bfloat16).max
     assert 1 <= ratio < 1.01
-    numbers = torch.rand(2000, dtype=torch.float64) * 100 + 1
     for dtype in FLOATS[:3]:
-        eps = torch.finfo(dtype).eps
+        eps, ends = torch.finfo(dtype).eps, torch.finfo(dtype)
+        low, high = math.log2(ends.tiny), math.log2(ends.max)
+        powers = low + (high - low) * torch.rand(2000, dtype=torch.float64)
+        numbers = 2**powers
         one = torch.ones((), dtype=dtype)
         assert (torch.nextafter(one, 2 * one) - one).item() == eps
         off = (numbers.to(dtype).double() - numbers).abs() / numbers
@@ -309,7 +332,7 @@ def test_who_shares_with_numpy():
 
 
 def test_what_numpy_does_not_have():
-    """What does not convert is what NumPy does not have: bfloat16, float8, and other small formats; sparse tensors; and tensors that say more than numbers: those that require a gradient and those with a pending conjugation or negation."""
+    """What does not convert is what NumPy does not have: bfloat16, float8, and other small formats; sparse tensors; and tensors that say more than numbers: those that require a gradient (outside of `no_grad`) and those with a pending conjugation or negation."""
     turned = torch.tensor([1 + 2j]).conj()
     for tensor in (
         torch.ones(1, dtype=torch.bfloat16),
@@ -321,6 +344,8 @@ def test_what_numpy_does_not_have():
     ):
         with pytest.raises((TypeError, RuntimeError)):
             tensor.numpy()
+    with torch.no_grad():
+        torch.ones(1, requires_grad=True).numpy()
     for dtype in (torch.float16, torch.uint16, torch.bool, torch.int8):
         torch.ones(1).to(dtype).numpy()
 
@@ -360,7 +385,9 @@ def test_permute_and_view():
 
 
 def test_hints_of_the_exercises():
-    """`image[..., ::-1]` reverses the channels and has a negative stride, which PyTorch does not take. `np.ascontiguousarray` or `.copy()` afterwards helps
+    """`image[..., ::-1]` reverses the channels and has a negative stride, which PyTorch does not take. `.copy()` afterwards helps.
+
+    (`np.ascontiguousarray` does not where the reversed axis has size 1.)
 
     But 2147483647 is no float32 and 32767 no float16: clamped there, it is rounded *up* and falls out of the range. float64 holds them all.
 
@@ -370,16 +397,17 @@ def test_hints_of_the_exercises():
 
     `x.sum(())` sums over *every* axis.
 
-    `einsum` finds none of them: it sums over what is missing, and takes the diagonal of what is twice.
+    `einsum` finds only some: it sums over a letter that `target` lacks, and takes the diagonal of one that is twice in `axes`.
     """
     image = np.zeros((2, 2, 3), np.uint8)
     with pytest.raises(ValueError, match="negative"):
         torch.from_numpy(image[..., ::-1])
-    for copied in (
-        np.ascontiguousarray(image[..., ::-1]),
-        image[..., ::-1].copy(),
-    ):
-        torch.from_numpy(copied)
+    torch.from_numpy(image[..., ::-1].copy())
+    torch.from_numpy(np.ascontiguousarray(image[..., ::-1]))
+    row = image[:1]
+    torch.from_numpy(row[::-1].copy())
+    with pytest.raises(ValueError, match="negative"):
+        torch.from_numpy(np.ascontiguousarray(row[::-1]))
     assert torch.tensor(2147483647, dtype=torch.float32).item() == 2147483648
     assert torch.tensor(32767, dtype=torch.float16).item() == 32768
     assert torch.tensor(2147483647, dtype=torch.float64).item() == 2147483647
@@ -393,6 +421,10 @@ def test_hints_of_the_exercises():
     assert x.sum(()).shape == ()
     square = torch.arange(9.0).reshape(3, 3)
     assert torch.equal(torch.einsum("ab->a", square), square.sum(1))
+    assert torch.equal(torch.einsum("aa->a", square), square.diagonal())
+    for found in ("ab->abc", "ab->aab"):
+        with pytest.raises(RuntimeError, match="output subscript"):
+            torch.einsum(found, square)
     assert torch.equal(torch.einsum("aa->a", square), square.diagonal())
 
 

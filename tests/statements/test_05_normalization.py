@@ -357,7 +357,7 @@ def test_instance_norm_with_a_wrong_number(layer, shape):
 def test_the_epsilon_of_rms_norm(dtype):
     """and has no bias. Its default ε is not 1e-5
 
-    In bfloat16 and float16 it is the same 1.2e-7 here, though the documentation promises the epsilon of the dtype, which would be 0.0078 and 0.00098.
+    In bfloat16 and float16 it is the same 1.2e-7, since the layer computes in float32 there. (Older documentation promised the epsilon of the dtype, 0.0078 and 0.00098.)
     """
     assert list(nn.RMSNorm(4).state_dict()) == ["weight"]
     eps = torch.finfo(torch.float32).eps
@@ -652,14 +652,15 @@ def test_detach_what_you_measure():
 
 @pytest.mark.parametrize("sizes", [[3], [2, 3], [5, 2, 3]])
 def test_layer_norm_by_one_reshape(sizes):
-    """`x.flatten(-len(normalized_shape))` makes one dimension of the last ones. Compare `x.shape[-len(normalized_shape):]` with `normalized_shape` first: the reshape would not mind.
+    """`x.flatten(-len(normalized_shape))` makes one dimension of the last ones. Compare `x.shape[-len(normalized_shape):]` with `tuple(normalized_shape)` first, as a shape equals no list: the reshape would not mind.
 
     After reshaping *back*. Per channel they need the shape (C, 1, 1) for images, for layer norm they broadcast as they are.
     """
     x = torch.randn(4, 5, 2, 3)
     rows = x.flatten(-len(sizes))
     assert rows.shape == (*x.shape[: 4 - len(sizes)], torch.Size(sizes).numel())
-    assert x.shape[-len(sizes) :] == torch.Size(sizes)
+    assert x.shape[-len(sizes) :] == tuple(sizes)
+    assert x.shape[-len(sizes) :] != sizes
     other = x.permute(0, 3, 1, 2)  # ends in other sizes
     assert other.flatten(-len(sizes)).dim() == rows.dim()
     weight = torch.rand(sizes)

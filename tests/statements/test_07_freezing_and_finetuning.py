@@ -66,7 +66,7 @@ def stages():
 
 @pytest.mark.parametrize("layer", ["batch", "instance", "spectral"])
 def test_buffers_move_in_training_mode(layer):
-    """They have no `requires_grad`; every forward pass in training mode moves them.
+    """Their `requires_grad` is False from the start and does not protect them: every forward pass in training mode moves them.
 
     spectral norm keeps two vectors as buffers and moves them in each forward pass in training mode.
     """
@@ -136,7 +136,7 @@ def test_what_sixty_passes_leave():
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("max_norm", [1.0, None])
 def test_an_embedding_with_a_bound(training, max_norm):
-    """Parameters stay, with one exception below.
+    """Parameters stay, with two exceptions below.
 
     And an `nn.Embedding` with `max_norm` shortens the vectors that it looks up, in place, frozen or not, in eval mode too.
     """
@@ -208,35 +208,40 @@ def test_weight_decay_pulls_to_zero(kind):
 
 
 def test_low_rank_adapters():
-    """The optimizer has moments for the adapter alone, a checkpoint holds the adapter alone, and several adapters share one model. Afterwards the product can be added to the weight.
+    """The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too), and several adapters share one model. Afterwards the product can be added to the weight.
 
-    The backward pass still goes through all layers: what is saved is the memory of gradients and moments, not that of activations.
+    The backward pass still goes through the layers: what is saved is the memory of gradients and moments. Of activations only the input of a frozen `Linear` without an adapter is.
     """
     layers = [nn.Linear(16, 16).requires_grad_(False) for _ in range(3)]
     downs = [nn.Linear(16, 2, bias=False) for _ in layers]
     ups = [nn.Linear(2, 16, bias=False) for _ in layers]
     x = torch.randn(32, 16)
 
-    def forward(adapted):
+    def forward(*adapted):
         out = x
-        for layer, down, up in zip(layers, downs, ups, strict=True):
-            out = layer(out) + (up(down(out)) if adapted else 0)
-            out = out.tanh()
+        for i, layer in enumerate(layers):
+            out = layer(out) + (ups[i](downs[i](out)) if i in adapted else 0)
+            out = F.gelu(out)
         return out
 
     known = [p for one in [*layers, *downs, *ups] for p in one.parameters()]
     adam = torch.optim.AdamW([p for p in known if p.requires_grad])
     with saved_tensor_bytes([*known, x]) as saved:
-        forward(True).sum().backward()
+        forward(0, 1, 2).sum().backward()
     adam.step()
     with_adapter = saved.peak_bytes
+    with saved_tensor_bytes([*known, x]) as saved:
+        forward(0).sum()
+    assert saved.peak_bytes < with_adapter
+    state = nn.ModuleList([layers[0], downs[0], ups[0]]).state_dict()
+    assert "0.weight" in state
     assert all(p.grad is None for layer in layers for p in layer.parameters())
     assert downs[0].weight.grad.any()
     assert sum(len(one) for one in adam.state.values()) == 3 * 6
     for layer in layers:
         layer.requires_grad_(True)
     with saved_tensor_bytes([*known, x]) as saved:
-        forward(False).sum()
+        forward().sum()
     assert with_adapter >= saved.peak_bytes
     for layer, down, up in zip(layers, downs, ups, strict=True):
         both = layer(x) + up(down(x))
