@@ -203,7 +203,7 @@ With `shuffle=True` other samples are left out in each epoch. If none may be los
 (exercise 1), or normalize without the batch: group norm (chapter 05).
 
 **Workers, if loading takes time.** `prefetch_factor` and `persistent_workers`
-exist only with workers; without, they raise a `ValueError`. (`multiprocessing_context` and `timeout` are refused as well.)
+exist only with workers; without, they raise a `ValueError`. (`multiprocessing_context` does, too; a `timeout` raises when the loader is gone through.)
 """
 
 # %% cell="shortest_workers"
@@ -228,7 +228,7 @@ r"""
 | `num_workers` | so many processes load and collate | loading a batch takes longer than a step |
 | `prefetch_factor` | batches that each worker keeps ready (2) | loading times vary: more; memory is short: 1 |
 | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
-| `pin_memory` | a thread copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
 **Shared memory.** All workers' batches wait in the same place, and your loop holds one more:
 
@@ -454,8 +454,9 @@ if Path("/proc/self/smaps_rollup").exists():
 
 # %% [markdown]
 r"""
-So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow, HDF5). Each worker computes with one thread
-(`torch.get_num_threads()` is 1 there), so workers do not fight for cores by themselves.
+So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow, HDF5). In each worker PyTorch computes with one thread
+(`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself
+(`OPENBLAS_NUM_THREADS=1`, `cv2.setNumThreads(0)`).
 
 ### Which sizes are dangerous
 
@@ -673,7 +674,7 @@ assert raising == [
 r"""
 > **"There is no real remedy. Check beforehand that `samples % batch_size` is fine."** *Wrong.* There is `drop_last=True`.
 
-And a check is easily wrong. A rest of 2 is harmless, so it has to ask for a rest of *one*. It overlooks `batch_size=1`, where
+And a check is easily wrong. A rest of 2 raises nothing (though each of its two values becomes +1 or −1), so it has to ask for a rest of *one*. It overlooks `batch_size=1`, where
 the rest is 0 and every batch is a lone sample. And the number of samples is that of the sampler: a filter or a split
 over two processes makes it another one. `drop_last` has a hole of its own: with fewer samples than a batch it leaves nothing, and
 nothing raises.
@@ -1161,16 +1162,16 @@ Write `quiz()`, which answers the six questions below with a dict of one letter 
 (a) The GPU's memory. (b) The disk that holds the dataset. (c) The container's `/dev/shm`. (d) The table of open files.
 
 **`cure`** Which cure keeps the workers, their prefetching and the batch size?
-(a) `set_sharing_strategy("file_system")`. (b) `num_workers=0`. (c) `pin_memory=True`. (d) Starting the container with `--shm-size=2g` or `--ipc=host`.
+(a) `set_sharing_strategy("file_system")`. (b) `num_workers=0`. (c) `persistent_workers=True`. (d) Starting the container with `--shm-size=2g` or `--ipc=host`.
 
-**`lone`** A network with `BatchNorm1d` is to be trained on N ≥ 1 samples in batches of B, without `drop_last`. When does it fail?
+**`lone`** A network with `BatchNorm1d` on inputs of shape (N, C) is to be trained on N ≥ 1 samples in batches of B, without `drop_last`. When does it fail?
 (a) If N % B == 1 or B == 1. (b) If N % B != 0. (c) If N % B == 1, and only then. (d) If N < B.
 
 **`dropped`** 30 samples, batches of 32, `drop_last=True`. What happens in an epoch?
 (a) One batch of 30. (b) No batch, and no error. (c) A `ValueError`. (d) A batch of 32 with two samples twice.
 
 **`pinned`** What is pinned memory good for?
-(a) The dataset is read faster. (b) Less shared memory is needed. (c) With `non_blocking=True` the copy to the GPU can run while the CPU goes on. (d) Batches stay on
+(a) The dataset is read faster. (b) Batches take less room on the GPU. (c) With `non_blocking=True` the copy to the GPU can run while the CPU goes on. (d) Batches stay on
 the GPU from epoch to epoch.
 
 **`started`** On macOS and Windows a loader with two workers and `collate_fn=lambda rows: rows` fails as soon as it is gone through; in Linux it used to work. Why?
