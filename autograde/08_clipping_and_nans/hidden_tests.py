@@ -185,8 +185,8 @@ def clipped_to(case: Case, seen: Result, expected: Result) -> str | None:
     says="large gradients: the joint norm becomes `max_norm`, the direction "
     "stays",
     corners=[
-        "to a relative 1e-5: with PyTorch's 1e-6 beside the norm and without "
-        "are both right",
+        "to a relative 1e-5, and no norm that is clipped is below 1: with "
+        "PyTorch's 1e-6 beside the norm and without are both right",
         "`max_norm` may be 0",
     ],
 )
@@ -1383,8 +1383,8 @@ def lengths_and_gradients(draw: Draw) -> list[Case]:
     rtol=1e-11,
     atol=0.0,
     **SAFE,
-    says="`lengths`: tiny rows and very large ones",
-    corners=["1e-12 is a number like others"],
+    says="`lengths`: tiny rows and large ones",
+    corners=["1e-12 is a number like others; no square overflows or vanishes"],
 )
 def lengths_of_extremes(draw: Draw) -> list[Case]:
     sizes = torch.tensor([1e-140, 1e-20, 1e-12, 1e-5, 1e140], dtype=DOUBLE)
@@ -1923,9 +1923,9 @@ def broken_data(draw: Draw) -> list[Case]:
     weight=2,
     says="layer: the first one that makes something not finite out of finite",
     corners=[
-        "layers take and return one tensor, and do not write into the one "
-        "they take; the model draws no random numbers, and runs in the mode "
-        "in which it is"
+        "layers take one tensor, by position, and return one, and do not write "
+        "into the one they take; the model draws no random numbers, and runs "
+        "in the mode in which it is"
     ],
 )
 def broken_layers(draw: Draw) -> list[Case]:

@@ -136,6 +136,7 @@ norm is larger than `max_norm`, every gradient is multiplied by the same factor:
 
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
+(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny.)
 The direction stays, the length is bounded, and with plain SGD a step is never longer than `lr` times
 `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has the same length with and without
 clipping. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
@@ -174,8 +175,8 @@ r"""
 ### By norm, by value, tensor by tensor
 
 Two gradients, of one number each, drawn as an arrow from 0 to the dot. Clipping by norm shortens the arrow. Clipping by value
-(`clip_grad_value_`) cuts each entry, and so does clipping each tensor by itself here: both *turn* the arrow, unless its
-two entries are equal.
+(`clip_grad_value_`) cuts each entry that is too large, and so does clipping each tensor by itself here. Where they cut, both *turn* the
+arrow, unless its two entries are equal in size or one is 0.
 """
 
 
@@ -249,9 +250,9 @@ So clip *and look*: the returned norm is the one number that tells. `error_if_no
 r"""
 ## 4 · Where NaN comes from
 
-Overflow does not give NaN. It gives infinity, and the NaN comes one operation later: $\infty - \infty$,
-$0 \cdot \infty$, $\infty / \infty$. In a forward pass one sees it in the loss. The treacherous ones are in the
-*backward* pass: the value is fine, and the slope is infinite.
+Overflow itself does not give NaN. It gives infinity, and the NaN comes one step of arithmetic later: $\infty - \infty$,
+$0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.) In a forward
+pass one sees it in the loss. The treacherous ones are in the *backward* pass: the value is fine, and the slope is infinite.
 """
 
 
@@ -282,7 +283,7 @@ single number is NaN itself: it divides by n - 1. With `correction=0` it is 0.)
 **The trap of `torch.where`.** `torch.where(x > 0, x.sqrt(), 0)` looks safe, and its value is. But both branches are
 computed, and the backward pass sends a 0 into the branch that was not chosen: 0 times an infinite slope is NaN.
 Make the *input* safe first, then choose. The same goes for an epsilon: inside the root it
-helps (and changes the value), after the root it does nothing.
+helps (and changes the value; in float16 1e-8 is 0 and helps nothing), after the root it does nothing.
 """
 
 # %% cell="where_trap"
@@ -330,7 +331,8 @@ r"""
 ### Forward: hooks
 
 A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.) The module to blame is the one whose *inputs are finite and whose output is
-not*. A forward hook on every module sees both, and the first name it writes down is the place.
+not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`), and the first name it
+writes down is the place.
 """
 
 
@@ -366,8 +368,9 @@ All ReLUs were off, the row's mean was 0, and 0 / 0 is NaN.
 
 ### Backward: anomaly mode
 
-`torch.autograd.detect_anomaly()` checks every gradient on its way back. At the first NaN it raises an error
-that names the operation, and prints where in *your* code that operation stood in the forward pass.
+`torch.autograd.detect_anomaly()` checks what each operation returns on the way back. At the first NaN it raises an error
+that names the operation, and prints where in *your* code that operation stood in the forward pass. (It does not see a NaN
+that is made where two gradients of the same weight are added: $\infty - \infty$.)
 """
 
 # %% cell="anomaly"
@@ -820,7 +823,8 @@ tensor(5.)
 ```
 
 - If the norm of all gradients, taken together as one long vector, is larger than `max_norm`, *all* of them are multiplied in place by one
-  common factor, so that the norm becomes `max_norm`. If it is smaller, they stay as they are, bit for bit.
+  common factor, so that the norm becomes `max_norm`. If it is smaller, they stay as they are, bit for bit. (PyTorch's $10^{-6}$ beside the
+  norm is allowed.)
 - `parameters` is one tensor or any iterable of tensors, also a generator. A tensor whose `.grad` is `None` is left out.
 - `norm_type` is the $p$ of the norm $\left(\sum |g|^p\right)^{1/p}$: any number above 0, or `math.inf` for the largest $|g|$.
 - If the norm is NaN or infinite, and `error_if_nonfinite`, a `RuntimeError` is raised before any gradient is
@@ -1071,7 +1075,8 @@ tensor(0.5000)
 ```
 
 - `root`: elementwise $\sqrt x$ where $x > 0$, and 0 elsewhere. Its gradient is $1 / (2 \sqrt x)$ where $x > 0$, and 0 elsewhere.
-- `lengths`: $\sqrt{\sum_j X_j^2}$ over the last dimension, which goes away. Where all $X_j$ are 0 the length is 0 and its gradient 0.
+- `lengths`: $\sqrt{\sum_j X_j^2}$ over the last dimension, which goes away. Where all $X_j$ are 0 the length is 0 and its gradient 0. No
+  $X_j^2$ overflows, and only that of 0 is 0.
 - `entropy`: $-\sum_c p_c \log p_c$ over the last dimension, where $p$ is the softmax of the logits. A class with $p_c = 0$ adds 0. Logits may be as
   far apart as 10000 and 0, and may be `-inf`: such a class adds nothing, and its gradient is 0.
 - `known_mse`: the mean of $(\text{prediction} - \text{target})^2$ over the entries whose target is known; unknown targets are NaN. The gradient of an
@@ -1180,7 +1185,7 @@ again with `lr / 100` if there is a reason to.
 </details>
 <details><summary>Hint 3: the name of the operation</summary>
 
-Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`. `re.search(r"'(\w+)'", str(error))`
+Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`. `re.search(r"'([^']+)'", str(error))`
 finds the name. `torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn. First go back without it, by
 `loss.backward(retain_graph=True)`. Only if a gradient is not finite go back once more, in anomaly mode: it is slow, and it complains of a NaN that a mask
 throws away later. It also raises for a NaN that never reaches the gradient of a parameter: that is no fault.
@@ -1212,7 +1217,7 @@ def diagnose(
                 with torch.autograd.set_detect_anomaly(True):
                     loss.backward()
             except RuntimeError as error:
-                return re.search(r"Function '(\w+)'", str(error)).group(1)
+                return re.search(r"Function '([^']+)'", str(error)).group(1)
         return ""
 
     def first_fault(steps: int, rate: float):

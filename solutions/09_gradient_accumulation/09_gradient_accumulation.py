@@ -152,7 +152,8 @@ figure
 r"""
 The first two lines lie on each other. The third would have needed an eighth of the learning
 rate. With Adam you would not see it: Adam divides the gradient by its own size, so a constant
-factor drops out as long as the gradient is large beside `eps`. That is why we test accumulation with SGD.
+factor drops out as long as the gradient is large beside `eps`, and nothing else is added to it, as Adam's
+`weight_decay` is. That is why we test accumulation with SGD.
 """
 
 # %% cell="adam_hides"
@@ -173,10 +174,11 @@ for kind, lr in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.01)):
 
 # %% [markdown]
 r"""
-### The last batches are never stepped on
+### The last batches get no step of their own
 
 Five batches and `k` = 2: two steps, and one batch left over. Its gradient stays in `.grad`. It
-enters the first step of the *next* epoch, computed with weights that are gone by then.
+enters the first step of the *next* epoch, which so adds up three batches instead of two. After the
+last epoch it is lost.
 """
 
 # %% cell="leftover"
@@ -464,7 +466,7 @@ One step on 256 images (8192 on a GPU), cut into more and more parts. What is ke
 part. Weights, gradients and the optimizer's state do not: gradients stay for the whole window. Time grows where a
 part no longer fills the device.
 
-**When not to.** Beside steps on the same small batches accumulation buys no speed: as many passes, fewer steps. And it
+**When not to.** Beside steps on the same small batches accumulation saves only optimizer steps: as many passes, fewer updates. And it
 holds the gradients during the forward passes that follow. It pays where the *batch size* is wanted: a recipe to be reproduced, an exchange between GPUs to be made rarer. If a
 small batch is only what fits, try it as it is, with a rate and betas tuned for it. For language models that has
 been measured to do as well (sources below).
@@ -758,7 +760,7 @@ window. Where it has fallen, the step was left out, and the schedule waits. Chap
 
 Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch
 2.13 `param.grad_dtype = torch.float32` keeps the sum in float32. `torch.optim.SGD` steps on such
-a gradient; `torch.optim.AdamW` raises a `RuntimeError`.
+a gradient, unless it is `fused`; `torch.optim.AdamW` raises a `RuntimeError`.
 """
 
 # %% [markdown]
@@ -1192,7 +1194,7 @@ r"""
 - `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
 - Divide each part's *sum* by the denominator of the whole window: samples, labels that count, or the sum of their
   weights. Dividing means by `k` is right only for equal parts.
-- Undivided, plain SGD trains at `k` times its learning rate, and Adam hides it.
+- Undivided, plain SGD trains at `k` times its learning rate, and Adam without weight decay hides it.
 - One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
 - Go backward on each part before the next goes forward, or no memory is saved.
 - Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample

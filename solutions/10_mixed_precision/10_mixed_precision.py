@@ -1181,7 +1181,7 @@ r"""
   checkpoint.
 - Step and update once per window of accumulation; divide by the window's samples; an overflow skips all of it.
 - Only a skipped step lowers the scale. Step the schedule if it did not fall.
-- Test such a loop with SGD: Adam hides a factor in a gradient that is large beside its `eps`, and so a missing unscale.
+- Test such a loop with SGD: Adam without weight decay hides a factor in a gradient that is large beside its `eps`, and so a missing unscale.
 
 **Primary sources**
 

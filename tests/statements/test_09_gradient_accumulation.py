@@ -12,6 +12,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DistributedSampler
 
@@ -126,15 +127,15 @@ def test_parts_are_added(parts):
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
 def test_adam_hides_the_factor(optimizer):
-    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`.
+    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, and nothing else is added to it, as Adam's `weight_decay` is.
 
-    and Adam hides it.
+    and Adam without weight decay hides it.
     """
     ends = {}
-    for kind in (optimizer, torch.optim.SGD):
+    for kind, decay in ((optimizer, 0), (optimizer, 0.1), (torch.optim.SGD, 0)):
         for factor in (1.0, 0.125):
             model = mlp()
-            one = kind(model.parameters(), lr=0.01)
+            one = kind(model.parameters(), lr=0.01, weight_decay=decay)
             for _ in range(3):
                 one.zero_grad()
                 accumulated(
@@ -143,14 +144,18 @@ def test_adam_hides_the_factor(optimizer):
                     lambda z, y, f=factor: f * F.cross_entropy(z, y),
                 )
                 one.step()
-            ends[kind, factor] = nn.utils.parameters_to_vector(
+            ends[kind, decay, factor] = nn.utils.parameters_to_vector(
                 model.parameters()
             )
-    hidden = (ends[optimizer, 1.0] - ends[optimizer, 0.125]).abs().max()
-    seen = (
-        (ends[torch.optim.SGD, 1.0] - ends[torch.optim.SGD, 0.125]).abs().max()
-    )
-    assert hidden < 1e-5 < 1e-3 < seen
+
+    def apart(*run):
+        return (ends[*run, 1.0] - ends[*run, 0.125]).abs().max()
+
+    assert apart(optimizer, 0) < 1e-5 < 1e-3 < apart(torch.optim.SGD, 0)
+    # AdamW keeps its decay out of the gradient
+    in_gradient = optimizer is torch.optim.Adam
+    assert (apart(optimizer, 0.1) > 1e-3) == in_gradient
+    assert (apart(optimizer, 0.1) < 1e-5) == (not in_gradient)
     steps = []
     for factor in (1.0, 0.125):
         weight = nn.Parameter(torch.zeros(1))
@@ -161,13 +166,14 @@ def test_adam_hides_the_factor(optimizer):
 
 
 def test_what_is_left_enters_the_next_epoch():
-    """It enters the first step of the *next* epoch, computed with weights that are gone by then."""
+    """It enters the first step of the *next* epoch, which so adds up three batches instead of two. After the last epoch it is lost."""
     model = nn.Linear(1, 1, bias=False)
     sgd = torch.optim.SGD(model.parameters(), lr=1.0)
-    steps, seen = 0, []
+    steps, seen, weights = 0, [], []
     sgd.register_step_pre_hook(lambda *_: seen.append(model.weight.grad.item()))
     for _ in range(2):
         for i, x in enumerate([1.0, 2.0, 4.0, 8.0, 16.0]):
+            weights.append(model.weight.item())
             (model.weight.sum() * x).backward()
             if (i + 1) % 2 == 0:
                 sgd.step()
@@ -175,6 +181,8 @@ def test_what_is_left_enters_the_next_epoch():
                 steps += 1
     assert steps == 4
     assert seen == [3.0, 12.0, 16.0 + 3.0, 12.0]
+    assert weights[4] == weights[5] == weights[6] != weights[7]  # not stale
+    assert model.weight.grad == 16  # of the last epoch, never stepped on
 
 
 @pytest.mark.parametrize("case", ["shorter", "ignored", "weights"])
@@ -446,8 +454,20 @@ def test_losses_that_are_no_sums(loss):
 
 
 def test_beside_steps_on_small_batches():
-    """Beside steps on the same small batches accumulation buys no speed: as many passes, fewer steps. And it holds the gradients during the forward passes that follow."""
-    held = []
+    """Beside steps on the same small batches accumulation saves only optimizer steps: as many passes, fewer updates. And it holds the gradients during the forward passes that follow."""
+
+    class Counting(TorchDispatchMode):
+        """Counts operations, in an optimizer's step and elsewhere."""
+
+        def __init__(self):
+            super().__init__()
+            self.place, self.seen = "passes", {"passes": 0, "steps": 0}
+
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            self.seen[self.place] += 1
+            return operation(*args, **(kwargs or {}))
+
+    held, operations = [], []
     for k in (1, 4):
         model, steps, passes = mlp(), 0, []
 
@@ -456,15 +476,24 @@ def test_beside_steps_on_small_batches():
 
         model.register_forward_pre_hook(note)
         X, y = rows_and_classes()
-        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-        for i, (x, t) in enumerate(zip(X.split(4), y.split(4), strict=True)):
-            (F.cross_entropy(model(x), t) / k).backward()
-            if (i + 1) % k == 0:
-                sgd.step()
-                sgd.zero_grad()
-                steps += 1
+        adamw = torch.optim.AdamW(model.parameters())
+        with Counting() as count:
+            for i, (x, t) in enumerate(
+                zip(X.split(4), y.split(4), strict=True)
+            ):
+                (F.cross_entropy(model(x), t) / k).backward()
+                if (i + 1) % k == 0:
+                    count.place = "steps"
+                    adamw.step()
+                    adamw.zero_grad()
+                    count.place = "passes"
+                    steps += 1
         held.append((len(passes), steps, sum(passes)))
+        operations.append(count.seen)
     assert held == [(8, 8, 0), (8, 2, 6)]
+    plain, summed = operations
+    assert plain["passes"] <= summed["passes"]
+    assert plain["steps"] > 3 * summed["steps"] > 0
 
 
 def test_a_threshold_for_clipping_means_something_else():
@@ -556,16 +585,21 @@ def test_gradients_of_bfloat16():
 
 
 def test_optimizers_with_gradients_of_another_dtype():
-    """`torch.optim.SGD` steps on such a gradient; `torch.optim.AdamW` raises a `RuntimeError`."""
+    """`torch.optim.SGD` steps on such a gradient, unless it is `fused`; `torch.optim.AdamW` raises a `RuntimeError`."""
     if not hasattr(torch.Tensor, "grad_dtype"):
         pytest.skip("this torch is older")
     for kind in (torch.optim.SGD, torch.optim.AdamW):
-        for options in ({}, {"foreach": False}, {"foreach": True}):
+        for options in (
+            {},
+            {"foreach": False},
+            {"foreach": True},
+            {"fused": True},
+        ):
             weight = nn.Parameter(torch.ones(3, 3, dtype=torch.bfloat16))
             weight.grad_dtype = torch.float32
             weight.sum().backward()
             optimizer = kind([weight], lr=0.5, **options)
-            if kind is torch.optim.AdamW:
+            if kind is torch.optim.AdamW or "fused" in options:
                 with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
                     optimizer.step()
                 continue

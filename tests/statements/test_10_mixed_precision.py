@@ -387,12 +387,12 @@ def test_float64_is_left_alone():
 
 
 def test_adam_hides_a_missing_unscale():
-    """Test such a loop with SGD: Adam hides a factor in a gradient that is large beside its `eps`, and so a missing unscale."""
-    for size in (1.0, 1e-9):
+    """Test such a loop with SGD: Adam without weight decay hides a factor in a gradient that is large beside its `eps`, and so a missing unscale."""
+    for size, decay in ((1.0, 0), (1e-9, 0), (1.0, 1.0)):
         ends = []
         for factor in (size, 1024.0 * size):
             weight = nn.Parameter(torch.ones(3))
-            adam = torch.optim.Adam([weight], lr=0.1)
+            adam = torch.optim.Adam([weight], lr=0.1, weight_decay=decay)
             for step in range(3):
                 adam.zero_grad()
                 (
@@ -400,7 +400,8 @@ def test_adam_hides_a_missing_unscale():
                 ).backward()
                 adam.step()
             ends.append(weight.detach())
-        assert torch.allclose(*ends, rtol=1e-5, atol=0) == (size == 1)
+        hidden = torch.allclose(*ends, rtol=1e-5, atol=0)
+        assert hidden == (size == 1 and decay == 0)
 
 
 def test_sums_in_16_bit():
