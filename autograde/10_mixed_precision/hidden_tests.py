@@ -699,7 +699,7 @@ def small_gradients_arrive(draw: Draw) -> list[Case]:
     "next one is made",
     corners=[
         "a gradient of finite numbers, however large, is none of these, nor is "
-        "one of zeros",
+        "one of zeros; no case divides one into infinity",
         "also if `scale(loss)` itself is infinite",
     ],
 )
@@ -1016,8 +1016,8 @@ def two_scalers(draw: Draw) -> list[Case]:
     also=ALONE,
     says="the scaler changes no setting of PyTorch and uses nothing deprecated",
     corners=[
-        "wrapping `torch.amp.GradScaler` is a right answer, too; write it "
-        "yourself once",
+        "wrapping `torch.amp.GradScaler` passes, too, though it differs in "
+        "corners: with no gradient at all, `step` raises. Write it yourself once",
         "no seed is set",
     ],
 )

@@ -73,9 +73,10 @@ for format_16 in (torch.float32, torch.bfloat16, torch.float16):
 r"""
 ### Small updates are lost
 
-A step adds to each weight a thousandth of itself, or less. In bfloat16 there is no number between 1 and
-1.0078: the sum is rounded back to the weight. So a model whose *weights* are 16 bit stops learning while its
-gradients are fine. Below, the digits are learned three times with the same numbers drawn.
+With a small learning rate, a step adds to most weights a thousandth of themselves, or less. In bfloat16 there is
+no number between 1 and 1.0078: the sum is rounded back to the weight. So a model whose *weights* are bfloat16 hardly
+learns while its gradients are fine. (float16 has three bits more, and loses only smaller updates.) Below, the
+digits are learned three times at such a rate, with the same numbers drawn.
 """
 
 # %%
@@ -109,7 +110,7 @@ curves = {
 }
 line_chart(
     curves,
-    title="With 16-bit weights, learning stalls",
+    title="bfloat16 weights and a small rate: learning stalls",
     xlabel="optimizer step",
     ylabel="training loss, mean of 20 steps (nats)",
     x=[20 + 10 * i for i in range(len(curves["all in float32"]))],
@@ -313,8 +314,8 @@ for operation, result in results.items():
 # %% [markdown]
 r"""
 On a GPU softmax, sums, exp and layer norm are on the float32 list; on a CPU they stay bfloat16. Outside the block
-the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first. NumPy knows no bfloat16:
-`.float()` before `.numpy()`.
+the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first: a formula that you write
+yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
 
 ### The block belongs into the loop
 
@@ -341,8 +342,9 @@ r"""
 
 The weights are float32, so a trained network runs in either precision, and nothing tells you in which. Called after the
 block, an evaluation silently computes in float32; called inside one, in bfloat16. There scores tie that were apart, and a
-few predictions change. So let the evaluation open its own block, also to switch autocast *off*: then it does the same wherever
-it is called, and says what was measured.
+few predictions change. So let the evaluation open its own block, also to switch autocast *off*: that says what was measured.
+And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made,
+also when the weights have changed (`cache_enabled=False` makes new ones).
 """
 
 
@@ -767,8 +769,9 @@ autocast to bfloat16.
 (3, True, torch.float32)
 ```
 
-- For each batch `x`, `y` the step is on `loss_fn(model(x), y)`. The model's layers compute in bfloat16, and the loss comes out
-  in float32. Weights and gradients stay float32 all the time, and `x` goes into the model as it came.
+- For each batch `x`, `y` the step is on `loss_fn(model(x), y)`; `loss_fn` is one of PyTorch's, such as `F.cross_entropy`. The
+  model's layers compute in bfloat16, and the loss comes out in float32. Weights and gradients stay float32 all the time, and `x`
+  goes into the model as it came.
 - Autocast is on in the forward pass. It is off in the backward pass, when the optimizer steps, and when the next batch is
   read: `batches` may be a generator.
 - Gradients that were there before do not count.
@@ -786,7 +789,8 @@ copies of the first step.
 </details>
 <details><summary>Help: the loss is bfloat16</summary>
 
-Then it is computed after the block, from bfloat16 logits. Autocast knows that losses want float32, but only while it is on.
+Then it is computed after the block, from bfloat16 logits. Autocast takes PyTorch's usual losses to float32, but only while it is
+on. A formula of your own stays bfloat16 even then: give it `logits.float()`.
 </details>
 """
 
@@ -868,7 +872,8 @@ gradient in place.
 </details>
 <details><summary>Hint 3: inf stays inf</summary>
 
-An overflow can be found before or after dividing: inf and NaN divided by the scale are inf and NaN.
+inf and NaN divided by the scale are inf and NaN. So look before dividing or after it: they differ only where a scale below 1 makes
+a large finite gradient infinite, and there both are fine.
 </details>
 <details><summary>Help: after one overflow it never trains again</summary>
 

@@ -550,8 +550,9 @@ print("without the error: ", "alive" if watched[0]() is not None else "freed")
 # %% [markdown]
 r"""
 So a second attempt belongs *after* the `except` block, not inside it. Jupyter keeps the last error
-as well: its value as `sys.last_value` and, since Python 3.12, as `sys.last_exc`, its frames as `sys.last_traceback`. Delete all of
-them, then `gc.collect()`: one that is left holds every frame.
+as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as
+`get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0`, takes the
+place of all of them; then `gc.collect()`.
 
 ## 5 · Where memory goes in time
 
@@ -883,8 +884,9 @@ for name, call in {
 # %% [markdown]
 r"""
 Off a GPU, *saved tensors* counts the input of each group of layers, and leaves out what the backward pass computes again; the
-figure above counts both. Checkpointing pays for memory with a second forward pass. A backward pass takes about two forward passes, so
-this is a third more arithmetic, and a little more time than that.
+figure above counts both. Checkpointing pays for memory with a second forward pass. In matrix products a backward pass takes about two
+forward passes, so this is a third more arithmetic. The time may grow by more: on a CPU `tanh` is slow forward and fast backward, and in
+the reference below the step takes half as long again.
 """
 
 # %% cell="measure_figure"
@@ -913,7 +915,7 @@ a GPU can show rests on PyTorch's documentation, and is marked so.
 
 > **"Validate under `no_grad`: faster, less memory."**
 > *Half the story.* The memory part is right. Without `eval()` dropout stays on and batch norm learns from the test data; and
-> `eval()` without `no_grad` saves nothing.
+> `eval()` without `no_grad` still keeps what a backward pass needs.
 """
 
 
@@ -1239,7 +1241,8 @@ Add up sums, count what counts, and divide once, at the end. `F.cross_entropy` h
 </details>
 <details><summary>Hint 2: sixteen bits</summary>
 
-`logits.float()` before the loss. A mean in bfloat16 has two or three digits.
+A mean in bfloat16 has two or three digits. `logits.double()` before the loss serves all four dtypes; `.float()` would take digits
+from float64.
 </details>
 <details><summary>Help: the accuracy is above 1, or too high</summary>
 
@@ -1534,7 +1537,7 @@ r"""
 
 - `eval()` sets how layers compute. `no_grad()` and `inference_mode()` switch off the recording. An evaluation needs one
   of each kind, and gives every layer its mode back, in `finally`.
-- A score that hangs on the order of the data was computed in training mode.
+- Where a score hangs on the order of the data, look for a layer in training mode, and for a mean over batches.
 - Averages: add up sums, count what counts, divide once. F1 and its kin are no means: compute them over all predictions,
   the truth first, all classes listed.
 - Memory is freed with the last reference. Losses, outputs, views and tracebacks are references. Keep numbers.

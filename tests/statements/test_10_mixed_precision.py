@@ -2,7 +2,10 @@
 
 import itertools
 import math
+import types
 import warnings
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,12 +13,13 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_utils import saved_tensor_bytes
+from course_grader.chapter.source import read_chapter
+from course_utils import digit_mlp, digits, saved_tensor_bytes
 
 BY_CELL = {
     "evaluation_precision": [
         "Called after the block, an evaluation silently computes in float32; called inside one, in bfloat16.",
-        "So let the evaluation open its own block, also to switch autocast *off*: then it does the same wherever it is called, and says what was measured.",
+        "So let the evaluation open its own block, also to switch autocast *off*: that says what was measured.",
     ],
     "claim_003_02": [
         "Here most of the memory is not the model but what is kept for the backward pass.",
@@ -57,6 +61,19 @@ BY_SOURCE = {
 
 HALF = [torch.float16, torch.bfloat16]
 
+CHAPTER = Path("solutions/10_mixed_precision/10_mixed_precision.py")
+
+
+@pytest.fixture(scope="module")
+def chapters_own() -> Any:
+    """What one cell of the chapter defines: its training of the digits."""
+    chapter = read_chapter(Path(__file__).resolve().parents[2] / CHAPTER)
+    names = {"torch": torch, "F": F, "digit_mlp": digit_mlp, "data": digits()}
+    for cell in chapter.cells:
+        if cell.name == "lost_updates":
+            exec(cell.source, names)
+    return types.SimpleNamespace(**names)
+
 
 def test_two_formats():
     """`float16` spends 5 of them on the exponent and 10 on the digits, `bfloat16` 8 and 7. So bfloat16 reaches as far as float32, with two to three decimal digits; float16 has three to four, and ends at 65504.
@@ -66,14 +83,16 @@ def test_two_formats():
     float16: three to four digits, up to 65504, nothing below 6 · 10⁻⁸. bfloat16: two to three digits, the range of float32.
 
     In bfloat16 there is no number between 1 and 1.0078: the sum is rounded back to the weight.
+
+    (float16 has three bits more, and loses only smaller updates.)
     """
-    for dtype, exponent, digits in (
+    for dtype, exponent, fraction in (
         (torch.float16, 5, 10),
         (torch.bfloat16, 8, 7),
         (torch.float32, 8, 23),
     ):
         info = torch.finfo(dtype)
-        assert info.eps == 2.0**-digits
+        assert info.eps == 2.0**-fraction
         assert info.smallest_normal == 2.0 ** (2 - 2 ** (exponent - 1))
         assert info.max == (2 - info.eps) * 2.0 ** (2 ** (exponent - 1) - 1)
     assert torch.finfo(torch.float16).max == 65504
@@ -86,6 +105,35 @@ def test_two_formats():
     one = torch.tensor(1.0, dtype=torch.bfloat16)
     assert torch.nextafter(one, 2 * one).item() == 1.0078125
     assert one + 1e-3 == one
+    assert one.half() + 1e-3 > 1
+    assert one.half() + 1e-4 == 1
+
+
+def test_updates_that_are_lost(chapters_own):
+    """With a small learning rate, a step adds to most weights a thousandth of themselves, or less.
+
+    So a model whose *weights* are bfloat16 hardly learns while its gradients are fine.
+    """
+    fell = {}
+    for lr in (0.02, 0.2):
+        for dtype in (torch.float32, *HALF):
+            curve = chapters_own.train_digits(dtype, num_steps=200, lr=lr)
+            fell[dtype, lr] = curve[0] - curve[-1]
+    assert fell[torch.bfloat16, 0.02] < 0.5 * fell[torch.float32, 0.02]
+    for dtype, lr in (
+        (torch.float16, 0.02),
+        (torch.float16, 0.2),
+        (torch.bfloat16, 0.2),
+    ):
+        assert fell[dtype, lr] > 0.9 * fell[torch.float32, lr]
+    shares = {}
+    for lr in (0.02, 0.2):
+        torch.manual_seed(0)
+        net, data = digit_mlp(), chapters_own.data
+        F.cross_entropy(net(data.X_train[:128]), data.y_train[:128]).backward()
+        steps = [(lr * p.grad / p).abs().flatten() for p in net.parameters()]
+        shares[lr] = (torch.cat(steps) < 1e-3).double().mean()
+    assert shares[0.2] < 0.5 < shares[0.02]
 
 
 @pytest.mark.parametrize("dtype", HALF)
@@ -109,12 +157,13 @@ def test_what_stays_float32(dtype):
     for p in net.parameters():
         assert p.dtype == p.grad.dtype == torch.float32
         assert adam.state[p]["exp_avg"].dtype == torch.float32
-    weight = nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
-    sgd = torch.optim.SGD([weight], lr=1e-3)
-    for _ in range(100):
-        weight.grad = torch.ones_like(weight)
-        sgd.step()
-    assert weight == 1
+    for low, lr in ((torch.bfloat16, 1e-3), (torch.float16, 1e-4)):
+        weight = nn.Parameter(torch.ones(1, dtype=low))
+        sgd = torch.optim.SGD([weight], lr=lr)
+        for _ in range(100):
+            weight.grad = torch.ones_like(weight)
+            sgd.step()
+        assert weight == 1
 
 
 def test_a_factor_on_the_loss():
@@ -241,7 +290,7 @@ def test_an_overflow_in_a_window():
 def test_operation_by_operation(dtype):
     """Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; the rest take what they get, or the widest of their inputs.
 
-    on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first. NumPy knows no bfloat16: `.float()` before `.numpy()`.
+    on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first: a formula that you write yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
     """
     wide, target = torch.ones(4, 4), torch.zeros(4, dtype=torch.long)
     with torch.autocast("cpu", dtype):
@@ -255,9 +304,11 @@ def test_operation_by_operation(dtype):
             low.sum(),
             low.exp(),
             F.layer_norm(low, [4]),
+            (low - low.sigmoid()).pow(2).mean(),
         ):
             assert got.dtype == dtype
         for got in (
+            (low.float() - low.sigmoid()).pow(2).mean(),
             low + wide,
             wide + wide,
             F.cross_entropy(low, target),
@@ -311,6 +362,29 @@ def test_the_copies_of_a_block(dtype):
         assert torch.equal(layer(row), before)
     with torch.autocast("cpu", dtype):
         assert not torch.equal(layer(row), before)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_an_evaluation_within_a_block(dtype):
+    """And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made, also when the weights have changed (`cache_enabled=False` makes new ones)."""
+    layer, row = nn.Linear(3, 1), torch.ones(1, 3)
+
+    @torch.no_grad()
+    def evaluated(**how):
+        with torch.autocast("cpu", **how):
+            return layer(row).item()
+
+    with torch.autocast("cpu", dtype):
+        before = layer(row).item()
+        nn.init.zeros_(layer.weight)
+        nn.init.zeros_(layer.bias)
+        assert evaluated(dtype=dtype) == before != 0
+        assert evaluated(dtype=dtype, cache_enabled=False) == 0
+        assert evaluated(enabled=False) == 0
+        (other,) = set(HALF) - {dtype}
+        with pytest.raises(RuntimeError, match="same dtype"):
+            evaluated(dtype=other)
+    assert evaluated(dtype=dtype) == 0
 
 
 def test_a_skipped_step_and_the_schedule():
@@ -405,13 +479,17 @@ def test_adam_hides_a_missing_unscale():
 
 
 def test_sums_in_16_bit():
-    """inf and NaN divided by the scale are inf and NaN.
+    """inf and NaN divided by the scale are inf and NaN. So look before dividing or after it: they differ only where a scale below 1 makes a large finite gradient infinite, and there both are fine.
 
     `clip_grad_norm_` returns the norm before clipping, as a tensor.
     """
     for bad in (math.inf, -math.inf, math.nan):
-        got = torch.tensor(bad) / 1024
-        assert got.isnan() if math.isnan(bad) else got == bad
+        for scale in (1024, 0.5):
+            got = torch.tensor(bad) / scale
+            assert got.isnan() if math.isnan(bad) else got == bad
+    large = torch.tensor(3e38)
+    for scale in (1024, 1, 0.5):
+        assert (large / scale).isfinite() == (scale >= 1)
     weight = nn.Parameter(torch.zeros(1))
     weight.grad = torch.tensor([3.0])
     norm = nn.utils.clip_grad_norm_([weight], 1.0)
@@ -467,9 +545,9 @@ def test_bfloat16_needs_no_scaler(size):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_losses_want_float32(dtype):
-    """Autocast knows that losses want float32, but only while it is on.
+    """Then it is computed after the block, from bfloat16 logits.
 
-    Then it is computed after the block, from bfloat16 logits.
+    Autocast takes PyTorch's usual losses to float32, but only while it is on. A formula of your own stays bfloat16 even then: give it `logits.float()`.
     """
     low = torch.full((4, 4), 0.5, dtype=dtype)
     classes = torch.zeros(4, dtype=torch.int64)
@@ -486,6 +564,13 @@ def test_losses_want_float32(dtype):
         with torch.autocast("cpu", dtype):
             assert loss().dtype == torch.float32
         assert loss().dtype == dtype
+
+    def own(logits):
+        return (logits - 1).pow(2).mean()
+
+    with torch.autocast("cpu", dtype):
+        assert own(low).dtype == dtype
+        assert own(low.float()).dtype == torch.float32
 
 
 def test_scores_that_tie():
@@ -537,6 +622,11 @@ def test_what_the_scaler_remembers():
         assert (not sgd.state) == skipped
         if not bad:
             assert torch.equal(weight, torch.full((2,), 0.5))
+    # as the list of checks says of PyTorch's own scaler
+    sgd.zero_grad()
+    scaler.scale(torch.ones(1, requires_grad=True).sum()).backward()
+    with pytest.raises(AssertionError, match="No inf checks"):
+        scaler.step(sgd)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="There is a GPU.")
