@@ -263,7 +263,7 @@ before the rename: write to an open file, then `flush()` and `os.fsync(file.file
 rename itself is safe when the folder has been synced too. On a network file system other machines
 may see it later.)
 
-**Load** with the defaults of `torch.load`, plus `map_location`. By default it reads tensors,
+**Load** with the defaults of `torch.load`, plus `map_location="cpu"`. By default it reads tensors,
 numbers, strings and their containers, and refuses objects. It is meant to run no code, but its
 reader has had holes (CVE-2025-32434 before PyTorch 2.6, CVE-2026-24747 before 2.10). Keep PyTorch
 patched, and take weights of strangers as *safetensors*: `safetensors.torch.load_file` reads tensors
@@ -272,8 +272,8 @@ and has no pickle at all.
 **Resume** in this order:
 
 1. make the model, the optimizer, the scheduler, the scaler (and the averaged model, if there is one);
-2. load all their state dicts;
-3. set the random states;
+2. load all their state dicts: weights and moments go to the model's device by themselves;
+3. set the random states, which must lie on the CPU, also those of a GPU;
 4. go on with the step after the last one that was saved.
 
 | what is saved | because without it |
@@ -429,9 +429,10 @@ explore(
 
 # %% [markdown]
 r"""
-Switch the scheduler on: the difference is exactly 0. Switch the optimizer off: for an epoch
-or two the loss is higher, because AdamW begins again with empty moments. Without the random
-states the loss looks fine, and the run is another one.
+Switch the scheduler on: the difference is exactly 0. Switch the optimizer off: at first the
+loss is higher, because AdamW begins again with empty moments and with its first learning rate,
+0.02, also where the scheduler comes back. Without the random states the loss looks fine, and the
+run is another one.
 
 ### The learning rate after a restart
 
@@ -713,12 +714,14 @@ assert returned.missing_keys == returned.unexpected_keys == []
 r"""
 > **"A checkpoint is the model, the optimizer and the epoch."** *Half the story.*
 >
-> **"Both come back by `load_state_dict`."** *Correct*, with two catches.
+> **"Both come back by `load_state_dict`."** *Correct*, with three catches.
 
 Scheduler, scaler and random states are missing; the table of section 2 has what each costs. The catches:
-an optimizer brings its old learning rate along, over the new one you may have set. And its
+an optimizer brings its old learning rate along, over the new one you may have set. Its
 state goes **by position**, not by name. If the same parameters come in another order, and the
-shapes happen to agree, each gets another's moments, and no error tells.
+shapes happen to agree, each gets another's moments, and no error tells. And all tensors of the
+state but `step` take the dtype of their parameter: what was float32 beside bfloat16 weights comes
+back rounded, and NAdam with float64 weights does not go on to the last bit.
 """
 
 
@@ -830,6 +833,8 @@ r"""
 `DataParallel` and `DistributedDataParallel` hold your model as their child `module`. Better than
 taking the prefix off later: save `wrapped.module.state_dict()`. With DDP rank 0 alone saves, and the
 others wait at a `barrier()` before they read the file: processes that write into one file spoil it.
+Each process draws from generators of its own, so this file needs the random states of all of them
+(`gather_object`), and each takes its own back.
 
 They are not alone. `torch.compile(model)` puts `_orig_mod.` before the keys; `model.compile()`
 does not. `AveragedModel` puts `module.` there *and* adds `n_averaged`, which no plain model knows.
@@ -973,9 +978,9 @@ r"""
 > **"If you are lazy, pass `strict=False`."** *Half the story.*
 
 It hides everything that is missing or left over: section 1 loaded a file of which not one key
-fitted. What does not hide is a wrong shape, and even then the tensors that do fit have been loaded
-when the error comes. Read the two lists that it returns, and raise unless they hold just what you
-expect.
+fitted. What does not hide is a wrong shape (but for `(1,)` where `()` is wanted), and even then the
+tensors that do fit have been loaded when the error comes. Read the two lists that it returns, and
+raise unless they hold just what you expect.
 """
 
 # %% cell="claim_004_25"
@@ -1403,7 +1408,8 @@ Write `load_across_versions(model, state_dict)`, which loads strictly but lets B
 - A counter is a key whose last part, between the dots, is `num_batches_tracked`. It may belong to any module.
 - A counter that the model has and the file has not becomes **0**, whatever the model's was before. One that the file has and the model has
   not is left out. Counters that both have are loaded.
-- Anything else that is missing, left over or of another shape raises a `RuntimeError`, a `KeyError` or a `ValueError`.
+- Anything else that is missing, left over or of another shape raises a `RuntimeError`, a `KeyError` or a `ValueError`. (A tensor of shape `(1,)`
+  where `()` is wanted may pass, as it does in PyTorch.)
 - It returns two lists of names, in any order: the counters that were filled in, and those that were left out.
 - The caller's state dict stays as it was, and the model's parameters stay the same objects.
 
@@ -1414,8 +1420,8 @@ round, the names left over. Both are sets.
 </details>
 <details><summary>Hint 2: let PyTorch be strict</summary>
 
-Make a *new* dict in which the counters are right, and load it with `strict=True`. Then all the
-other differences raise by themselves.
+Make a *new* dict in which the counters are right, and load it with `strict=True`. Then whatever
+has to raise does so by itself.
 </details>
 <details><summary>Help: whose files have no counters?</summary>
 
@@ -1574,7 +1580,7 @@ r"""
 
 - State dicts and plain values, written under another name in the same folder, then `os.replace`.
 - `torch.load` with its defaults unpickles no objects; weights of strangers come as safetensors. `float(metric)` and a list of NumPy's random
-  state keep the file readable. `map_location` says where tensors go.
+  state keep the file readable. `map_location` says where tensors go; random states must stay on the CPU.
 - Resume: make all, load all, set the random states, go on with the *next* step. Model, optimizer,
   scheduler, scaler, the random states (on a GPU its own too), the order of the epoch, and what you have logged.
 - `scheduler.last_epoch` is a counter. An optimizer's state goes by position.

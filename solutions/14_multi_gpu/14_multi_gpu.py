@@ -247,7 +247,8 @@ ever copied again.
 writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep
 it from hanging:
 
-- a group has a **timeout**: a rank that waits in vain raises an error (by default only after 10 minutes with NCCL, 30 with gloo);
+- a group has a **timeout** (by default 10 minutes with NCCL, 30 with gloo): with gloo a rank that waits in vain raises an error; NCCL ends its process,
+  and no `except` sees it;
 - `torchrun` **ends the others** as soon as one rank fails;
 - the notebook has a **deadline** of its own, three minutes. Ranks read from a pipe that it holds open, and end when it is closed: after the
   deadline, after the end of `torchrun`, or because the notebook itself was ended;
@@ -794,9 +795,9 @@ r"""
 - **Statistics** differ between ranks right after a forward pass. Wherever they must agree, use `SyncBatchNorm`, or a norm that looks at
   single samples (chapter 05). `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped.
 - **Names** begin with `module.`. Save `ddp.module.state_dict()`, on rank 0 alone, and let the others wait at a `dist.barrier()` before they read the
-  file (chapter 12 has what a checkpoint holds).
-- **An unused layer** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: gradients that share a bucket with the missing
-  one are not exchanged, and the ranks part. `find_unused_parameters=True` looks for such layers in each
+  file (chapter 12 has what a checkpoint holds). A checkpoint needs the random states of all ranks: `dist.gather_object` brings them to rank 0.
+- **An unused layer** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: no gradient is averaged, not even those of
+  the other layers, and the ranks part. `find_unused_parameters=True` looks for such layers in each
   step, which costs time. `static_graph=True` looks once, for models that use the same layers always. Better: leave it out, or freeze it *before* the model is wrapped.
 - **Freezing a wrapped model** is the same accident: DDP waits for gradients that no longer come. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
   in mid-run, wrap the model anew.
@@ -1294,7 +1295,7 @@ r"""
   kept. DDP: one process per rank; gradients are *averaged*; each rank makes its own, equal, step.
 - Unequal shards: sum of the losses × world size / number of all samples.
 - `no_sync` around forward *and* backward of all micro-batches but the last: one exchange per step.
-- Every rank makes the same collectives in the same order. A short timeout turns a hang into an error; look at the rank without a word.
+- Every rank makes the same collectives in the same order. A short timeout ends a hang; with gloo look at the rank without a word.
 - `set_epoch` in every epoch. Samples that fill up count in no metric; add up counts, then divide.
 - Running statistics are rank 0's. Save `ddp.module.state_dict()` on rank 0.
 - FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient.

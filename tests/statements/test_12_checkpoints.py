@@ -8,8 +8,10 @@ import os
 import pickle
 import random
 import signal
+import subprocess
 import sys
 import types
+import warnings
 import zipfile
 from argparse import Namespace
 from collections import OrderedDict, defaultdict
@@ -73,7 +75,6 @@ BY_CELL = {
         "It never enters the output of a training batch. It only weighs the running averages, and only with `momentum=None`.",
     ],
     "claim_004_25": [
-        "What does not hide is a wrong shape, and even then the tensors that do fit have been loaded when the error comes.",
         "`strict=False` hides; read the two lists that it returns.",
     ],
 }
@@ -96,9 +97,6 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
         "*To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware and the same versions.",
-    ],
-    "https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html": [
-        "With DDP rank 0 alone saves, and the others wait at a `barrier()` before they read the file",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.load.html": [
         "That is quick to begin with, and it helps where only a part is needed.",
@@ -344,13 +342,13 @@ def test_a_view_saves_its_storage(there):
 
 
 def test_without_the_optimizer_the_loss_is_higher():
-    """Switch the optimizer off: for an epoch or two the loss is higher, because AdamW begins again with empty moments."""
+    """Switch the optimizer off: at first the loss is higher, because AdamW begins again with empty moments and with its first learning rate, 0.02, also where the scheduler comes back."""
     from course_utils import digits
 
     data = digits()
     X, y = data.X_train[:512].flatten(1), data.y_train[:512]
 
-    def losses_after(stop, optimizer):
+    def losses_after(stop, optimizer, rate=True, scheduler=True):
         torch.manual_seed(0)
         layers = (
             nn.Linear(64, 32),
@@ -360,19 +358,34 @@ def test_without_the_optimizer_the_loss_is_higher():
         )
         net, found = nn.Sequential(*layers), []
         adam = torch.optim.AdamW(net.parameters(), lr=0.02)
+        plan = lr_scheduler.CosineAnnealingLR(adam, 20)
         for epoch in range(stop + 1):
             if epoch == stop and not optimizer:
+                planned, held = adam.param_groups[0]["lr"], plan.state_dict()
                 adam = torch.optim.AdamW(net.parameters(), lr=0.02)
+                plan = lr_scheduler.CosineAnnealingLR(adam, 20)
+                if scheduler:
+                    plan.load_state_dict(held)
+                assert adam.param_groups[0]["lr"] == 0.02
+                assert planned < 0.02
+                if rate:
+                    adam.param_groups[0]["lr"] = planned
             for pick in torch.randperm(512).split(64):
                 loss = F.cross_entropy(net(X[pick]), y[pick])
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
                 found.append(loss.item())
+            plan.step()
         return sum(found[-8:])
 
-    for stop in (6, 8, 12):
-        assert losses_after(stop, False) > losses_after(stop, True)
+    for stop in (8, 12):
+        complete = losses_after(stop, True)
+        no_moments = losses_after(stop, False)
+        nothing = losses_after(stop, False, rate=False)
+        assert complete < no_moments < nothing
+        alone = losses_after(stop, False, rate=False, scheduler=False)
+        assert alone > no_moments
 
 
 RATES = {
@@ -459,7 +472,7 @@ def test_mapped_files(there):
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
 def test_state_goes_by_position(kind, named):
-    """And its state goes **by position**, not by name. If the same parameters come in another order, and the shapes happen to agree, each gets another's moments, and no error tells.
+    """Its state goes **by position**, not by name. If the same parameters come in another order, and the shapes happen to agree, each gets another's moments, and no error tells.
 
     An optimizer's state goes by position.
     """
@@ -478,6 +491,114 @@ def test_state_goes_by_position(kind, named):
     (moment,) = {"exp_avg", "momentum_buffer"} & one.state[a].keys()
     assert torch.equal(other.state[a][moment], one.state[b][moment])
     assert not torch.equal(other.state[a][moment], one.state[a][moment])
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16]
+)
+@pytest.mark.parametrize("kind", ["AdamW", "SGD", "NAdam"])
+def test_state_takes_the_dtype_of_weights(there, kind, dtype):
+    """And all tensors of the state but `step` take the dtype of their parameter: what was float32 beside bfloat16 weights comes back rounded, and NAdam with float64 weights does not go on to the last bit."""
+    options = {"momentum": 0.9} if kind == "SGD" else {}
+
+    def begin(weight):
+        weight = nn.Parameter(weight.clone())
+        one = getattr(torch.optim, kind)([weight], lr=0.1, **options)
+        return weight, one
+
+    def steps(weight, one, number):
+        for _ in range(number):
+            weight.grad = weight.detach() - 3
+            one.step()
+
+    weight, one = begin(torch.ones(3, dtype=dtype))
+    steps(weight, one, 3)
+    one.state[weight]["kept"] = torch.tensor([1.001, 300.0])
+    one.state[weight]["count"] = torch.tensor([257])
+    held = through_file((weight.detach(), one.state_dict()), there)
+    resumed, other = begin(held[0])
+    other.load_state_dict(held[1])
+    for name, value in other.state[resumed].items():
+        before = one.state[weight][name]
+        if name == "step":
+            assert value.dtype == before.dtype == torch.float32
+        elif value is not None:
+            assert value.dtype == dtype
+            assert torch.equal(value, before.to(dtype))
+    rounded = not torch.equal(
+        other.state[resumed]["kept"].float(), one.state[weight]["kept"]
+    )
+    assert rounded == (dtype == torch.bfloat16)
+    if kind == "NAdam":
+        own = one.state[weight]["mu_product"]
+        back = other.state[resumed]["mu_product"]
+        assert own.dtype == torch.float32
+        assert (own != back.float()) == (dtype == torch.bfloat16)
+    steps(weight, one, 4)
+    steps(resumed, other, 4)
+    if dtype != torch.bfloat16:
+        exact = kind != "NAdam" or dtype == torch.float32
+        assert torch.equal(weight, resumed) == exact
+
+
+RANKS = """
+import datetime, random, sys
+import numpy as np, torch
+import torch.distributed as dist
+
+rank = int(sys.argv[1])
+torch.set_num_threads(1)
+dist.init_process_group(
+    "gloo", store=dist.FileStore("meet", 2), rank=rank, world_size=2,
+    timeout=datetime.timedelta(seconds=60),
+)
+for one in (torch.manual_seed, np.random.seed, random.seed):
+    one(rank)
+
+def draw():
+    return torch.rand(2).tolist(), np.random.rand(), random.random()
+
+def states():
+    kind, keys, *more = np.random.get_state()
+    return torch.get_rng_state(), (kind, keys.tolist(), *more), random.getstate()
+
+draw()
+found = [None] * 2
+dist.gather_object(states(), found if rank == 0 else None)
+if rank == 0:
+    torch.save(found, "file.pt")
+dist.barrier()
+saved, drawn, same = torch.load("file.pt"), draw(), []
+for of_torch, of_numpy, of_python in (saved[rank], saved[0]):
+    torch.set_rng_state(of_torch)
+    np.random.set_state(of_numpy)
+    random.setstate(of_python)
+    same.append([a == b for a, b in zip(draw(), drawn)])
+torch.save(same, f"{rank}.pt")
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_generators_of_several_processes(tmp_path):
+    """Each process draws from generators of its own, so this file needs the random states of all of them (`gather_object`), and each takes its own back.
+
+    With DDP rank 0 alone saves, and the others wait at a `barrier()` before they read the file
+    """
+    loopback = "lo0" if sys.platform == "darwin" else "lo"
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANKS, str(rank)],
+            cwd=tmp_path,
+            env={**os.environ, "GLOO_SOCKET_IFNAME": loopback},
+        )
+        for rank in (0, 1)
+    ]
+    assert [one.wait() for one in ranks] == [0, 0]
+    for rank in (0, 1):
+        own, of_rank_0 = torch.load(tmp_path / f"{rank}.pt")
+        assert own == [True] * 3
+        assert of_rank_0 == [rank == 0] * 3
 
 
 def test_wrappers_hold_the_model(there):
@@ -887,13 +1008,24 @@ def test_from_its_position_on():
 
 @pytest.mark.parametrize("place", ["cpu", "meta"])
 def test_where_tensors_go(there, place):
-    """`map_location` says where tensors go."""
+    """`map_location` says where tensors go; random states must stay on the CPU.
+
+    **Load** with the defaults of `torch.load`, plus `map_location="cpu"`.
+
+    load all their state dicts: weights and moments go to the model's device by themselves;
+    """
     net = small_net()
     adam = torch.optim.AdamW(net.parameters())
     net(torch.ones(3, 4)).sum().backward()
     adam.step()
     content = {"net": net.state_dict(), "adam": adam.state_dict()}
+    content["rng"] = torch.get_rng_state()
     loaded = through_file(content, there, map_location=place)
+    if place == "cpu":
+        torch.set_rng_state(loaded["rng"])
+    else:
+        with pytest.raises((TypeError, RuntimeError)):
+            torch.set_rng_state(loaded["rng"])
     moments = [
         tensor
         for state in loaded["adam"]["state"].values()
@@ -902,6 +1034,55 @@ def test_where_tensors_go(there, place):
     assert len(moments) > 6
     for tensor in (*loaded["net"].values(), *moments):
         assert tensor.device.type == place
+    if place == "meta":
+        return
+    for elsewhere in ("cpu", "cuda" if torch.cuda.is_available() else "meta"):
+        net = small_net().to(elsewhere)
+        adam = torch.optim.AdamW(net.parameters())
+        with warnings.catch_warnings(action="ignore"):  # "a no-op", on meta
+            net.load_state_dict(loaded["net"])
+        adam.load_state_dict(loaded["adam"])
+        assert {p.device.type for p in net.parameters()} == {elsewhere}
+        for state in adam.state.values():
+            assert state["exp_avg"].device.type == elsewhere
+            assert state["exp_avg_sq"].device.type == elsewhere
+
+
+def test_random_states_of_a_gpu():
+    """set the random states, which must lie on the CPU, also those of a GPU;"""
+    for state in torch.cuda.get_rng_state_all():
+        assert state.device.type == "cpu"
+    if not torch.cuda.is_available():
+        return
+    states = torch.cuda.get_rng_state_all()
+    torch.cuda.set_rng_state_all(states)
+    with pytest.raises((TypeError, RuntimeError)):
+        torch.cuda.set_rng_state_all([one.cuda() for one in states])
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_wrong_shape(strict):
+    """What does not hide is a wrong shape (but for `(1,)` where `()` is wanted), and even then the tensors that do fit have been loaded when the error comes.
+
+    (A tensor of shape `(1,)` where `()` is wanted may pass, as it does in PyTorch.)
+    """
+    shapes = [(), (1,), (3,), (1, 1), (1, 3), (3, 1)]
+    for own in shapes:
+        for given in shapes:
+            net = nn.Module()
+            net.first = nn.Parameter(torch.zeros(2))
+            net.second = nn.Parameter(torch.zeros(own))
+            state = {"first": torch.ones(2), "second": torch.ones(given)}
+            passes = own == given or (own, given) == ((), (1,))
+            if passes:
+                net.load_state_dict(state, strict=strict)
+                assert net.second.shape == own
+                assert net.second.eq(1).all()
+            else:
+                with pytest.raises(RuntimeError, match="size mismatch"):
+                    net.load_state_dict(state, strict=strict)
+                assert net.second.eq(0).all()
+            assert net.first.eq(1).all()
 
 
 @pytest.fixture(scope="module")
@@ -950,7 +1131,7 @@ def test_a_step_of_the_job(set_up):
 
 @pytest.mark.parametrize("fault", ["missing", "left over", "shape", None])
 def test_a_new_dict_and_a_strict_load(fault):
-    """Make a *new* dict in which the counters are right, and load it with `strict=True`. Then all the other differences raise by themselves.
+    """Make a *new* dict in which the counters are right, and load it with `strict=True`. Then whatever has to raise does so by itself.
 
     Put a zero into the dict before loading.
     """

@@ -29,7 +29,9 @@ BY_CELL = {
         "After five steps with momentum they are still the same, bit for bit, and nobody has copied anything:",
     ],
     "hung_rank": [
+        "with gloo a rank that waits in vain raises an error;",
         "The rank to look at is the one *without a word*: the other one only noticed.",
+        "A short timeout ends a hang; with gloo look at the rank without a word.",
     ],
     "count_exchanges": [
         "DDP decides in the *forward* pass whether the next `backward()` will exchange, so `no_sync` has to stand around both.",
@@ -183,7 +185,12 @@ def test_chunks_are_filled_up(batch_size):
 
 
 def test_default_timeouts():
-    """a rank that waits in vain raises an error (by default only after 10 minutes with NCCL, 30 with gloo)"""
+    """a group has a **timeout** (by default 10 minutes with NCCL, 30 with gloo)
+
+    NCCL ends its process, and no `except` sees it;
+    """
+    document = " ".join(dist.init_process_group.__doc__.split())
+    assert "aborted asynchronously and the process will crash" in document
     assert constants.default_pg_timeout == datetime.timedelta(minutes=30)
     nccl = constants.default_pg_nccl_timeout
     assert nccl is None or nccl == datetime.timedelta(minutes=10)
@@ -324,9 +331,7 @@ def test_all_reduce(on_ranks):
 
 
 def test_unused_and_frozen(on_ranks):
-    """The *first* step is wrong and says nothing: gradients that share a bucket with the missing one are not exchanged, and the ranks part.
-
-    Better: leave it out, or freeze it *before* the model is wrapped.
+    """Better: leave it out, or freeze it *before* the model is wrapped.
 
     `static_graph=True` looks once, for models that use the same layers always.
     """
@@ -358,6 +363,39 @@ def test_unused_and_frozen(on_ranks):
         options = {name: True}
         both = on_ranks(lambda r, g, set_=options: step(r, g, **set_), 2)
         assert both == [[[[1.5, 1.5]]] * 2] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("unused_first", [True, False])
+def test_the_first_step_of_an_unused_layer(on_ranks, unused_first, dtype):
+    """The *first* step is wrong and says nothing: no gradient is averaged, not even those of the other layers, and the ranks part."""
+
+    def gradients(rank, group, whole):
+        torch.manual_seed(0)
+        unused = {} if whole else {"unused": nn.Linear(2, 2).to(dtype)}
+        used = {f"used {i}": nn.Linear(50, 50) for i in range(4)}
+        parts = unused | used if unused_first else used | unused
+        net = nn.ModuleDict(parts)
+        layers = [net[name] for name in used]
+        net.forward = lambda x: nn.Sequential(*layers)(x)
+        # each layer has more than fits into one bucket
+        ddp = DistributedDataParallel(
+            net, process_group=group, bucket_cap_mb=0.001
+        )
+        ddp(torch.full((2, 50), rank + 1.0)).square().sum().backward()
+        return {
+            name: p.grad
+            for name, p in net.named_parameters()
+            if name.startswith("used")
+        }
+
+    for whole in (True, False):
+        first, second = on_ranks(
+            lambda r, g, whole=whole: gradients(r, g, whole), 2
+        )
+        assert len(first) == 8
+        for name, gradient in first.items():
+            assert torch.equal(gradient, second[name]) == whole
 
 
 def test_the_norm_of_several_ranks(one_process):
@@ -691,6 +729,8 @@ def test_a_layer_called_module(on_ranks):
     """Its name says nothing about a wrapper. `isinstance(model, (nn.DataParallel, DistributedDataParallel))` does.
 
     Save `ddp.module.state_dict()`, on rank 0 alone
+
+    A checkpoint needs the random states of all ranks: `dist.gather_object` brings them to rank 0.
     """
     plain = nn.Sequential()
     plain.module = nn.Linear(1, 1)
@@ -706,6 +746,23 @@ def test_a_layer_called_module(on_ranks):
 
     long, short = ["module.weight", "module.bias"], ["weight", "bias"]
     assert on_ranks(names, 2) == [(long, short)] * 2
+
+    def drawn(rank, group):
+        own = torch.Generator().manual_seed(rank)  # a process has its own
+        states = [None] * 2 if rank == 0 else None
+        dist.gather_object(own.get_state(), states, group=group, group_dst=0)
+        next_one = torch.rand(3, generator=own).tolist()
+        return states, next_one
+
+    (states, first), (nothing, second) = on_ranks(drawn, 2)
+    assert nothing is None
+    resumed = []
+    for state in states:
+        own = torch.Generator()
+        own.set_state(state)
+        resumed.append(torch.rand(3, generator=own).tolist())
+    assert resumed == [first, second]
+    assert first != second
 
 
 def test_what_comes_several_times(on_ranks):
