@@ -1123,7 +1123,8 @@ def alike_for_workers(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=alike_for_workers,
     timeout_s=60.0,
-    says="the batches are the same with any number of workers, in every epoch",
+    says="each batch has the same samples with any number of workers, in every "
+    "epoch",
 )
 def same_batches_with_workers(draw: Draw) -> list[Case]:
     return [

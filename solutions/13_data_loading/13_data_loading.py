@@ -10,7 +10,7 @@ and nobody notices.
 
 - keep single samples out of training, and every sample in validation;
 - read the message about shared memory, compute how much is needed, and choose between the cures;
-- set workers, prefetching and pinned memory, with the same batches however many workers there are;
+- set workers, prefetching and pinned memory, with the same samples in each batch however many workers there are;
 - tell how long the model waits for data, and whether a faster loader would help.
 """
 
@@ -494,7 +494,8 @@ r"""
 
 Chapter 01 gave the loader a generator of its own: the first epoch is the same for any number of workers. With
 workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start
-of workers, and without workers in every epoch. Give the generator to the *sampler*.
+of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples. (What a dataset draws
+itself, such as crops, still differs with the number of workers: seed it with epoch and index.)
 """
 
 

@@ -206,6 +206,16 @@ def test_threads_of_a_worker():
     assert next(iter(DataLoader(Watched(), 3)))[1].tolist() == [2, 2, 2]
 
 
+class Drawing(Dataset):
+    """Adds noise to each sample."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return index + torch.rand(())
+
+
 def epochs(workers, to_the_sampler, count=3):
     rng = torch.Generator().manual_seed(3)
     how = (
@@ -225,7 +235,7 @@ def epochs(workers, to_the_sampler, count=3):
 
 
 def test_the_same_batches_with_and_without_workers():
-    """the first epoch is the same for any number of workers. With workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start of workers, and without workers in every epoch. Give the generator to the *sampler*.
+    """the first epoch is the same for any number of workers. With workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index.)
 
     A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers.
     """
@@ -233,6 +243,20 @@ def test_the_same_batches_with_and_without_workers():
     assert alone[0] == staying[0]
     assert alone[1:] != staying[1:]
     assert epochs(0, True) == epochs(1, True)
+    drawn = [
+        [
+            rows.tolist()
+            for rows in DataLoader(
+                Drawing(),
+                2,
+                num_workers=workers,
+                multiprocessing_context="fork" if workers else None,
+                generator=torch.Generator().manual_seed(3),
+            )
+        ]
+        for workers in (0, 1)
+    ]
+    assert drawn[0] != drawn[1]
 
 
 def test_a_loader_draws_a_number():

@@ -302,39 +302,25 @@ counted_without_asking = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.nothing_usable,
-    tells="Where no GPU is usable you list placeholders. The list is empty "
-    "there: ask `is_available()` first.",
-    body=True,
-)
-def unknown_names():
-    def machine_report():
-        try:
-            cudnn = torch.backends.cudnn.version()
-        except RuntimeError:
-            cudnn = None
-        names = []
+unknown_names = edit(
+    with_splits,
+    {
+        """
+        if torch.cuda.is_available():
+            for index in range(torch.cuda.device_count()):
+                names.append(torch.cuda.get_device_name(index))
+        """: """
         for index in range(torch.cuda.device_count()):
             try:
                 names.append(torch.cuda.get_device_name(index))
             except Exception:
                 names.append("unknown")
-        return {
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "cudnn": cudnn,
-            "gpus": names,
-        }
-
-    def list_gpus(listing):
-        found = []
-        for line in listing.splitlines():
-            if line.startswith("GPU "):
-                index, rest = line.removeprefix("GPU ").split(": ", 1)
-                name, uuid = rest.rsplit(" (UUID: ", 1)
-                found.append((int(index), name, uuid.rstrip().rstrip(")")))
-        return found
+        """,
+    },
+    breaks=hidden_tests.nothing_usable,
+    tells="Where no GPU is usable you list placeholders. The list is empty "
+    "there: ask `is_available()` first.",
+)
 
 
 none_without_a_gpu = edit(
@@ -481,21 +467,9 @@ def asked_at_the_start():
 with_further_keys = edit(
     with_splits,
     {
-        """
-        return {
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "cudnn": cudnn,
-            "gpus": names,
-        }
-        """: """
-        return {
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "cudnn": cudnn,
-            "gpus": names,
-            "count": len(names),
-        }
+        '"gpus": names,': """
+        "gpus": names,
+        "count": len(names),
         """,
     },
     breaks=hidden_tests.this_machine,

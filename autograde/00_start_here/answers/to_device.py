@@ -341,23 +341,15 @@ sorted_keys = edit(
 )
 
 
-@wrong(
+keys_as_text = edit(
+    by_cases,
+    {
+        "(key, by_cases": "(str(key), by_cases",
+    },
     breaks=hidden_tests.plain_containers,
     tells="You turned the keys of the dicts into text. They stay what they "
     "are.",
 )
-def keys_as_text(batch, device):
-    if isinstance(batch, Tensor):
-        return batch.to(device)
-    if isinstance(batch, dict):
-        return type(batch)(
-            (str(key), keys_as_text(one, device)) for key, one in batch.items()
-        )
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(keys_as_text(one, device) for one in batch))
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(keys_as_text(one, device) for one in batch)
-    return batch
 
 
 none_dropped = edit(

@@ -280,7 +280,29 @@ def mended_order_not_seeded():
                 np.random.set_state(numpy)
 
 
-@wrong(
+order_from_the_global_generator = edit(
+    mended_order_not_seeded,
+    {
+        """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
+
+            return DataLoader(
+        """: """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
+
+            torch.manual_seed(seed)
+            return DataLoader(
+        """,
+        "generator=torch.Generator().manual_seed(seed),": "",
+    },
     breaks=[
         hidden_tests.order_is_independent,
         hidden_tests.loader_disturbs_nobody,
@@ -288,146 +310,62 @@ def mended_order_not_seeded():
     tells="You seed the global generator, and the loader draws from it. One "
     "draw by anybody else, and the order is another. Give the loader a "
     "`torch.Generator` of its own.",
-    body=True,
 )
-def order_from_the_global_generator():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        torch.manual_seed(seed)
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
-@wrong(
+order_not_seeded = edit(
+    mended_order_not_seeded,
+    {
+        "generator=torch.Generator().manual_seed(seed),": "",
+    },
     breaks=hidden_tests.orders_repeat,
     tells="The loader shuffles from the global generator, and `seed` does "
     "nothing for the order. Pass "
     "`generator=torch.Generator().manual_seed(seed)`.",
-    body=True,
 )
-def order_not_seeded():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
-@wrong(
+not_shuffled = edit(
+    mended_order_not_seeded,
+    {
+        "shuffle=True,": "",
+    },
     breaks=hidden_tests.orders_repeat,
     tells="The loader does not shuffle. `shuffle=True` is needed beside the "
     "generator.",
-    body=True,
 )
-def not_shuffled():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
-@wrong(
+same_order_every_epoch = edit(
+    mended_order_not_seeded,
+    {
+        """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
+
+            return DataLoader(
+        """: """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
+
+            own = torch.Generator().manual_seed(seed)
+            order = torch.randperm(len(dataset), generator=own).tolist()
+            return DataLoader(
+        """,
+        "shuffle=True": "sampler=order",
+        "torch.Generator().manual_seed(seed)": "own",
+    },
     breaks=hidden_tests.orders_repeat,
     tells="All epochs of your loader have one order: it is drawn once, or its"
     " generator is made or seeded anew with every epoch. Make the "
     "generator once, with the loader, and let it go on.",
-    body=True,
 )
-def same_order_every_epoch():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        own = torch.Generator().manual_seed(seed)
-        order = torch.randperm(len(dataset), generator=own).tolist()
-        return DataLoader(
-            dataset,
-            batch_size,
-            sampler=order,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=own,
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
 generator_new_in_every_epoch = edit(
@@ -474,149 +412,72 @@ generator_without_a_seed = edit(
 )
 
 
-@wrong(
+last_batch_dropped = edit(
+    mended_order_not_seeded,
+    {
+        "shuffle=True,": """
+        shuffle=True,
+        drop_last=True,
+        """,
+    },
     breaks=hidden_tests.whole_epochs,
     tells="The last batch is dropped if it is smaller. An epoch holds every "
     "sample: leave `drop_last` out.",
-    body=True,
 )
-def last_batch_dropped():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
 
-        return DataLoader(
+
+drawn_with_replacement = edit(
+    mended_order_not_seeded,
+    {
+        "shuffle=True,": """
+        sampler=torch.utils.data.RandomSampler(
             dataset,
-            batch_size,
-            shuffle=True,
-            drop_last=True,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
+            replacement=True,
             generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
-
-
-@wrong(
+        ),
+        """,
+    },
     breaks=hidden_tests.whole_epochs,
     tells="Your sampler draws with replacement: some samples come twice, "
     "others never. An epoch holds every sample once.",
-    body=True,
 )
-def drawn_with_replacement():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            sampler=torch.utils.data.RandomSampler(
-                dataset,
-                replacement=True,
-                generator=torch.Generator().manual_seed(seed),
-            ),
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
-@wrong(
+workers_ignored = edit(
+    mended_order_not_seeded,
+    {
+        "num_workers=num_workers,": "",
+    },
     breaks=hidden_tests.whole_epochs,
     tells="You do not pass `num_workers` on: the main process loads "
     "everything.",
-    body=True,
 )
-def workers_ignored():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
-@wrong(
+noise_left_to_the_dataset = edit(
+    mended_order_not_seeded,
+    {
+        """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
+
+            return DataLoader(
+        """: """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            return DataLoader(
+        """,
+        "worker_init_fn=seed_worker,": "",
+    },
     breaks=hidden_tests.noise_in_workers,
     tells="Nobody seeds the dataset's `rng` in the workers; seeding `random`,"
     " NumPy and PyTorch there, as PyTorch does anyhow, does not reach "
     "it. Each worker gets a copy of it as it is in the main process, so"
     " all draw the same. Set `get_worker_info().dataset.rng` in "
     "`worker_init_fn`.",
-    body=True,
 )
-def noise_left_to_the_dataset():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            num_workers=num_workers,
-            generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
 global_generators_seeded_in_workers = edit(
@@ -704,120 +565,81 @@ noise_from_the_clock = edit(
 )
 
 
-@wrong(
+worker_seeds_from_the_global_generator = edit(
+    mended_order_not_seeded,
+    {
+        "shuffle=True,": """
+        sampler=torch.utils.data.RandomSampler(
+            dataset, generator=torch.Generator().manual_seed(seed)
+        ),
+        """,
+        "generator=torch.Generator().manual_seed(seed),": "",
+    },
     breaks=[hidden_tests.noise_in_workers, hidden_tests.loader_disturbs_nobody],
     tells="Your sampler has a generator, the loader has none. The base seed "
     "of its workers then comes from the global generator: it is used "
     "up, and the noise depends on it. Pass `generator=` to the loader "
     "as well.",
-    body=True,
 )
-def worker_seeds_from_the_global_generator():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            sampler=torch.utils.data.RandomSampler(
-                dataset, generator=torch.Generator().manual_seed(seed)
-            ),
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
-@wrong(
-    breaks=hidden_tests.dataset_stays,
-    tells="You give `rng` to a dataset that had none, or seed the one in the "
-    "main process. That dataset stays as it is; only the workers' "
-    "copies are seeded.",
-    body=True,
-)
-def rng_for_every_dataset():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
+rng_for_every_dataset = edit(
+    mended_order_not_seeded,
+    {
+        """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
 
-        dataset.rng = np.random.default_rng(seed)
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
+            return DataLoader(
+        """: """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
 
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
-
-
-@wrong(
-    breaks=hidden_tests.dataset_stays,
-    tells="You give `rng` to a dataset that had none, or seed the one in the "
-    "main process. That dataset stays as it is; only the workers' "
-    "copies are seeded.",
-    body=True,
-)
-def rng_seeded_in_the_main_process():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        if hasattr(dataset, "rng"):
             dataset.rng = np.random.default_rng(seed)
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
+            return DataLoader(
+        """,
+    },
+    breaks=hidden_tests.dataset_stays,
+    tells="You give `rng` to a dataset that had none, or seed the one in the "
+    "main process. That dataset stays as it is; only the workers' "
+    "copies are seeded.",
+)
 
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
+
+rng_seeded_in_the_main_process = edit(
+    mended_order_not_seeded,
+    {
+        """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
+
+            return DataLoader(
+        """: """
+        def make_loader(dataset, batch_size, seed, num_workers=0):
+            def seed_worker(worker_id):
+                info = torch.utils.data.get_worker_info()
+                if hasattr(info.dataset, "rng"):
+                    info.dataset.rng = np.random.default_rng(info.seed)
+
+            if hasattr(dataset, "rng"):
+                dataset.rng = np.random.default_rng(seed)
+            return DataLoader(
+        """,
+    },
+    breaks=hidden_tests.dataset_stays,
+    tells="You give `rng` to a dataset that had none, or seed the one in the "
+    "main process. That dataset stays as it is; only the workers' "
+    "copies are seeded.",
+)
 
 
 takes_rng_for_granted = edit(
@@ -847,22 +669,27 @@ order_by_number_of_workers = edit(
 )
 
 
-@wrong(
+workers_that_stay_share_the_generator = edit(
+    mended_order_not_seeded,
+    {
+        "generator=torch.Generator().manual_seed(seed),": """
+        generator=torch.Generator().manual_seed(seed),
+        persistent_workers=num_workers > 0,
+        """,
+    },
     breaks=hidden_tests.order_is_that_of_any_workers,
     tells="One generator serves the shuffle and the base seeds of the "
     "workers. With `persistent_workers` the base seed is drawn once and"
     " not in every epoch, so that from the second epoch on the order is"
     " another than with 0 workers. Give the sampler a generator of its "
     "own, or let the workers end.",
-    body=True,
 )
-def workers_that_stay_share_the_generator():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
 
+
+a_list_of_batches = edit(
+    mended_order_not_seeded,
+    {
+        """
         return DataLoader(
             dataset,
             batch_size,
@@ -870,36 +697,8 @@ def workers_that_stay_share_the_generator():
             num_workers=num_workers,
             worker_init_fn=seed_worker,
             generator=torch.Generator().manual_seed(seed),
-            persistent_workers=num_workers > 0,
         )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
-
-
-@wrong(
-    breaks=hidden_tests.whole_epochs,
-    tells="You return something else than a `DataLoader`. The loader itself "
-    "is asked for: it draws a new order whenever it is run through.",
-    body=True,
-)
-def a_list_of_batches():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
+        """: """
         loader = DataLoader(
             dataset,
             batch_size,
@@ -909,19 +708,12 @@ def a_list_of_batches():
             generator=torch.Generator().manual_seed(seed),
         )
         return list(loader)
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
+        """,
+    },
+    breaks=hidden_tests.whole_epochs,
+    tells="You return something else than a `DataLoader`. The loader itself "
+    "is asked for: it draws a new order whenever it is run through.",
+)
 
 
 fork_rng_alone = edit(
@@ -1027,43 +819,26 @@ no_finally = edit(
 )
 
 
-@wrong(
+an_interrupt_forgotten = edit(
+    mended_order_not_seeded,
+    {
+        """
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+        """: """
+        except Exception:
+            random.setstate(python)
+            np.random.set_state(numpy)
+            raise
+        random.setstate(python)
+        np.random.set_state(numpy)
+        """,
+    },
     breaks=hidden_tests.states_come_back_after_an_exception,
     tells="You put the states back after an `Exception`, but an interrupt "
     "(Ctrl-C) is none. A `finally` runs after both.",
-    body=True,
 )
-def an_interrupt_forgotten():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            except Exception:
-                random.setstate(python)
-                np.random.set_state(numpy)
-                raise
-            random.setstate(python)
-            np.random.set_state(numpy)
 
 
 numpy_without_the_waiting_draw = edit(
@@ -1136,33 +911,20 @@ def states_kept_too_early():
             torch.cuda.set_rng_state_all(self.gpus)
 
 
-@wrong(
-    breaks=hidden_tests.gpus_come_back,
-    tells="PyTorch's state of the CPU comes back, and that of no GPU, though "
-    "`torch.manual_seed` has seeded them all. `torch.get_rng_state()` "
-    "and `fork_rng(devices=[])` leave the GPUs out; `fork_rng()` takes "
-    "all.",
-    body=True,
-)
-def gpus_not_put_back():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
+gpus_not_put_back = edit(
+    mended_order_not_seeded,
+    {
+        """
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(python)
+                np.random.set_state(numpy)
+        """: """
         cpu = torch.get_rng_state()
         random.seed(seed)
         np.random.seed(seed)
@@ -1173,6 +935,14 @@ def gpus_not_put_back():
             random.setstate(python)
             np.random.set_state(numpy)
             torch.set_rng_state(cpu)
+        """,
+    },
+    breaks=hidden_tests.gpus_come_back,
+    tells="PyTorch's state of the CPU comes back, and that of no GPU, though "
+    "`torch.manual_seed` has seeded them all. `torch.get_rng_state()` "
+    "and `fork_rng(devices=[])` leave the GPUs out; `fork_rng()` takes "
+    "all.",
+)
 
 
 fork_rng_without_gpus = edit(
@@ -1290,19 +1060,19 @@ without_the_highest_bit = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.whole_epochs,
-    tells="You return an iterator, which is used up after one epoch. Return the"
-    " DataLoader itself.",
-    body=True,
-)
-def an_iterator():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
+an_iterator = edit(
+    mended_order_not_seeded,
+    {
+        """
+        return DataLoader(
+            dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=num_workers,
+            worker_init_fn=seed_worker,
+            generator=torch.Generator().manual_seed(seed),
+        )
+        """: """
         loader = DataLoader(
             dataset,
             batch_size,
@@ -1312,56 +1082,26 @@ def an_iterator():
             generator=torch.Generator().manual_seed(seed),
         )
         return iter(loader)
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
+        """,
+    },
+    breaks=hidden_tests.whole_epochs,
+    tells="You return an iterator, which is used up after one epoch. Return the"
+    " DataLoader itself.",
+)
 
 
-@wrong(
+batches_as_lists = edit(
+    mended_order_not_seeded,
+    {
+        "shuffle=True,": """
+        shuffle=True,
+        collate_fn=list,
+        """,
+    },
     breaks=hidden_tests.whole_epochs,
     tells="You collate batches in your own way; the text does not ask for it. "
     "Leave `collate_fn` to the DataLoader.",
-    body=True,
 )
-def batches_as_lists():
-    def make_loader(dataset, batch_size, seed, num_workers=0):
-        def seed_worker(worker_id):
-            info = torch.utils.data.get_worker_info()
-            if hasattr(info.dataset, "rng"):
-                info.dataset.rng = np.random.default_rng(info.seed)
-
-        return DataLoader(
-            dataset,
-            batch_size,
-            shuffle=True,
-            collate_fn=list,
-            num_workers=num_workers,
-            worker_init_fn=seed_worker,
-            generator=torch.Generator().manual_seed(seed),
-        )
-
-    @contextlib.contextmanager
-    def isolated(seed):
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng():
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(python)
-                np.random.set_state(numpy)
 
 
 ctrl_c_lost = edit(

@@ -572,22 +572,18 @@ def settings_kept_too_early():
         return _Settings(True, False, False)
 
 
-@wrong(
-    breaks=[
-        hidden_tests.nested_blocks,
-        hidden_tests.all_is_put_back,
-    ],
-    tells="You keep the settings once, in a variable that all blocks share. An "
-    "inner block then puts back, or overwrites, what belongs to the outer one. "
-    "Keep them for each block.",
-    body=True,
-)
-def one_place_for_all_blocks():
-    kept = []
+one_place_for_all_blocks = edit(
+    mended_seeds_as_well,
+    {
+        "@contextlib.contextmanager": """
+        kept = []
 
-    @contextlib.contextmanager
-    def switched(switch, warn_only, benchmark):
-        cudnn = torch.backends.cudnn
+        @contextlib.contextmanager
+        """,
+        """
+        before = cudnn.benchmark, cudnn.deterministic
+        mode = torch.get_deterministic_debug_mode()
+        """: """
         if not kept:
             kept.append(
                 (
@@ -596,19 +592,17 @@ def one_place_for_all_blocks():
                     torch.get_deterministic_debug_mode(),
                 )
             )
-        cudnn.benchmark, cudnn.deterministic = benchmark, not benchmark
-        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
-        try:
-            yield
-        finally:
-            cudnn.benchmark, cudnn.deterministic, mode = kept[0]
-            torch.set_deterministic_debug_mode(mode)
-
-    def reproducible(warn_only=False):
-        return switched(True, warn_only, False)
-
-    def tuned():
-        return switched(False, False, True)
+        """,
+        "deterministic = before": "deterministic, mode = kept[0]",
+    },
+    breaks=[
+        hidden_tests.nested_blocks,
+        hidden_tests.all_is_put_back,
+    ],
+    tells="You keep the settings once, in a variable that all blocks share. An "
+    "inner block then puts back, or overwrites, what belongs to the outer one. "
+    "Keep them for each block.",
+)
 
 
 put_back_only_own_changes = edit(
@@ -633,34 +627,26 @@ put_back_only_own_changes = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.put_back_after_an_exception,
-    tells="You put the settings back after an `Exception`, but an interrupt "
-    "(Ctrl-C) is none. A `finally` runs after both.",
-    body=True,
-)
-def interrupts_forgotten():
-    @contextlib.contextmanager
-    def switched(switch, warn_only, benchmark):
-        cudnn = torch.backends.cudnn
-        before = cudnn.benchmark, cudnn.deterministic
-        mode = torch.get_deterministic_debug_mode()
-        cudnn.benchmark, cudnn.deterministic = benchmark, not benchmark
-        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
-        try:
-            yield
+interrupts_forgotten = edit(
+    mended_seeds_as_well,
+    {
+        """
+        finally:
+            cudnn.benchmark, cudnn.deterministic = before
+            torch.set_deterministic_debug_mode(mode)
+        """: """
         except Exception:
             cudnn.benchmark, cudnn.deterministic = before
             torch.set_deterministic_debug_mode(mode)
             raise
         cudnn.benchmark, cudnn.deterministic = before
         torch.set_deterministic_debug_mode(mode)
-
-    def reproducible(warn_only=False):
-        return switched(True, warn_only, False)
-
-    def tuned():
-        return switched(False, False, True)
+        """,
+    },
+    breaks=hidden_tests.put_back_after_an_exception,
+    tells="You put the settings back after an `Exception`, but an interrupt "
+    "(Ctrl-C) is none. A `finally` runs after both.",
+)
 
 
 switch_outside_of_finally = edit(

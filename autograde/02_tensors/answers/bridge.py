@@ -392,26 +392,22 @@ one_dimension_too_many = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.tensors_of_any_array,
-    tells="Copying a read-only array warns in your code: `from_numpy` comes first and the copy after. "
-    "Copy in NumPy, then call `from_numpy`.",
-    body=True,
-)
-def copied_too_late():
-    def to_numpy(t, copy=False):
-        low = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
-        array = (t.float() if t.dtype in low else t).numpy(force=True)
-        return np.array(array) if copy else array
-
-    def to_tensor(a, copy=True):
+copied_too_late = edit(
+    mended_gradients_are_copied,
+    {
+        "if not copy and not a.flags.writeable:": """
         if min(a.strides, default=0) < 0 and copy:
             return torch.from_numpy(a.copy())
         if copy:
             return torch.from_numpy(a).clone()
         if not a.flags.writeable:
-            raise ValueError("read-only")
-        return torch.from_numpy(a)
+        """,
+        "(np.array(a) if copy else a": "(a",
+    },
+    breaks=hidden_tests.tensors_of_any_array,
+    tells="Copying a read-only array warns in your code: `from_numpy` comes first and the copy after. "
+    "Copy in NumPy, then call `from_numpy`.",
+)
 
 
 @wrong(

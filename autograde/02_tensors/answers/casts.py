@@ -309,29 +309,23 @@ def not_after_an_error():
         return wide.clamp(info.min, info.max).to(dtype)
 
 
-@wrong(
-    breaks=hidden_tests.default_after_an_error,
-    tells="You put the default back on `except Exception`. Ctrl-C is a KeyboardInterrupt and no "
-    "Exception: after it, the default stays changed. `finally` catches every way out.",
-    body=True,
-)
-def not_after_an_interrupt():
-    @contextlib.contextmanager
-    def default_dtype(dtype):
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(dtype)
-        try:
-            yield
+not_after_an_interrupt = edit(
+    mended_nan_to_the_lower_end,
+    {
+        """
+        finally:
+            torch.set_default_dtype(before)
+        """: """
         except Exception:
             torch.set_default_dtype(before)
             raise
         torch.set_default_dtype(before)
-
-    def to_integers(x, dtype):
-        info = torch.iinfo(dtype)
-        wide = x.double() if x.is_floating_point() else x.long()
-        wide = wide.round().nan_to_num(nan=0.0)
-        return wide.clamp(info.min, info.max).to(dtype)
+        """,
+    },
+    breaks=hidden_tests.default_after_an_error,
+    tells="You put the default back on `except Exception`. Ctrl-C is a KeyboardInterrupt and no "
+    "Exception: after it, the default stays changed. `finally` catches every way out.",
+)
 
 
 swallows_errors = edit(
@@ -499,24 +493,13 @@ by_way_of_float32 = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.exact_integers,
-    tells="You clamp integers in their own dtype. A bound that this dtype does not hold wraps around "
-    "itself: −128 is 128 in uint8. Clamp in int64.",
-    body=True,
-)
-def bounds_wrap():
-    @contextlib.contextmanager
-    def default_dtype(dtype):
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(dtype)
-        try:
-            yield
-        finally:
-            torch.set_default_dtype(before)
-
-    def to_integers(x, dtype):
-        info = torch.iinfo(dtype)
+bounds_wrap = edit(
+    mended_one_too_many,
+    {
+        """
+        wide = x.double().round().nan_to_num(nan=0.0)
+        return wide.clamp(info.min, info.max).to(dtype)
+        """: """
         if x.is_floating_point():
             wide = x.double().round().nan_to_num(nan=0.0)
             return wide.clamp(info.min, info.max).to(dtype)
@@ -524,6 +507,12 @@ def bounds_wrap():
         low = info.min if own.bits > 32 else torch.tensor(info.min).to(x.dtype)
         high = info.max if own.bits > 32 else torch.tensor(info.max).to(x.dtype)
         return x.clamp(low, high).to(dtype)
+        """,
+    },
+    breaks=hidden_tests.exact_integers,
+    tells="You clamp integers in their own dtype. A bound that this dtype does not hold wraps around "
+    "itself: −128 is 128 in uint8. Clamp in int64.",
+)
 
 
 the_same_object = edit(

@@ -626,24 +626,19 @@ into_one_list = edit(
 )
 
 
-@wrong(
-    breaks=[hidden_tests.looks_quietly, hidden_tests.removes_its_hooks],
-    tells="You call the model twice. A call may be costly, and hooks of others run "
-    "each time. Once was asked for.",
-)
-def calling_twice(model, *inputs):
-    calls, handles = [], []
+calling_twice = edit(
+    mended_with_the_last_name,
+    {
+        """
+        for name, module in model.named_modules():
+            if not list(module.children()):
 
-    def told(value):
-        if isinstance(value, Tensor):
-            return tuple(value.shape)
-        if isinstance(value, tuple | list):
-            return [told(one) for one in value]
-        return None
+                def hook(m, i, o, name=name):
+                    calls.append((name, type(m).__name__, told(o)))
 
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        model.eval()
+                handles.append(module.register_forward_hook(hook))
+        """: "",
+        "with torch.no_grad():": """
         with torch.no_grad():
             model(*inputs)
             for name, module in model.named_modules():
@@ -653,13 +648,12 @@ def calling_twice(model, *inputs):
                         calls.append((name, type(m).__name__, told(o)))
 
                     handles.append(module.register_forward_hook(hook))
-            model(*inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
-        for module, mode in modes:
-            module.training = mode
-    return calls
+        """,
+    },
+    breaks=[hidden_tests.looks_quietly, hidden_tests.removes_its_hooks],
+    tells="You call the model twice. A call may be costly, and hooks of others run "
+    "each time. Once was asked for.",
+)
 
 
 @wrong(

@@ -741,60 +741,46 @@ def with_a_guessed_length():
         return num_batches / number if below == "s" else num_batches * number
 
 
-@wrong(
-    breaks=hidden_tests.takes_as_asked,
-    tells="You swallow an exception of the loader: the loop ends as if all "
-    "batches had been there. Catch a TypeError around `len(loader)` alone.",
-    body=True,
-)
-def stopping_at_a_value_error():
-    import string
-
-    def progress(loader, file):
-        try:
-            total = len(loader)
-        except TypeError:
-            total = None
+stopping_at_a_value_error = edit(
+    updated_before_the_last_yield,
+    {
+        """
+        with tqdm(total=total, file=file, mininterval=0) as bar:
+            for i, batch in enumerate(loader):
+                bar.update()
+                yield i, batch
+        """: """
         try:
             yield from enumerate(tqdm(loader, total=total, file=file))
         except ValueError:
             return
-
-    def seconds_for(num_batches, rate):
-        above, below = rate.strip().split("/")
-        number = above.rstrip(string.ascii_letters)
-        if number == "?":
-            return None
-        number = float(number)
-        return num_batches / number if below == "s" else num_batches * number
-
-
-@wrong(
+        """,
+    },
     breaks=hidden_tests.takes_as_asked,
     tells="You swallow an exception of the loader: the loop ends as if all "
     "batches had been there. Catch a TypeError around `len(loader)` alone.",
-    body=True,
 )
-def stopping_at_a_type_error():
-    import string
 
-    def progress(loader, file):
-        try:
-            total = len(loader)
-        except TypeError:
-            total = None
+
+stopping_at_a_type_error = edit(
+    updated_before_the_last_yield,
+    {
+        """
+        with tqdm(total=total, file=file, mininterval=0) as bar:
+            for i, batch in enumerate(loader):
+                bar.update()
+                yield i, batch
+        """: """
         try:
             yield from enumerate(tqdm(loader, total=total, file=file))
         except TypeError:
             return
-
-    def seconds_for(num_batches, rate):
-        above, below = rate.strip().split("/")
-        number = above.rstrip(string.ascii_letters)
-        if number == "?":
-            return None
-        number = float(number)
-        return num_batches / number if below == "s" else num_batches * number
+        """,
+    },
+    breaks=hidden_tests.takes_as_asked,
+    tells="You swallow an exception of the loader: the loop ends as if all "
+    "batches had been there. Catch a TypeError around `len(loader)` alone.",
+)
 
 
 @wrong(
@@ -930,29 +916,21 @@ def one_digit_before_the_point():
         return num_batches / number if below == "s" else num_batches * number
 
 
-@wrong(
+none_for_no_batches = edit(
+    updated_before_the_last_yield,
+    {
+        """
+        with tqdm(total=total, file=file, mininterval=0) as bar:
+            for i, batch in enumerate(loader):
+                bar.update()
+                yield i, batch
+        """: "return enumerate(tqdm(loader, total=total, file=file))",
+        'number == "?":': 'number == "?" or not num_batches:',
+    },
     breaks=hidden_tests.reads_batches_per_second,
     tells="For 0 batches you say None. They take 0.0 seconds; None means that the "
     "rate is not known.",
-    body=True,
 )
-def none_for_no_batches():
-    import string
-
-    def progress(loader, file):
-        try:
-            total = len(loader)
-        except TypeError:
-            total = None
-        return enumerate(tqdm(loader, total=total, file=file))
-
-    def seconds_for(num_batches, rate):
-        above, below = rate.strip().split("/")
-        number = above.rstrip(string.ascii_letters)
-        if number == "?" or not num_batches:
-            return None
-        number = float(number)
-        return num_batches / number if below == "s" else num_batches * number
 
 
 empty_batches_left_out = edit(

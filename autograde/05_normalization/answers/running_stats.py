@@ -1073,16 +1073,10 @@ bound_to_the_first_module = edit(
     with_new_tensors,
     {
         "self.momentum = momentum": """
-            self.momentum = momentum
-            self.look = lambda x: self.update(x)
+        self.momentum = momentum
+        self.look = lambda x: self.update(x)
         """,
-        """
-            if self.training:
-                self.update(x)
-        """: """
-            if self.training:
-                self.look(x)
-        """,
+        "self.update(x": "self.look(x",
     },
     breaks=hidden_tests.keeps_modules_apart,
     tells="Your module keeps a function that holds on to `self`. A deep copy of "

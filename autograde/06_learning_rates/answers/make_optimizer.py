@@ -819,17 +819,7 @@ def groups_with_a_seed(
 groups_of_the_empty_path = edit(
     mended_groups_of_the_empty_path,
     {
-        """
-        if not any(
-            (n + ".").startswith(path + ".")
-            for n, _ in model.named_parameters()
-        ):
-        """: """
-        if not any(
-            path == "" or (n + ".").startswith(path + ".")
-            for n, _ in model.named_parameters()
-        ):
-        """,
+        '(n + ".").startswith': 'path == "" or (n + ".").startswith',
     },
     breaks=hidden_tests.unknown_paths,
     tells="You take the empty path for the whole model. It fits no parameter "

@@ -418,44 +418,29 @@ gradients_of_zeros = edit(
 )
 
 
-@wrong(
+the_rest_is_unfrozen = edit(
+    mended_shared_added_twice,
+    {
+        """
+        if name.startswith(prefix + "."):
+            p.requires_grad_(False)
+            p.grad = None
+            names.append(name)
+        """: """
+        if name.startswith(prefix + "."):
+            p.grad = None
+            names.append(name)
+        p.requires_grad_(name not in names)
+        """,
+        "held.add(id(p))": "",
+        """
+        if added:
+            optimizer.add_param_group({"params": added})
+        """: 'optimizer.add_param_group({"params": added})',
+    },
     breaks=hidden_tests.leaves_the_rest_alone,
     tells="You set the flag of *every* parameter, so what was frozen before is trainable again. Change the flag of those under the prefix alone.",
-    body=True,
 )
-def the_rest_is_unfrozen():
-    def freeze(model, prefix):
-        names = []
-        for name, p in model.named_parameters(remove_duplicate=False):
-            if name.startswith(prefix + "."):
-                p.grad = None
-                names.append(name)
-            p.requires_grad_(name not in names)
-        if not names:
-            raise ValueError
-        return names
-
-    def unfreeze(model, prefix, optimizer):
-        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
-        names, added = [], []
-        for name, p in model.named_parameters(remove_duplicate=False):
-            if name.startswith(prefix + "."):
-                p.requires_grad_(True)
-                names.append(name)
-                if id(p) not in held:
-                    added.append(p)
-        if not names:
-            raise ValueError
-        optimizer.add_param_group({"params": added})
-        return names
-
-    def trainable_sgd(model, lr, momentum, weight_decay):
-        return torch.optim.SGD(
-            [p for p in model.parameters() if p.requires_grad],
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        )
 
 
 all_gradients_cleared = edit(
@@ -558,25 +543,14 @@ filter_used_twice = edit(
         if added:
             optimizer.add_param_group({"params": added})
         """: 'optimizer.add_param_group({"params": added})',
-        """
-        return torch.optim.SGD(
-            [p for p in model.parameters() if p.requires_grad],
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        )
-        """: """
-        chosen = filter(lambda p: p.requires_grad, model.parameters())
-        if not any(True for _ in chosen):
-            raise ValueError
-        groups = [{"params": chosen}]
-        return torch.optim.SGD(
-            groups,
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        )
+        "def trainable_sgd(model, lr, momentum, weight_decay):": """
+        def trainable_sgd(model, lr, momentum, weight_decay):
+            chosen = filter(lambda p: p.requires_grad, model.parameters())
+            if not any(True for _ in chosen):
+                raise ValueError
+            groups = [{"params": chosen}]
         """,
+        "[p for p in model.parameters() if p.requires_grad]": "groups",
     },
     breaks=hidden_tests.optimizer_of_the_trainable,
     tells="A `filter` object is empty after its first use: you looked whether there is something in it, and gave the empty rest to the optimizer. Make a list of it.",
@@ -602,20 +576,7 @@ settings_forgotten = edit(
         if added:
             optimizer.add_param_group({"params": added})
         """: 'optimizer.add_param_group({"params": added})',
-        """
-        return torch.optim.SGD(
-            [p for p in model.parameters() if p.requires_grad],
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        )
-        """: """
-        return torch.optim.SGD(
-            [p for p in model.parameters() if p.requires_grad],
-            lr=lr,
-            momentum=momentum,
-        )
-        """,
+        "weight_decay=weight_decay,": "",
     },
     breaks=hidden_tests.optimizer_of_the_trainable,
     tells="Your optimizer does not have all the settings that it was asked for. SGD has no weight decay unless it is told.",
@@ -727,22 +688,11 @@ no_optimizer_without_parameters = edit(
         if added:
             optimizer.add_param_group({"params": added})
         """: 'optimizer.add_param_group({"params": added})',
-        """
-        return torch.optim.SGD(
-            [p for p in model.parameters() if p.requires_grad],
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        )
-        """: """
-        chosen = [p for p in model.parameters() if p.requires_grad]
-        return torch.optim.SGD(
-            chosen or [torch.zeros(1)],
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        )
+        "def trainable_sgd(model, lr, momentum, weight_decay):": """
+        def trainable_sgd(model, lr, momentum, weight_decay):
+            chosen = [p for p in model.parameters() if p.requires_grad]
         """,
+        "[p for p in model.parameters() if p.requires_grad": "chosen or [torch.zeros(1)",
     },
     breaks=hidden_tests.refuses_nothing_to_train,
     tells="With everything frozen you return an optimizer that trains nothing. That is a mistake of the caller, who should hear of it: raise a `ValueError`.",

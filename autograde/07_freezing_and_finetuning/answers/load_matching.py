@@ -2,7 +2,7 @@
 
 import torch
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit
 
 from .. import hidden_tests
 
@@ -146,27 +146,14 @@ def mended_gradients_cleared(model, state_dict, head, prefix=""):
     return list(fits), skipped
 
 
-@wrong(
+strict_false_alone = edit(
+    mended_popped_from_the_file,
+    {
+        "and value.shape == own[name].shape": "",
+    },
     breaks=hidden_tests.skips_other_shapes,
     tells="You leave the shapes to `strict=False`, which forgives missing and unexpected keys and no shapes: it raises. Compare the shapes yourself.",
 )
-def strict_false_alone(model, state_dict, head, prefix=""):
-    own = model.state_dict()
-    fits, skipped = {}, []
-    for key, value in state_dict.items():
-        name = key.removeprefix(prefix)
-        if (
-            key.startswith(prefix)
-            and name in own
-            and not name.startswith(head + ".")
-        ):
-            fits[name] = value
-        else:
-            skipped.append(key)
-    if not fits:
-        raise ValueError
-    model.load_state_dict(fits, strict=False)
-    return list(fits), skipped
 
 
 by_number_of_elements = edit(
@@ -199,53 +186,31 @@ by_broadcasting = edit(
 )
 
 
-@wrong(
+by_number_of_dimensions = edit(
+    mended_popped_from_the_file,
+    {
+        "and value.shape == own[name].shape": """
+        and value.dim() == own[name].dim()
+        and value.shape[:1] == own[name].shape[:1]
+        """,
+        "model.load_state_dict(fits, strict=False)": """
+        for name, value in fits.items():
+            own[name].copy_(value)
+        """,
+    },
     breaks=hidden_tests.skips_other_shapes,
     tells="You compare the number of dimensions, or the first of them. The whole shape has to agree.",
 )
-def by_number_of_dimensions(model, state_dict, head, prefix=""):
-    own = model.state_dict()
-    fits, skipped = {}, []
-    for key, value in state_dict.items():
-        name = key.removeprefix(prefix)
-        if (
-            key.startswith(prefix)
-            and name in own
-            and not name.startswith(head + ".")
-            and value.dim() == own[name].dim()
-            and value.shape[:1] == own[name].shape[:1]
-        ):
-            fits[name] = value
-        else:
-            skipped.append(key)
-    if not fits:
-        raise ValueError
-    for name, value in fits.items():
-        own[name].copy_(value)
-    return list(fits), skipped
 
 
-@wrong(
+head_loaded_too = edit(
+    mended_popped_from_the_file,
+    {
+        'and not name.startswith(head + ".")': "",
+    },
     breaks=hidden_tests.leaves_the_head,
     tells="You load the head as well. Where the old one has the shape of the new one, the shape does not keep it out: leave it out by its name.",
 )
-def head_loaded_too(model, state_dict, head, prefix=""):
-    own = model.state_dict()
-    fits, skipped = {}, []
-    for key, value in state_dict.items():
-        name = key.removeprefix(prefix)
-        if (
-            key.startswith(prefix)
-            and name in own
-            and value.shape == own[name].shape
-        ):
-            fits[name] = value
-        else:
-            skipped.append(key)
-    if not fits:
-        raise ValueError
-    model.load_state_dict(fits, strict=False)
-    return list(fits), skipped
 
 
 head_without_the_dot = edit(
@@ -270,27 +235,18 @@ head_in_the_files_names = edit(
 )
 
 
-@wrong(
+prefix_ignored = edit(
+    mended_popped_from_the_file,
+    {
+        ".removeprefix(prefix)": "",
+        """
+        key.startswith(prefix)
+        and name in own
+        """: "name in own",
+    },
     breaks=hidden_tests.takes_the_prefix_off,
     tells="You do not take the prefix off, so nothing of a wrapped file fits.",
 )
-def prefix_ignored(model, state_dict, head, prefix=""):
-    own = model.state_dict()
-    fits, skipped = {}, []
-    for key, value in state_dict.items():
-        name = key
-        if (
-            name in own
-            and not name.startswith(head + ".")
-            and value.shape == own[name].shape
-        ):
-            fits[name] = value
-        else:
-            skipped.append(key)
-    if not fits:
-        raise ValueError
-    model.load_state_dict(fits, strict=False)
-    return list(fits), skipped
 
 
 prefix_taken_off_everywhere = edit(
@@ -301,27 +257,17 @@ prefix_taken_off_everywhere = edit(
 )
 
 
-@wrong(
+prefix_not_required = edit(
+    mended_popped_from_the_file,
+    {
+        """
+        key.startswith(prefix)
+        and name in own
+        """: "name in own",
+    },
     breaks=hidden_tests.takes_the_prefix_off,
     tells="You also load keys that do not begin with the prefix. They belong to something else in the file: skip them.",
 )
-def prefix_not_required(model, state_dict, head, prefix=""):
-    own = model.state_dict()
-    fits, skipped = {}, []
-    for key, value in state_dict.items():
-        name = key.removeprefix(prefix)
-        if (
-            name in own
-            and not name.startswith(head + ".")
-            and value.shape == own[name].shape
-        ):
-            fits[name] = value
-        else:
-            skipped.append(key)
-    if not fits:
-        raise ValueError
-    model.load_state_dict(fits, strict=False)
-    return list(fits), skipped
 
 
 prefix_as_characters = edit(
@@ -443,29 +389,17 @@ dtype_of_the_file = edit(
 )
 
 
-@wrong(
+other_dtypes_skipped = edit(
+    mended_popped_from_the_file,
+    {
+        "and value.shape == own[name].shape": """
+        and value.shape == own[name].shape
+        and value.dtype == own[name].dtype
+        """,
+    },
     breaks=hidden_tests.keeps_the_dtypes,
     tells="You skip tensors of another dtype. They fit by name and shape, and are rounded to the model's dtype.",
 )
-def other_dtypes_skipped(model, state_dict, head, prefix=""):
-    own = model.state_dict()
-    fits, skipped = {}, []
-    for key, value in state_dict.items():
-        name = key.removeprefix(prefix)
-        if (
-            key.startswith(prefix)
-            and name in own
-            and not name.startswith(head + ".")
-            and value.shape == own[name].shape
-            and value.dtype == own[name].dtype
-        ):
-            fits[name] = value
-        else:
-            skipped.append(key)
-    if not fits:
-        raise ValueError
-    model.load_state_dict(fits, strict=False)
-    return list(fits), skipped
 
 
 all_thawed = edit(
@@ -532,29 +466,17 @@ second_names_missed = edit(
 )
 
 
-@wrong(
+equal_tensors_skipped = edit(
+    mended_gradients_cleared,
+    {
+        "and tensor.shape == own[name].shape": """
+        and tensor.shape == own[name].shape
+        and not torch.equal(tensor, own[name])
+        """,
+    },
     breaks=hidden_tests.reports_both,
     tells="You skip what the model has already. It fits, so it counts as loaded.",
 )
-def equal_tensors_skipped(model, state_dict, head, prefix=""):
-    own = model.state_dict()
-    fits, skipped = {}, []
-    for key, tensor in state_dict.items():
-        name = key.removeprefix(prefix)
-        if (
-            key.startswith(prefix)
-            and name in own
-            and not name.startswith(head + ".")
-            and tensor.shape == own[name].shape
-            and not torch.equal(tensor, own[name])
-        ):
-            fits[name] = tensor
-        else:
-            skipped.append(key)
-    if not fits:
-        raise ValueError("nothing fits")
-    model.load_state_dict(fits, strict=False)
-    return list(fits), skipped
 
 
 gradients_cleared = edit(

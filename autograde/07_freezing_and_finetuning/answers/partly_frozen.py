@@ -609,18 +609,10 @@ EvalBeforeTrain = edit(
 BatchNormAlone = edit(
     mended_NotFromTheBeginning,
     {
-        """
-        super().train(mode)
-        for part in self.parts:
-            part.eval()
-        return self
-        """: """
-        super().train(mode)
-        for part in self.parts:
-            for layer in part.modules():
-                if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-                    layer.eval()
-        return self
+        "part.eval()": """
+        for layer in part.modules():
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                layer.eval()
         """,
     },
     breaks=[

@@ -555,37 +555,23 @@ fitting_with_a_refusal = edit(
 )
 
 
-@wrong(
+fitting_with_smaller_batches = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        """
+        return DataLoader(
+            dataset,
+            batch_size,
+        """: """
+        return DataLoader(
+            dataset,
+            batch_size if room > 0 else max(1, batch_size // 2),
+        """,
+    },
     breaks=[hidden_tests.no_room_for_workers, hidden_tests.each_sample_once],
     tells="You make the batch smaller to let it fit. That changes the "
     "training; `batch_size` stays as it is.",
 )
-def fitting_with_smaller_batches(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    order = RandomSampler(dataset, generator=own)
-    return DataLoader(
-        dataset,
-        batch_size if room > 0 else max(1, batch_size // 2),
-        sampler=order,
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        **if_any,
-    )
 
 
 fitting_with_workers_that_end = edit(
@@ -607,37 +593,16 @@ fitting_pinned_always = edit(
 )
 
 
-@wrong(
+fitting_pinned_never = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        'pin_memory=device.type == "cuda",': "",
+    },
     breaks=[hidden_tests.pinned_for_cuda],
     tells="You never pin memory here: either not at all, or by whether this "
     "machine has a GPU. Where the batches go is what `device` says, and "
     "for a CUDA device they are to be pinned.",
 )
-def fitting_pinned_never(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    order = RandomSampler(dataset, generator=own)
-    return DataLoader(
-        dataset,
-        batch_size,
-        sampler=order,
-        num_workers=workers,
-        **if_any,
-    )
 
 
 fitting_pinned_off_the_cpu = edit(
@@ -674,75 +639,37 @@ fitting_pinned_with_workers = edit(
 )
 
 
-@wrong(
-    breaks=[hidden_tests.same_batches_with_workers],
-    tells="Your generator goes to the loader, which draws a seed for its "
-    "workers from it: once if the workers stay, otherwise in every "
-    "epoch. From the second epoch on the order hangs on the workers. "
-    "Give it to a sampler only.",
-)
-def fitting_with_the_loaders_generator(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    return DataLoader(
-        dataset,
-        batch_size,
+fitting_with_the_loaders_generator = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "order = RandomSampler(dataset, generator=own)": "",
+        "sampler=order,": """
         shuffle=True,
         generator=own,
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        **if_any,
-    )
-
-
-@wrong(
+        """,
+    },
     breaks=[hidden_tests.same_batches_with_workers],
     tells="Your generator goes to the loader, which draws a seed for its "
     "workers from it: once if the workers stay, otherwise in every "
     "epoch. From the second epoch on the order hangs on the workers. "
     "Give it to a sampler only.",
 )
-def fitting_with_one_generator_for_both(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    order = RandomSampler(dataset, generator=own)
-    return DataLoader(
-        dataset,
-        batch_size,
+
+
+fitting_with_one_generator_for_both = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "sampler=order,": """
         sampler=order,
         generator=own,
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        **if_any,
-    )
+        """,
+    },
+    breaks=[hidden_tests.same_batches_with_workers],
+    tells="Your generator goes to the loader, which draws a seed for its "
+    "workers from it: once if the workers stay, otherwise in every "
+    "epoch. From the second epoch on the order hangs on the workers. "
+    "Give it to a sampler only.",
+)
 
 
 fitting_seeded_by_workers = edit(
@@ -834,37 +761,17 @@ fitting_with_one_seed = edit(
 )
 
 
-@wrong(
+fitting_that_drops = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "sampler=order,": """
+        sampler=order,
+        drop_last=True,
+        """,
+    },
     breaks=[hidden_tests.each_sample_once],
     tells="You drop the last batch. Every epoch has each sample.",
 )
-def fitting_that_drops(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    order = RandomSampler(dataset, generator=own)
-    return DataLoader(
-        dataset,
-        batch_size,
-        sampler=order,
-        drop_last=True,
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        **if_any,
-    )
 
 
 fitting_with_replacement = edit(
@@ -878,171 +785,100 @@ fitting_with_replacement = edit(
 )
 
 
-@wrong(
+fitting_without_collating = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "sampler=order,": """
+        sampler=order,
+        collate_fn=list,
+        """,
+    },
     breaks=[hidden_tests.each_sample_once],
     tells="Your batches are lists of samples. Leave `collate_fn` alone.",
 )
-def fitting_without_collating(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    order = RandomSampler(dataset, generator=own)
-    return DataLoader(
-        dataset,
-        batch_size,
-        sampler=order,
-        collate_fn=list,
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        **if_any,
-    )
 
 
-@wrong(
-    breaks=[hidden_tests.workers_that_fit, hidden_tests.each_sample_once],
-    tells="You return an iterator or a list. Asked for is the `DataLoader` "
-    "itself, which can be gone through again and again.",
-)
-def fitting_as_an_iterator(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = 0
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    order = RandomSampler(dataset, generator=own)
-    return list(
-        DataLoader(
+fitting_as_an_iterator = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "max(0, min(num_workers, room))": "0",
+        """
+        return DataLoader(
             dataset,
             batch_size,
             sampler=order,
             num_workers=workers,
             pin_memory=device.type == "cuda",
             **if_any,
-        )
-    )
+        """: """
+        return list(
+            DataLoader(
+                dataset,
+                batch_size,
+                sampler=order,
+                num_workers=workers,
+                pin_memory=device.type == "cuda",
+                **if_any,
+            )
+        """,
+    },
+    breaks=[hidden_tests.workers_that_fit, hidden_tests.each_sample_once],
+    tells="You return an iterator or a list. Asked for is the `DataLoader` "
+    "itself, which can be gone through again and again.",
+)
 
 
-@wrong(
+fitting_with_default_arguments_changed = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        """
+        num_workers=2,
+        prefetch_factor=2,
+        """: """
+        num_workers=4,
+        prefetch_factor=4,
+        """,
+    },
     breaks=[hidden_tests.workers_that_fit, hidden_tests.prefetch_that_fits],
     tells="You changed a default value of the signature. It was given to you: "
     "2 workers and a prefetch factor of 2.",
 )
-def fitting_with_default_arguments_changed(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=4,
-    prefetch_factor=4,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    order = RandomSampler(dataset, generator=own)
-    return DataLoader(
-        dataset,
-        batch_size,
-        sampler=order,
-        num_workers=workers,
+
+
+fitting_out_of_order = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "order = RandomSampler(dataset, generator=own)": "",
+        "sampler=order,": "sampler=RandomSampler(dataset, generator=own),",
+        'pin_memory=device.type == "cuda",': """
         pin_memory=device.type == "cuda",
-        **if_any,
-    )
-
-
-@wrong(
+        in_order=False,
+        """,
+    },
     breaks=hidden_tests.same_batches_with_workers,
     tells="With `in_order=False` the loader hands out whatever is ready first, so "
     "the order hangs on who is faster. Leave it at True.",
 )
-def fitting_out_of_order(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    return DataLoader(
-        dataset,
-        batch_size,
-        sampler=RandomSampler(dataset, generator=own),
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        in_order=False,
-        **if_any,
-    )
 
 
-@wrong(
+fitting_over_a_copy = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        """
+        order = RandomSampler(dataset, generator=own)
+        return DataLoader(
+            dataset,
+        """: """
+        samples = [dataset[index] for index in range(len(dataset))]
+        return DataLoader(
+            samples,
+        """,
+        "sampler=order,": "sampler=RandomSampler(samples, generator=own),",
+    },
     breaks=hidden_tests.loader_reads_in_turn,
     tells="You read the whole dataset first. It may not fit into memory, and the "
     "workers are there to do the reading.",
 )
-def fitting_over_a_copy(
-    dataset,
-    batch_size,
-    batch_bytes,
-    free_bytes,
-    device,
-    seed,
-    num_workers=2,
-    prefetch_factor=2,
-):
-    room = free_bytes // batch_bytes - 1
-    workers = max(0, min(num_workers, room))
-    if_any = {}
-    if workers > 0:
-        ahead = min(prefetch_factor, room // workers)
-        if_any = {"prefetch_factor": ahead, "persistent_workers": True}
-    own = torch.Generator().manual_seed(seed)
-    samples = [dataset[index] for index in range(len(dataset))]
-    return DataLoader(
-        samples,
-        batch_size,
-        sampler=RandomSampler(samples, generator=own),
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        **if_any,
-    )
 
 
 @wrong(
@@ -1114,22 +950,8 @@ fitting_with_one_worker_or_all = edit(
 fitting_with_the_most_batches = edit(
     fitting_by_searching,
     {
-        """
-        pairs = [
-            (w, p)
-            for w in range(1, num_workers + 1)
-            for p in range(1, prefetch_factor + 1)
-            if w * p <= room
-        ]
-        """: """
-        pairs = [
-            (w * p, w, p)
-            for w in range(1, num_workers + 1)
-            for p in range(1, prefetch_factor + 1)
-            if w * p <= room
-        ]
-        """,
-        "workers, ahead = max(pairs)": "_, workers, ahead = max(pairs)",
+        "(w, p)": "(w * p, w, p)",
+        "workers, ahead": "_, workers, ahead",
     },
     breaks=hidden_tests.workers_that_fit,
     tells="You choose the workers with which the most batches wait. First "

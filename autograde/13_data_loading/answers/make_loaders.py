@@ -425,21 +425,13 @@ loaders_that_follow_tail_in_validation = edit(
 loaders_with_a_shuffled_validation = edit(
     mended_loaders_that_merge_once,
     {
-        """
-        return (
-            DataLoader(train_set, batch_sampler=batches),
-            DataLoader(validation_set, batch_size),
-        )
-        """: """
-        return (
-            DataLoader(train_set, batch_sampler=batches),
-            DataLoader(
-                validation_set,
-                batch_size,
-                shuffle=True,
-                generator=torch.Generator().manual_seed(seed),
-            ),
-        )
+        "DataLoader(validation_set, batch_size),": """
+        DataLoader(
+            validation_set,
+            batch_size,
+            shuffle=True,
+            generator=torch.Generator().manual_seed(seed),
+        ),
         """,
     },
     breaks=[hidden_tests.validation_is_whole],
@@ -936,22 +928,14 @@ loaders_that_do_not_collate = edit(
 loaders_that_hand_out_tensors_only = edit(
     mended_loaders_that_merge_once,
     {
-        """
-        return (
-            DataLoader(train_set, batch_sampler=batches),
-            DataLoader(validation_set, batch_size),
-        )
-        """: """
-        return (
-            DataLoader(
-                train_set,
-                batch_sampler=batches,
-                collate_fn=lambda rows: torch.stack(
-                    [row if torch.is_tensor(row) else row[0] for row in rows]
-                ),
+        "DataLoader(train_set, batch_sampler=batches),": """
+        DataLoader(
+            train_set,
+            batch_sampler=batches,
+            collate_fn=lambda rows: torch.stack(
+                [row if torch.is_tensor(row) else row[0] for row in rows]
             ),
-            DataLoader(validation_set, batch_size),
-        )
+        ),
         """,
     },
     breaks=[hidden_tests.collates_as_usual],
@@ -1003,19 +987,13 @@ loaders_that_draw_with_replacement = edit(
 loaders_with_a_generator_for_all = edit(
     mended_loaders_that_merge_once,
     {
-        """
-        def mended_loaders_that_merge_once(
-            train_set, validation_set, batch_size, seed, tail="drop"
-        ):
-        """: """
-        def mended_loaders_that_merge_once(
-            train_set,
-            validation_set,
-            batch_size,
-            seed,
-            tail="drop",
-            _shared={},  # noqa: B006
-        ):
+        'train_set, validation_set, batch_size, seed, tail="drop"': """
+        train_set,
+        validation_set,
+        batch_size,
+        seed,
+        tail="drop",
+        _shared={},  # noqa: B006
         """,
         """
         own = torch.Generator().manual_seed(seed)

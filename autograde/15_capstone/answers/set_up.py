@@ -384,88 +384,43 @@ decay_for_all = edit(
 )
 
 
-@wrong(
+decay_by_the_word_bias = edit(
+    mended_decay_by_the_word_bias,
+    {
+        "one for one in trained if one.dim() > 1 and one is not None": """
+        p
+        for n, p in model.named_parameters()
+        if p.requires_grad and "bias" not in n
+        """,
+        '"params": [one for one in trained if one.dim() <= 1],': """
+        "params": [
+            p
+            for n, p in model.named_parameters()
+            if p.requires_grad and "bias" in n
+        ],
+        """,
+    },
     breaks=hidden_tests.decay_groups,
     tells="You decided about weight decay by the word bias in the name. "
     "Norms' weights are called weight, and a matrix may be called a "
     "bias: count dimensions.",
-    body=True,
 )
-def decay_by_the_word_bias():
-    def set_up(model, config):
-        for part in config["frozen"]:
-            model.get_submodule(part).requires_grad_(False)
-        trained = [one for one in model.parameters() if one.requires_grad]
-        groups = [
-            {
-                "params": [
-                    p
-                    for n, p in model.named_parameters()
-                    if p.requires_grad and "bias" not in n
-                ],
-                "weight_decay": config["weight_decay"],
-            },
-            {
-                "params": [
-                    p
-                    for n, p in model.named_parameters()
-                    if p.requires_grad and "bias" in n
-                ],
-                "weight_decay": 0.0,
-            },
-        ]
-        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
-        warmup, num_steps = config["warmup_steps"], config["num_steps"]
-
-        def share(t: int) -> float:
-            if t < warmup:
-                return (t + 1) / warmup
-            way = min(1.0, (t - warmup) / (num_steps - warmup))
-            return 0.5 * (1 + math.cos(math.pi * way))
-
-        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-
-    def train_mode(model, config):
-        model.train()
-        for part in config["frozen"]:
-            model.get_submodule(part).eval()
 
 
-@wrong(
+default_decay = edit(
+    mended_decay_by_the_word_bias,
+    {
+        """
+        "params": [
+            one for one in trained if one.dim() > 1 and one is not None
+        ],
+        "weight_decay": config["weight_decay"],
+        """: '"params": [one for one in trained if one.dim() > 1],',
+    },
     breaks=hidden_tests.decay_groups,
     tells="The matrices have AdamW's default weight decay of 0.01 and not "
     "that of the config.",
-    body=True,
 )
-def default_decay():
-    def set_up(model, config):
-        for part in config["frozen"]:
-            model.get_submodule(part).requires_grad_(False)
-        trained = [one for one in model.parameters() if one.requires_grad]
-        groups = [
-            {
-                "params": [one for one in trained if one.dim() > 1],
-            },
-            {
-                "params": [one for one in trained if one.dim() <= 1],
-                "weight_decay": 0.0,
-            },
-        ]
-        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
-        warmup, num_steps = config["warmup_steps"], config["num_steps"]
-
-        def share(t: int) -> float:
-            if t < warmup:
-                return (t + 1) / warmup
-            way = min(1.0, (t - warmup) / (num_steps - warmup))
-            return 0.5 * (1 + math.cos(math.pi * way))
-
-        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-
-    def train_mode(model, config):
-        model.train()
-        for part in config["frozen"]:
-            model.get_submodule(part).eval()
 
 
 adam_with_l2 = edit(
@@ -895,14 +850,10 @@ tables_without_decay = edit(
 thawed_where_nothing_is_frozen = edit(
     SOLUTION,
     {
-        """
-        for part in config["frozen"]:
-            model.get_submodule(part).requires_grad_(False)
-        """: """
+        '"""Freezes the parts of the model; the optimizer and the schedule."""': """
+        \"\"\"Freezes the parts of the model; the optimizer and the schedule.\"\"\"
         if not config["frozen"]:
             model.requires_grad_(True)
-        for part in config["frozen"]:
-            model.get_submodule(part).requires_grad_(False)
         """,
     },
     breaks=hidden_tests.frozen_parts,

@@ -315,35 +315,11 @@ sum_of_losses = edit(
 one_loss_for_the_run = edit(
     SOLUTION,
     {
-        """
-        return {
-            "steps": len(steps),
-            "repeated": num_step_lines - len(steps),
-            "skipped": len(steps) - len(made),
-            "clipped": clipped / len(made) if made else 0.0,
-            "epoch_losses": [totals[e][0] / totals[e][1] for e in sorted(totals)],
-            "best_epoch": best,
-            "best_metric": metrics.get(best),
-            "peak_lr": max((one["lr"] for one in made), default=0.0),
-            "resumed_after": resumed_after,
-            "seconds": seconds,
-        }
-        """: """
-        return {
-            "steps": len(steps),
-            "repeated": num_step_lines - len(steps),
-            "skipped": len(steps) - len(made),
-            "clipped": clipped / len(made) if made else 0.0,
-            "epoch_losses": [
-                sum(a for a, _ in totals.values())
-                / max(1, sum(b for _, b in totals.values()))
-            ],
-            "best_epoch": best,
-            "best_metric": metrics.get(best),
-            "peak_lr": max((one["lr"] for one in made), default=0.0),
-            "resumed_after": resumed_after,
-            "seconds": seconds,
-        }
+        '"epoch_losses": [totals[e][0] / totals[e][1] for e in sorted(totals)],': """
+        "epoch_losses": [
+            sum(a for a, _ in totals.values())
+            / max(1, sum(b for _, b in totals.values()))
+        ],
         """,
     },
     breaks=hidden_tests.losses_of_epochs,
@@ -351,28 +327,17 @@ one_loss_for_the_run = edit(
 )
 
 epochs_sorted_as_text = edit(
-    by_groups,
+    SOLUTION,
     {
         """
-        import itertools
-
-        totals = {}
-        in_order = sorted(steps.values(), key=lambda one: one["epoch"])
-        for e, group in itertools.groupby(
-            in_order, key=lambda one: one["epoch"]
-        ):
-            group = list(group)
-            counts = np.array([one["num_samples"] for one in group])
-            values = np.array([one["loss"] for one in group])
-            totals[e] = (float(counts @ values), int(counts.sum()))
-        """: """
-        totals: dict[int, tuple[float, int]] = {}
-        for one in steps.values():
-            n = one["num_samples"]
-            total, count = totals.get(one["epoch"], (0.0, 0))
-            totals[one["epoch"]] = total + n * one["loss"], count + n
+        def summarize(lines: list[str], config: dict) -> dict:
+            \"\"\"The report of a run from the lines that its processes wrote.\"\"\"
+        """: "def summarize(lines, config):",
+        '"epoch_losses": [totals[e][0] / totals[e][1] for e in sorted(totals)],': """
+        "epoch_losses": [
+            totals[e][0] / totals[e][1] for e in sorted(totals, key=str)
+        ],
         """,
-        "sorted(totals)": "sorted(totals, key=str)",
     },
     breaks=hidden_tests.losses_of_epochs,
     tells="Your epochs are in the order of text, where 10 comes before 2.",
@@ -783,35 +748,11 @@ restarts_until_the_highest = edit(
 an_entry_for_every_number = edit(
     SOLUTION,
     {
-        """
-        return {
-            "steps": len(steps),
-            "repeated": num_step_lines - len(steps),
-            "skipped": len(steps) - len(made),
-            "clipped": clipped / len(made) if made else 0.0,
-            "epoch_losses": [totals[e][0] / totals[e][1] for e in sorted(totals)],
-            "best_epoch": best,
-            "best_metric": metrics.get(best),
-            "peak_lr": max((one["lr"] for one in made), default=0.0),
-            "resumed_after": resumed_after,
-            "seconds": seconds,
-        }
-        """: """
-        return {
-            "steps": len(steps),
-            "repeated": num_step_lines - len(steps),
-            "skipped": len(steps) - len(made),
-            "clipped": clipped / len(made) if made else 0.0,
-            "epoch_losses": [
-                totals[e][0] / max(1, totals[e][1]) if e in totals else 0.0
-                for e in range(max(totals, default=-1) + 1)
-            ],
-            "best_epoch": best,
-            "best_metric": metrics.get(best),
-            "peak_lr": max((one["lr"] for one in made), default=0.0),
-            "resumed_after": resumed_after,
-            "seconds": seconds,
-        }
+        '"epoch_losses": [totals[e][0] / totals[e][1] for e in sorted(totals)],': """
+        "epoch_losses": [
+            totals[e][0] / max(1, totals[e][1]) if e in totals else 0.0
+            for e in range(max(totals, default=-1) + 1)
+        ],
         """,
     },
     breaks=hidden_tests.torn_lines,
@@ -886,36 +827,15 @@ made_by_the_norm = edit(
 skipped_by_the_norm = edit(
     SOLUTION,
     {
-        """
-        return {
-            "steps": len(steps),
-            "repeated": num_step_lines - len(steps),
-            "skipped": len(steps) - len(made),
-            "clipped": clipped / len(made) if made else 0.0,
-            "epoch_losses": [totals[e][0] / totals[e][1] for e in sorted(totals)],
-            "best_epoch": best,
-            "best_metric": metrics.get(best),
-            "peak_lr": max((one["lr"] for one in made), default=0.0),
-            "resumed_after": resumed_after,
-            "seconds": seconds,
-        }
-        """: """
-        return {
-            "steps": len(steps),
-            "repeated": num_step_lines - len(steps),
-            "skipped": sum(
-                not math.isfinite(one["grad_norm"]) for one in steps.values()
-            ),
-            "clipped": clipped / len(made) if made else 0.0,
-            "epoch_losses": [
-                totals[e][0] / totals[e][1] for e in sorted(totals)
-            ],
-            "best_epoch": best,
-            "best_metric": metrics.get(best),
-            "peak_lr": max((one["lr"] for one in made), default=0.0),
-            "resumed_after": resumed_after,
-            "seconds": seconds,
-        }
+        '"skipped": len(steps) - len(made),': """
+        "skipped": sum(
+            not math.isfinite(one["grad_norm"]) for one in steps.values()
+        ),
+        """,
+        '"epoch_losses": [totals[e][0] / totals[e][1] for e in sorted(totals)],': """
+        "epoch_losses": [
+            totals[e][0] / totals[e][1] for e in sorted(totals)
+        ],
         """,
     },
     breaks=hidden_tests.skipped_and_clipped,

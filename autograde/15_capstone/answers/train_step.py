@@ -711,23 +711,7 @@ norm_after_clipping = edit(
 rate_after_the_schedule = edit(
     SOLUTION,
     {
-        """
-        return {
-            "loss": loss_sum / num_samples,
-            "grad_norm": norm.item(),
-            "skipped": skipped,
-            "lr": lr,
-            "scale": scale,
-        }
-        """: """
-        return {
-            "loss": loss_sum / num_samples,
-            "grad_norm": norm.item(),
-            "skipped": skipped,
-            "lr": optimizer.param_groups[0]["lr"],
-            "scale": scale,
-        }
-        """,
+        '"lr": lr,': '"lr": optimizer.param_groups[0]["lr"],',
     },
     breaks=hidden_tests.facts_of_the_step,
     tells="lr is read after the schedule moved: that is the rate of the next "
