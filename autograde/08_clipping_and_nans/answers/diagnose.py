@@ -8,7 +8,7 @@ import warnings
 import torch
 from torch import nn
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit
 
 from .. import hidden_tests
 
@@ -751,64 +751,28 @@ diagnose_trusts_anomaly_mode = edit(
 )
 
 
-@wrong(
+diagnose_trains_the_model = edit(
+    mended_diagnose_without_the_rate,
+    {
+        "copy.deepcopy(model)": "model",
+        """
+        for name, entry in model.state_dict().items():
+            if not finite(entry):
+                return "state", 0, name
+        fault = first_fault(len(batches), lr)
+        """: """
+        for name, entry in model.state_dict().items():
+            if not finite(entry):
+                return "state", 0, name
+        start = copy.deepcopy(model)
+        fault = first_fault(len(batches), lr)
+        trained, model = model, start
+        """,
+    },
     breaks=hidden_tests.run_left_alone,
     tells="You train the model you were given. Who asks for a diagnosis wants the "
     "model as it was: work on `copy.deepcopy(model)`.",
 )
-def diagnose_trains_the_model(model, loss_function, batches, lr):
-    def finite(tensor):
-        return bool(tensor.isfinite().all())
-
-    def first_fault(steps, rate):
-        twin, blamed = model, []
-
-        def watch(name):
-            def hook(module, inputs, output):
-                if finite(inputs[0]) and not finite(output):
-                    blamed.append(name)
-
-            return hook
-
-        for name, module in twin.named_modules():
-            module.register_forward_hook(watch(name))
-        for step, (x, y) in enumerate(batches[:steps]):
-            if not finite(x) or not finite(y):
-                return "data", step, "y" if finite(x) else "x"
-            blamed.clear()
-            output = twin(x)
-            if not finite(output):
-                return "layer", step, blamed[0]
-            loss = loss_function(output, y)
-            if not finite(loss):
-                return "loss", step, ""
-            twin.zero_grad()
-            loss.backward(retain_graph=True)
-            moved = [p for p in twin.parameters() if p.grad is not None]
-            if not all(finite(p.grad) for p in moved):
-                try:
-                    with torch.autograd.set_detect_anomaly(True):
-                        loss.backward()
-                except RuntimeError as error:
-                    operation = re.search(r"'(\w+)'", str(error)).group(1)
-                    return "gradient", step, operation
-                return "gradient", step, ""
-            with torch.no_grad():
-                for p in moved:
-                    p -= rate * p.grad
-        return None
-
-    for name, entry in model.state_dict().items():
-        if not finite(entry):
-            return "state", 0, name
-    start = copy.deepcopy(model)
-    fault = first_fault(len(batches), lr)
-    trained, model = model, start
-    if fault is None or fault[0] == "data":
-        return fault
-    step = fault[1]
-    slow = first_fault(step + 1, lr / 100)
-    return ("learning rate", step, "") if slow is None else fault
 
 
 diagnose_repeats_from_where_it_broke = edit(

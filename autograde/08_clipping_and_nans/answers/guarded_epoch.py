@@ -940,16 +940,12 @@ def epoch_clears_what_is_trained(
 epoch_swallowing_errors = edit(
     epoch_with_a_snapshot,
     {
-        """
-        loss = loss_function(model(x), y)
-        loss.backward()
-        """: """
+        "loss = loss_function(model(x), y)": """
         try:
             loss = loss_function(model(x), y)
         except RuntimeError:
             skipped.append(i)
             continue
-        loss.backward()
         """,
     },
     breaks=hidden_tests.errors_reach_the_caller,

@@ -756,13 +756,7 @@ def window_retains_graphs(model, micro_batches, weight=None, ignore_index=-100):
 window_in_training_mode = edit(
     mended_window_in_training_mode,
     {
-        """
-        def mended_window_in_training_mode(
-            model, micro_batches, weight=None, ignore_index=-100
-        ):
-        """: """
-        def mended_window_in_training_mode(
-            model, micro_batches, weight=None, ignore_index=-100
+        "):": """
         ):
             model.train()
         """,
@@ -808,18 +802,12 @@ def window_in_eval_for_a_while(
 window_calls_forward = edit(
     mended_window_in_training_mode,
     {
-        """
-        loss = F.cross_entropy(
-            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
-        )
-        """: """
-        loss = F.cross_entropy(
-            model.forward(x),
-            y,
-            weight,
-            ignore_index=ignore_index,
-            reduction="sum",
-        )
+        'model(x), y, weight, ignore_index=ignore_index, reduction="sum"': """
+        model.forward(x),
+        y,
+        weight,
+        ignore_index=ignore_index,
+        reduction="sum",
         """,
     },
     breaks=hidden_tests.window_leaves_the_rest,
@@ -858,13 +846,7 @@ window_empties_the_list = edit(
 window_takes_zero_for_none = edit(
     mended_window_in_training_mode,
     {
-        """
-        def mended_window_in_training_mode(
-            model, micro_batches, weight=None, ignore_index=-100
-        ):
-        """: """
-        def mended_window_in_training_mode(
-            model, micro_batches, weight=None, ignore_index=-100
+        "):": """
         ):
             ignore_index = ignore_index or -100
         """,

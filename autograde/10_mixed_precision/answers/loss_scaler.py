@@ -2,7 +2,7 @@
 
 import torch
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import accepted, edit
 
 from .. import hidden_tests
 
@@ -298,89 +298,36 @@ ScalerNeverUnscales = edit(
 )
 
 
-@wrong(
+ScalerUnscalesTwice = edit(
+    ScalerByHand,
+    {
+        """
+        def unscale_(self, optimizer):
+            if not self.enabled:
+                return
+            if self.unscaled or self.stepped:
+                raise RuntimeError("call update() first")
+            self.unscaled = True
+        """: """
+        def unscale_(self, optimizer):
+            if not self.enabled:
+                return
+            if self.unscaled or self.stepped:
+                raise RuntimeError("call update() first")
+            self.unscaled = True
+            self.divide(optimizer)
+
+        def divide(self, optimizer):
+        """,
+        """
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        """: "self.divide(optimizer)",
+    },
     breaks=hidden_tests.unscale_then_clip,
     tells="After `unscale_` your `step` divides by the scale a second time. "
     "Remember that it has been done, until `update()`.",
 )
-class ScalerUnscalesTwice:
-    def __init__(
-        self,
-        init_scale=65536.0,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
-        self.factor = float(init_scale)
-        self.growth_factor = growth_factor
-        self.backoff_factor = backoff_factor
-        self.growth_interval = growth_interval
-        self.enabled = enabled
-        self.count = 0
-        self.start_anew()
-
-    def start_anew(self):
-        self.unscaled = self.stepped = self.found_inf = False
-
-    def get_scale(self):
-        return self.factor if self.enabled else 1.0
-
-    def scale(self, loss):
-        return loss * self.get_scale()
-
-    def unscale_(self, optimizer):
-        if not self.enabled:
-            return
-        if self.unscaled or self.stepped:
-            raise RuntimeError("call update() first")
-        self.unscaled = True
-        self.divide(optimizer)
-
-    def divide(self, optimizer):
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    p.grad /= self.factor
-                    if not torch.isfinite(p.grad).all():
-                        self.found_inf = True
-
-    def step(self, optimizer):
-        if not self.enabled:
-            optimizer.step()
-            return
-        if self.stepped:
-            raise RuntimeError("call update() first")
-        self.divide(optimizer)
-        self.stepped = True
-        if not self.found_inf:
-            optimizer.step()
-
-    def update(self):
-        if not self.enabled:
-            return
-        if self.found_inf:
-            self.factor *= self.backoff_factor
-            self.count = 0
-        else:
-            self.count += 1
-            if self.count == self.growth_interval:
-                self.factor *= self.growth_factor
-                self.count = 0
-        self.start_anew()
-
-    def state_dict(self):
-        return {
-            "factor": self.factor,
-            "count": self.count,
-            "growth_factor": self.growth_factor,
-            "backoff_factor": self.backoff_factor,
-            "growth_interval": self.growth_interval,
-        }
-
-    def load_state_dict(self, state):
-        for name, value in state.items():
-            setattr(self, name, value)
 
 
 ScalerUnscalesTheFirstTime = edit(
@@ -793,22 +740,7 @@ ScalerOffNeverSteps = edit(
 ScalerForgetsTheCount = edit(
     ScalerByHand,
     {
-        """
-        return {
-            "factor": self.factor,
-            "count": self.count,
-            "growth_factor": self.growth_factor,
-            "backoff_factor": self.backoff_factor,
-            "growth_interval": self.growth_interval,
-        }
-        """: """
-        return {
-            "factor": self.factor,
-            "growth_factor": self.growth_factor,
-            "backoff_factor": self.backoff_factor,
-            "growth_interval": self.growth_interval,
-        }
-        """,
+        '"count": self.count,': "",
     },
     breaks=hidden_tests.scaler_state,
     tells="Your state dict holds no count of good steps. After each restart the "
@@ -819,19 +751,10 @@ ScalerSavesTheScaleAlone = edit(
     ScalerByHand,
     {
         """
-        return {
-            "factor": self.factor,
-            "count": self.count,
-            "growth_factor": self.growth_factor,
-            "backoff_factor": self.backoff_factor,
-            "growth_interval": self.growth_interval,
-        }
-        """: """
-        return {
-            "factor": self.factor,
-            "count": self.count,
-        }
-        """,
+        "growth_factor": self.growth_factor,
+        "backoff_factor": self.backoff_factor,
+        "growth_interval": self.growth_interval,
+        """: "",
     },
     breaks=hidden_tests.scaler_state,
     tells="Your state dict holds the scale and the count, and not factors and "
@@ -1162,23 +1085,9 @@ ScalerSwitchedByAState = edit(
 ScalerSwitchedOnByAState = edit(
     ScalerByHand,
     {
-        """
-        return {
-            "factor": self.factor,
-            "count": self.count,
-            "growth_factor": self.growth_factor,
-            "backoff_factor": self.backoff_factor,
-            "growth_interval": self.growth_interval,
-        }
-        """: """
-        return {
-            "factor": self.factor,
-            "count": self.count,
-            "enabled": self.enabled,
-            "growth_factor": self.growth_factor,
-            "backoff_factor": self.backoff_factor,
-            "growth_interval": self.growth_interval,
-        }
+        '"count": self.count,': """
+        "count": self.count,
+        "enabled": self.enabled,
         """,
     },
     breaks=hidden_tests.disabled_scaler_loads,
@@ -1314,13 +1223,9 @@ ScalerSkipsZeros = edit(
 ScalerForgetsWhenItRaises = edit(
     ScalerByHand,
     {
-        """
-        if self.stepped:
-            raise RuntimeError("call update() first")
-        """: """
+        "if self.stepped:": """
         if self.stepped:
             self.found_inf = False
-            raise RuntimeError("call update() first")
         """,
     },
     breaks=hidden_tests.misuse_raises,

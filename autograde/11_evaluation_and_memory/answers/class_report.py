@@ -200,35 +200,28 @@ report_without_rare_labels = edit(
 )
 
 
-@wrong(
+report_swapped = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "report = classification_report(": """
+        report = classification_report(
+            y_pred,
+        """,
+        "y_pred,": "",
+    },
     breaks=[hidden_tests.precision_and_recall, hidden_tests.support_of_classes],
     tells="You pass the predictions first. `classification_report` wants the "
     "truth first. Swapped, precision and recall change places and "
     "support counts predictions; accuracy and F1 look right, so nothing "
     "warns you.",
 )
-def report_swapped(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_pred,
-        y_true,
-        labels=range(num_classes),
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": report["macro avg"]["f1-score"],
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
 @wrong(
@@ -278,33 +271,23 @@ report_of_logits = edit(
 )
 
 
-@wrong(
+report_without_labels = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "labels=range(num_classes),": "",
+    },
     breaks=hidden_tests.absent_classes,
     tells="A class that occurs in neither list is missing from the report, "
     "and your code fails on it. `labels=range(num_classes)` lists all "
     "classes.",
 )
-def report_without_labels(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": report["macro avg"]["f1-score"],
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
 report_with_names_only = edit(
@@ -319,32 +302,23 @@ report_with_names_only = edit(
 )
 
 
-@wrong(
+report_of_present_classes = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "labels=range(num_classes),": "",
+        "num_classes)]": "num_classes) if str(c) in report]",
+    },
     breaks=hidden_tests.absent_classes,
     tells="You report the classes that occur, and leave out the others. The "
     "lists then are shorter, and a place in them is no longer a class.",
 )
-def report_of_present_classes(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes) if str(c) in report]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": report["macro avg"]["f1-score"],
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
 report_with_ones = edit(
@@ -363,32 +337,22 @@ report_with_nan = edit(
 )
 
 
-@wrong(
+report_with_warnings = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "zero_division=0,": "",
+    },
     breaks=hidden_tests.absent_classes,
     tells="Where a number is 0 / 0, your code gives 0 and a warning. "
     "`zero_division=0` says that you know.",
 )
-def report_with_warnings(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        labels=range(num_classes),
-        output_dict=True,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": report["macro avg"]["f1-score"],
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
 report_with_micro_mean = edit(
@@ -400,96 +364,72 @@ report_with_micro_mean = edit(
 )
 
 
-@wrong(
+report_with_macro_over_present = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "rows = [report[str(c)] for c in range(num_classes)]": """
+        rows = [report[str(c)] for c in range(num_classes)]
+        present = [row["f1-score"] for row in rows if row["support"]]
+        """,
+        'report["macro avg"]["f1-score"]': "sum(present) / len(present)",
+    },
     breaks=hidden_tests.macro_mean,
     tells="Your macro mean leaves out classes that never are the true label. "
     "The exercise takes it over all `num_classes` classes; a class "
     "without a sample counts with 0.",
 )
-def report_with_macro_over_present(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        labels=range(num_classes),
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    present = [row["f1-score"] for row in rows if row["support"]]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": sum(present) / len(present),
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
-@wrong(
+report_weighted_by_predictions = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "rows = [report[str(c)] for c in range(num_classes)]": """
+        rows = [report[str(c)] for c in range(num_classes)]
+        weights = [y_pred.count(c) for c in range(num_classes)]
+        f1 = [row["f1-score"] for row in rows]
+        """,
+        'report["weighted avg"]["f1-score"]': "float(np.average(f1, weights=weights))",
+    },
     breaks=hidden_tests.weighted_mean,
     tells="You weight F1 by how often each class is predicted. Support is how "
     "often it is true.",
 )
-def report_weighted_by_predictions(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        labels=range(num_classes),
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    weights = [y_pred.count(c) for c in range(num_classes)]
-    f1 = [row["f1-score"] for row in rows]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": report["macro avg"]["f1-score"],
-        "weighted_f1": float(np.average(f1, weights=weights)),
-    }
 
 
-@wrong(
+report_f1_of_means = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "rows = [report[str(c)] for c in range(num_classes)]": """
+        rows = [report[str(c)] for c in range(num_classes)]
+        p, r = (report["macro avg"][name] for name in ("precision", "recall"))
+        """,
+        'report["macro avg"]["f1-score"]': "2 * p * r / (p + r) if p + r else 0.0",
+    },
     breaks=hidden_tests.macro_mean,
     tells="Your macro F1 is the F1 of the mean precision and the mean recall. "
     "That is another number: take each class's F1 first, then the mean.",
 )
-def report_f1_of_means(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        labels=range(num_classes),
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    p, r = (report["macro avg"][name] for name in ("precision", "recall"))
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": 2 * p * r / (p + r) if p + r else 0.0,
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
 report_f1_as_plain_mean = edit(
@@ -770,98 +710,72 @@ report_in_alphabetical_order = edit(
 )
 
 
-@wrong(
+report_macro_of_the_second_class = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: "def class_report(pairs, num_classes):",
+        "rows = [report[str(c)] for c in range(num_classes)]": """
+        rows = [report[str(c)] for c in range(num_classes)]
+        macro = report["macro avg"]["f1-score"]
+        if num_classes == 2:
+            macro = rows[1]["f1-score"]
+        """,
+        'report["macro avg"]["f1-score"]': "macro",
+    },
     breaks=hidden_tests.macro_mean,
     tells="With two classes your macro F1 is the F1 of class 1. The mean over "
     "all classes is asked for, however many there are.",
 )
-def report_macro_of_the_second_class(pairs, num_classes):
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        labels=range(num_classes),
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    macro = report["macro avg"]["f1-score"]
-    if num_classes == 2:
-        macro = rows[1]["f1-score"]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": macro,
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
-@wrong(
+report_silencing_warnings = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: """
+        def class_report(pairs, num_classes):
+            import warnings
+
+            warnings.simplefilter("ignore")
+        """,
+        "zero_division=0,": "",
+    },
     breaks=hidden_tests.report_leaves_the_rest,
     tells="You silence warnings and leave them silenced, for the caller too. "
     "`zero_division=0` says what 0 / 0 is; else `with "
     "warnings.catch_warnings():` ends by itself.",
 )
-def report_silencing_warnings(pairs, num_classes):
-    import warnings
-
-    warnings.simplefilter("ignore")
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        labels=range(num_classes),
-        output_dict=True,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": report["macro avg"]["f1-score"],
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
-@wrong(
+report_silencing_numpy = edit(
+    SOLUTION,
+    {
+        """
+        def class_report(
+            pairs,  # yields logits (n, C), labels (n,)
+            num_classes: int,
+        ) -> dict:
+            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
+        """: """
+        def class_report(pairs, num_classes):
+            np.seterr(all="ignore")
+        """,
+    },
     breaks=hidden_tests.report_leaves_the_rest,
     tells="You switch off NumPy's warnings with `np.seterr` and leave them off. "
     "`with np.errstate(...):` ends by itself.",
 )
-def report_silencing_numpy(pairs, num_classes):
-    np.seterr(all="ignore")
-    y_true, y_pred = [], []
-    for logits, y in pairs:
-        y_true += y.tolist()
-        y_pred += logits.argmax(dim=1).tolist()
-    report = classification_report(
-        y_true,
-        y_pred,
-        labels=range(num_classes),
-        output_dict=True,
-        zero_division=0,
-    )
-    rows = [report[str(c)] for c in range(num_classes)]
-    return {
-        "precision": [row["precision"] for row in rows],
-        "recall": [row["recall"] for row in rows],
-        "f1": [row["f1-score"] for row in rows],
-        "support": [int(row["support"]) for row in rows],
-        "accuracy": report["accuracy"],
-        "macro_f1": report["macro avg"]["f1-score"],
-        "weighted_f1": report["weighted avg"]["f1-score"],
-    }
 
 
 @wrong(

@@ -277,28 +277,21 @@ def metrics_weighted_by_batch_size(pairs, ignore_index=-100):
     }
 
 
-@wrong(
+metrics_accuracy_over_padding = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "right, count = 0.0, 0": "right, count, size = 0.0, 0, 0",
+        "count += int(keep.sum())": """
+        count += int(keep.sum())
+        size += y.numel()
+        """,
+        "right / count if count": "right / size if count",
+    },
     breaks=hidden_tests.ignored_labels,
     tells="You divide the number of right labels by that of all labels, ignored "
     "ones too: the more padding, the lower the accuracy. Divide by the "
     "number of labels that count.",
 )
-def metrics_accuracy_over_padding(pairs, ignore_index=-100):
-    loss_sum, right, count, size = 0.0, 0, 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        keep = y != ignore_index
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-        size += y.numel()
-    return {
-        "loss": loss_sum / count if count else math.nan,
-        "accuracy": right / size if count else math.nan,
-        "count": count,
-    }
 
 
 metrics_hits_on_ignored_labels = edit(
@@ -339,26 +332,19 @@ def metrics_with_a_fixed_ignore_index(pairs, ignore_index=-100):
     }
 
 
-@wrong(
+metrics_ignoring_negative_labels = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        "keep = y != ignore_index": "",
+        ").item()": """
+        ).item()
+        keep = y >= 0
+        """,
+    },
     breaks=hidden_tests.ignored_labels,
     tells="You take negative labels for ignored ones. `ignore_index` may be "
     "255 or a class: compare with it.",
 )
-def metrics_ignoring_negative_labels(pairs, ignore_index=-100):
-    loss_sum, right, count = 0.0, 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        keep = y >= 0
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-    return {
-        "loss": loss_sum / count if count else math.nan,
-        "accuracy": right / count if count else math.nan,
-        "count": count,
-    }
 
 
 @wrong(

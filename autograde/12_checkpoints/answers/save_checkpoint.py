@@ -372,32 +372,27 @@ checked_then_copied = edit(
 )
 
 
-@wrong(
+replaced_from_the_temporary_folder = edit(
+    in_the_format_of_old,
+    {
+        """
+        torch.save(
+            content, f"{file}.partial", _use_new_zipfile_serialization=False
+        )
+        os.replace(f"{file}.partial", file)
+        """: """
+        handle, new = tempfile.mkstemp()
+        os.close(handle)
+        torch.save(content, new)
+        os.replace(new, file)
+        """,
+    },
     breaks=hidden_tests.own_file_system,
     tells="You write the new file in another folder than the checkpoint's. "
     "Where that folder lies on another file system it cannot be "
     "renamed into place: `os.replace` fails, and `shutil.move` "
     "copies, which is not atomic. Write it beside the checkpoint.",
-    body=True,
 )
-def replaced_from_the_temporary_folder():
-    def save_checkpoint(file, model, optimizer, step, metric):
-        content = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": step,
-            "metric": float(metric),
-        }
-        if hasattr(file, "write"):
-            torch.save(content, file)
-            return
-        handle, new = tempfile.mkstemp()
-        os.close(handle)
-        torch.save(content, new)
-        os.replace(new, file)
-
-    def load_checkpoint(file, map_location="cpu"):
-        return torch.load(file, map_location=map_location)
 
 
 @wrong(
@@ -637,32 +632,27 @@ the_model_alone_moved = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.failure_is_told,
-    tells="You catch the error of a failed save and go on. Training runs "
-    "for days and saves nothing, and nobody hears of it. Let the "
-    "error through.",
-    body=True,
-)
-def errors_swallowed():
-    def save_checkpoint(file, model, optimizer, step, metric):
-        content = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": step,
-            "metric": float(metric),
-        }
-        if hasattr(file, "write"):
-            torch.save(content, file)
-            return
+errors_swallowed = edit(
+    in_the_format_of_old,
+    {
+        """
+        torch.save(
+            content, f"{file}.partial", _use_new_zipfile_serialization=False
+        )
+        os.replace(f"{file}.partial", file)
+        """: """
         try:
             torch.save(content, f"{file}.new")
             os.replace(f"{file}.new", file)
         except (OSError, RuntimeError):
             pass
-
-    def load_checkpoint(file, map_location="cpu"):
-        return torch.load(file, map_location=map_location)
+        """,
+    },
+    breaks=hidden_tests.failure_is_told,
+    tells="You catch the error of a failed save and go on. Training runs "
+    "for days and saves nothing, and nobody hears of it. Let the "
+    "error through.",
+)
 
 
 failed_rename_swallowed = edit(
@@ -804,31 +794,24 @@ metric_rounded = edit(
 )
 
 
-@wrong(
+weights_in_half_precision = edit(
+    read_by_mapping_the_file,
+    {
+        '"model": model.state_dict(),': """
+        "model": {
+            k: v.half() if v.is_floating_point() else v
+            for k, v in model.state_dict().items()
+        },
+        """,
+        """
+        is_path = isinstance(file, str | Path)
+        return torch.load(file, map_location=map_location, mmap=is_path)
+        """: "return torch.load(file, map_location=map_location)",
+    },
     breaks=hidden_tests.reads_back,
     tells="You save the weights in half precision. What comes back is "
     "rounded. Save them as they are.",
-    body=True,
 )
-def weights_in_half_precision():
-    def save_checkpoint(file, model, optimizer, step, metric):
-        content = {
-            "model": {
-                k: v.half() if v.is_floating_point() else v
-                for k, v in model.state_dict().items()
-            },
-            "optimizer": optimizer.state_dict(),
-            "step": step,
-            "metric": float(metric),
-        }
-        if hasattr(file, "write"):
-            torch.save(content, file)
-            return
-        torch.save(content, f"{file}.new")
-        os.replace(f"{file}.new", file)
-
-    def load_checkpoint(file, map_location="cpu"):
-        return torch.load(file, map_location=map_location)
 
 
 the_optimizer_without_its_state = edit(
@@ -869,32 +852,27 @@ by_one_name_for_all = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.interrupted_write,
-    tells="You rename the new file while it is still open. Its last bytes "
-    "may lie in a buffer, and a kill then loses them: close it "
-    "first.",
-    body=True,
-)
-def renamed_before_it_is_closed():
-    def save_checkpoint(file, model, optimizer, step, metric):
-        content = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": step,
-            "metric": float(metric),
-        }
-        if hasattr(file, "write"):
-            torch.save(content, file)
-            return
+renamed_before_it_is_closed = edit(
+    in_the_format_of_old,
+    {
+        """
+        torch.save(
+            content, f"{file}.partial", _use_new_zipfile_serialization=False
+        )
+        os.replace(f"{file}.partial", file)
+        """: """
         whole = io.BytesIO()
         torch.save(content, whole)
         with open(f"{file}.partial", "wb") as stream:
             stream.write(whole.getvalue())
             os.replace(f"{file}.partial", file)
-
-    def load_checkpoint(file, map_location="cpu"):
-        return torch.load(file, map_location=map_location)
+        """,
+    },
+    breaks=hidden_tests.interrupted_write,
+    tells="You rename the new file while it is still open. Its last bytes "
+    "may lie in a buffer, and a kill then loses them: close it "
+    "first.",
+)
 
 
 over_a_longer_leftover = edit(
@@ -976,31 +954,26 @@ the_folder_cleaned_up = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.reads_back,
-    tells="You change the current folder of the process. Every relative "
-    "path of the program then means another file. Write with the "
-    "full path instead.",
-    body=True,
-)
-def another_current_folder():
-    def save_checkpoint(file, model, optimizer, step, metric):
-        content = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": step,
-            "metric": float(metric),
-        }
-        if hasattr(file, "write"):
-            torch.save(content, file)
-            return
+another_current_folder = edit(
+    in_the_format_of_old,
+    {
+        """
+        torch.save(
+            content, f"{file}.partial", _use_new_zipfile_serialization=False
+        )
+        os.replace(f"{file}.partial", file)
+        """: """
         file = Path(file).absolute()
         os.chdir(file.parent)
         torch.save(content, file.name + ".partial")
         os.replace(file.name + ".partial", file.name)
-
-    def load_checkpoint(file, map_location="cpu"):
-        return torch.load(file, map_location=map_location)
+        """,
+    },
+    breaks=hidden_tests.reads_back,
+    tells="You change the current folder of the process. Every relative "
+    "path of the program then means another file. Write with the "
+    "full path instead.",
+)
 
 
 rewound_before = edit(
@@ -1124,29 +1097,23 @@ a_key_added_on_loading = edit(
 )
 
 
-@wrong(
+a_key_added_on_saving = edit(
+    in_the_format_of_old,
+    {
+        '"step": step,': """
+        "step": step,
+        "format": 1,
+        """,
+        """
+        torch.save(
+            content, f"{file}.partial", _use_new_zipfile_serialization=False
+        )
+        """: 'torch.save(content, f"{file}.partial")',
+    },
     breaks=hidden_tests.reads_back,
     tells="The dict has a fifth key. Four were asked for: model, "
     "optimizer, step and metric.",
-    body=True,
 )
-def a_key_added_on_saving():
-    def save_checkpoint(file, model, optimizer, step, metric):
-        content = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": step,
-            "format": 1,
-            "metric": float(metric),
-        }
-        if hasattr(file, "write"):
-            torch.save(content, file)
-            return
-        torch.save(content, f"{file}.partial")
-        os.replace(f"{file}.partial", file)
-
-    def load_checkpoint(file, map_location="cpu"):
-        return torch.load(file, map_location=map_location)
 
 
 metric_through_float32 = edit(

@@ -684,105 +684,59 @@ a_draw_for_the_file_name = edit(
 )
 
 
-@wrong(
-    breaks=hidden_tests.order_and_draws,
-    tells="You keep the random states in a file of their own. When the "
-    "checkpoint is moved without it the run goes on with other draws, "
-    "and a kill between the two writes leaves two that do not belong "
-    "together. Put everything into one file.",
-)
-def random_states_in_a_second_file(job, path):
-    model = job.make_model()
-    optimizer = job.make_optimizer(model)
-    scheduler = job.make_scheduler(optimizer)
-    scaler = job.make_scaler()
-    left, epoch, losses = [], 0, []
-    if path.exists():
+random_states_in_a_second_file = edit(
+    by_one_key_for_each,
+    {
+        "saved = torch.load(path)": """
         saved = torch.load(path)
         second = path.with_suffix(".random")
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        scheduler.load_state_dict(saved["scheduler"])
-        scaler.load_state_dict(saved["scaler"])
-        left, epoch, losses = saved["left"], saved["epoch"], saved["losses"]
+        """,
+        """
+        name, keys, *rest = saved["numpy"]
+        np.random.set_state((name, keys.numpy(), *rest))
+        random.setstate(saved["python"])
+        torch.set_rng_state(saved["torch"])
+        """: """
         if second.exists():
             states = torch.load(second)
             name, keys, *rest = states["numpy"]
             np.random.set_state((name, keys.numpy(), *rest))
             random.setstate(states["python"])
             torch.set_rng_state(states["torch"])
-    while left or epoch < job.num_epochs:
-        if not left:
-            order = torch.randperm(job.num_samples)
-            left, epoch = list(order.split(job.batch_size)), epoch + 1
-        indices = left.pop(0)
-        losses.append(job.step(model, optimizer, scheduler, scaler, indices))
-        name, keys, *rest = np.random.get_state()
-        saved = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "scheduler": scheduler.state_dict(),
-            "scaler": scaler.state_dict(),
-            "left": left,
-            "epoch": epoch,
-            "losses": losses,
-            "numpy": (name, torch.from_numpy(keys), *rest),
-            "python": random.getstate(),
-            "torch": torch.get_rng_state(),
+        """,
+        """
+        }
+        torch.save(saved, path)
+        """: """
         }
         states = {
             name: saved.pop(name) for name in ("numpy", "python", "torch")
         }
         torch.save(saved, path)
         torch.save(states, path.with_suffix(".random"))
-    return model, losses
+        """,
+    },
+    breaks=hidden_tests.order_and_draws,
+    tells="You keep the random states in a file of their own. When the "
+    "checkpoint is moved without it the run goes on with other draws, "
+    "and a kill between the two writes leaves two that do not belong "
+    "together. Put everything into one file.",
+)
 
 
-@wrong(
+the_weights_of_the_first_step = edit(
+    by_one_key_for_each,
+    {
+        "}": """
+        }
+        if path.exists():
+            saved["model"] = torch.load(path)["model"]
+        """,
+    },
     breaks=hidden_tests.losses_and_weights,
     tells="You write the weights into the checkpoint once and then never "
     "again. Write all of it after every step.",
 )
-def the_weights_of_the_first_step(job, path):
-    model = job.make_model()
-    optimizer = job.make_optimizer(model)
-    scheduler = job.make_scheduler(optimizer)
-    scaler = job.make_scaler()
-    left, epoch, losses = [], 0, []
-    if path.exists():
-        saved = torch.load(path)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        scheduler.load_state_dict(saved["scheduler"])
-        scaler.load_state_dict(saved["scaler"])
-        left, epoch, losses = saved["left"], saved["epoch"], saved["losses"]
-        name, keys, *rest = saved["numpy"]
-        np.random.set_state((name, keys.numpy(), *rest))
-        random.setstate(saved["python"])
-        torch.set_rng_state(saved["torch"])
-    while left or epoch < job.num_epochs:
-        if not left:
-            order = torch.randperm(job.num_samples)
-            left, epoch = list(order.split(job.batch_size)), epoch + 1
-        indices = left.pop(0)
-        losses.append(job.step(model, optimizer, scheduler, scaler, indices))
-        name, keys, *rest = np.random.get_state()
-        saved = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "scheduler": scheduler.state_dict(),
-            "scaler": scaler.state_dict(),
-            "left": left,
-            "epoch": epoch,
-            "losses": losses,
-            "numpy": (name, torch.from_numpy(keys), *rest),
-            "python": random.getstate(),
-            "torch": torch.get_rng_state(),
-        }
-        if path.exists():
-            saved["model"] = torch.load(path)["model"]
-        torch.save(saved, path)
-    return model, losses
 
 
 losses_in_float32 = edit(
@@ -970,76 +924,34 @@ the_last_batch_dropped = edit(
 )
 
 
-@wrong(
+parameters_without_buffers = edit(
+    mended_saved_in_the_end_in_any_case,
+    {
+        'for part, state in zip(parts, saved["parts"], strict=True):': """
+        model.load_state_dict(saved["parts"][0], strict=False)
+        for part, state in zip(parts[1:], saved["parts"][1:], strict=True):
+        """,
+        '"parts": [part.state_dict() for part in parts],': """
+        "parts": [
+            {k: p.detach() for k, p in model.named_parameters()},
+            *(part.state_dict() for part in parts[1:]),
+        ],
+        """,
+    },
     breaks=hidden_tests.losses_and_weights,
     tells="You save the model's parameters and not its buffers, such as "
     "running statistics. Save its `state_dict()`.",
 )
-def parameters_without_buffers(job, path):
-    model = job.make_model()
-    optimizer = job.make_optimizer(model)
-    scheduler = job.make_scheduler(optimizer)
-    parts = (model, optimizer, scheduler, job.make_scaler())
-    losses, epoch, left = [], 0, None
-    if path.exists():
-        saved = torch.load(path)
-        model.load_state_dict(saved["parts"][0], strict=False)
-        for part, state in zip(parts[1:], saved["parts"][1:], strict=True):
-            part.load_state_dict(state)
-        losses, epoch, left = saved["losses"], saved["epoch"], saved["left"]
-        name, keys, *rest = saved["numpy"]
-        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
-        random.setstate(saved["python"])
-        torch.set_rng_state(saved["torch"])
-    while epoch < job.num_epochs:
-        if left is None:
-            left = list(torch.randperm(job.num_samples).split(job.batch_size))
-        while left:
-            losses.append(job.step(*parts, left.pop(0)))
-            name, keys, *rest = np.random.get_state()
-            saved = {
-                "parts": [
-                    {k: p.detach() for k, p in model.named_parameters()},
-                    *(part.state_dict() for part in parts[1:]),
-                ],
-                "losses": losses,
-                "epoch": epoch,
-                "left": left,
-                "numpy": (name, keys.tolist(), *rest),
-                "python": random.getstate(),
-                "torch": torch.get_rng_state(),
-            }
-            torch.save(saved, path)
-        epoch, left = epoch + 1, None
-    return model, losses
 
 
 everything_in_float32 = edit(
     mended_saved_in_the_end_in_any_case,
     {
-        """
-        saved = {
-            "parts": [part.state_dict() for part in parts],
-            "losses": losses,
-            "epoch": epoch,
-            "left": left,
-            "numpy": (name, keys.tolist(), *rest),
-            "python": random.getstate(),
-            "torch": torch.get_rng_state(),
-        }
-        """: """
-        saved = {
-            "parts": [
-                {k: v.float() for k, v in model.state_dict().items()},
-                *(part.state_dict() for part in parts[1:]),
-            ],
-            "losses": losses,
-            "epoch": epoch,
-            "left": left,
-            "numpy": (name, keys.tolist(), *rest),
-            "python": random.getstate(),
-            "torch": torch.get_rng_state(),
-        }
+        '"parts": [part.state_dict() for part in parts],': """
+        "parts": [
+            {k: v.float() for k, v in model.state_dict().items()},
+            *(part.state_dict() for part in parts[1:]),
+        ],
         """,
     },
     breaks=hidden_tests.losses_and_weights,

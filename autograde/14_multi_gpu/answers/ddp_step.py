@@ -953,13 +953,7 @@ step_left_out_at_a_loss_of_zero = edit(
 step_without_the_group = edit(
     mended_step_in_train_mode,
     {
-        """
-        total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
-        dist.all_reduce(total, group=group)
-        """: """
-        total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
-        dist.all_reduce(total)
-        """,
+        "total, group=group)": "total)",
     },
     breaks=hidden_tests.unequal_shards,
     tells="You call `all_reduce` without `group=group`. PyTorch then looks for the "

@@ -706,36 +706,31 @@ def filled_up_at_random():
         return right.mean(dtype=torch.float64).item()
 
 
-@wrong(
+shards_of_a_running_generator = edit(
+    shards_in_blocks,
+    {
+        """
+        def train_shard(num_samples, rank, world_size, epoch, seed=0):
+            generator = torch.Generator().manual_seed(1000 * seed + epoch)
+            order = torch.randperm(num_samples, generator=generator).tolist()
+        """: """
+        GENERATORS, ORDERS = {}, {}
+
+        def train_shard(num_samples, rank, world_size, epoch, seed=0):
+            if seed not in GENERATORS:
+                GENERATORS[seed] = torch.Generator().manual_seed(seed)
+            if (num_samples, epoch, seed) not in ORDERS:
+                ORDERS[num_samples, epoch, seed] = torch.randperm(
+                    num_samples, generator=GENERATORS[seed]
+                ).tolist()
+            order = ORDERS[num_samples, epoch, seed]
+        """,
+    },
     breaks=hidden_tests.nothing_else_decides,
     tells="You keep one generator and draw each epoch's order as it is first asked for. "
     "A run that is resumed in epoch 3 then gets the order of epoch 0. Let seed "
     "and epoch together seed a new generator.",
-    body=True,
 )
-def shards_of_a_running_generator():
-    GENERATORS, ORDERS = {}, {}
-
-    def train_shard(num_samples, rank, world_size, epoch, seed=0):
-        if seed not in GENERATORS:
-            GENERATORS[seed] = torch.Generator().manual_seed(seed)
-        if (num_samples, epoch, seed) not in ORDERS:
-            ORDERS[num_samples, epoch, seed] = torch.randperm(
-                num_samples, generator=GENERATORS[seed]
-            ).tolist()
-        order = ORDERS[num_samples, epoch, seed]
-        size = -(-num_samples // world_size)
-        order = (order * world_size)[: size * world_size]
-        return order[rank * size : (rank + 1) * size]
-
-    def eval_shard(num_samples, rank, world_size):
-        return list(range(rank, num_samples, world_size))
-
-    def global_accuracy(indices, correct, num_samples, group):
-        right = torch.zeros(num_samples)
-        right[indices[correct]] = 1
-        dist.all_reduce(right, op=dist.ReduceOp.MAX, group=group)
-        return right.mean(dtype=torch.float64).item()
 
 
 accuracy_writes_into_indices = edit(
