@@ -199,7 +199,8 @@ def no_gpu_is_an_empty_text(draw: Draw) -> list[Case]:
     "choose_gpus",
     probe=probes.environment,
     rule=text_of_variable,
-    says="`env_for`: UUIDs such as `GPU-6a1f`, alone and beside numbers",
+    says="`env_for`: UUIDs such as `GPU-6a1f`, alone and beside numbers (as text: "
+    "PyTorch's own reader ends the list where the kind changes)",
 )
 def uuids_as_they_are(draw: Draw) -> list[Case]:
     one = f"GPU-{draw.integer(10**6, 10**7):x}-b"
@@ -691,8 +692,8 @@ def types_of_containers(draw: Draw) -> list[Case]:
         "`UserDict` or another mapping that is no dict",
         "objects of a class or a dataclass, an `nn.Module`, even if they have "
         "a `.to`",
-        "a `deque`, a `defaultdict` and other classes made of containers are "
-        "not tried",
+        "a `deque`, a `defaultdict`, a `PackedSequence` and other classes made "
+        "of containers are not tried",
     ],
 )
 def other_objects(draw: Draw) -> list[Case]:

@@ -57,8 +57,8 @@ print("torch", torch.__version__, "on", device)
 r"""
 ## 1 · How this course works
 
-**Run** a chapter from the top, cell by cell (*Shift+Enter*) or with *Run → Run All Cells*. It goes
-through, whether you have answered anything or not. Move the widgets, change cells, add your own:
+**Run** a chapter from the top, cell by cell (*Shift+Enter*) or with *Run → Run All Cells*. On Linux
+it goes through, whether you have answered anything or not. (On a Mac or on Windows, where nobody has run it yet, a cell may stop: go on with the next one.) Move the widgets, change cells, add your own:
 nothing outside an exercise is graded. On a machine without a GPU every chapter runs on the CPU.
 
 **Answer** where a cell says `# YOUR CODE HERE`: put your code in the place of that line and of the
@@ -339,7 +339,7 @@ for _ in range(20):  # epochs
 
 with torch.no_grad():
     guesses = reader(unseen).argmax(1)
-correct = (guesses == answers).double().mean().item()
+correct = (guesses == answers).float().mean().item()
 print(
     f"{correct:.1%} of {len(answers)} digits it has never seen are read right"
 )
@@ -859,7 +859,7 @@ with visible_check("choose_gpus"):
 # %% [markdown] task="to_device" title="A batch of anything" level="more" minutes=15 builds_on="section 3"
 r"""
 Write `to_device(batch, device)`, which returns a batch with every tensor in it moved, so that a loop needs one line for
-whatever its loader gives.
+the nested batches of most loaders.
 
 ```python
 >>> batch = {"x": torch.ones(2), "more": [torch.zeros(3), "text"]}
@@ -1069,7 +1069,7 @@ r"""
 - Ask `is_available()` before you ask a GPU for anything. A report is for machines that are not as expected.
 - `x = x.to(device)` for tensors, `model.to(device)` for modules; then the optimizer.
 - A module moves its parameters, buffers and submodules. Lists and plain tensors stay: `nn.ModuleList`, `register_buffer`.
-- New tensors take device and dtype from one that is there: `new_zeros`, `zeros_like`, `device=`. Not from the token ids.
+- New tensors take device and dtype from one that is there: `new_zeros`, `zeros_like`, or `device=` and `dtype=` both. Not from the token ids.
 - *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
 
 **Primary sources**

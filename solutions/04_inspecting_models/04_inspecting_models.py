@@ -113,7 +113,7 @@ line_chart(
 # %% [markdown]
 r"""
 No error, no warning. The six layers of the list keep their first random weights. They are missing
-in `parameters()`, in `state_dict()` and in every checkpoint, and `to("cuda")` leaves them behind. The
+in `parameters()`, in `state_dict()` and in every checkpoint made of it, and `to("cuda")` leaves them behind. The
 rest of the network learns around them, so the loss falls all the same. The count gives it away: 4
 tensors where 16 were meant.
 """
@@ -179,8 +179,8 @@ line_chart(
 
 # %% [markdown]
 r"""
-(The last batch is smaller, so the line bends there.) These are only the outputs. Each also keeps its whole graph alive, with all that the operations have saved for the backward
-pass. On a GPU the run ends hours later with *out of memory*, far from the cell that is to blame.
+(The last batch is smaller, so the line bends there.) These are only the outputs. Each also keeps its graph alive and, until a `backward()` frees it, all that the operations have saved for
+it. On a GPU the run ends hours later with *out of memory*, far from the cell that is to blame.
 """
 
 # %% [markdown]
@@ -275,7 +275,7 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
-- A model that `torch.compile` has compiled already notices a hook that comes later only when something makes it compile anew, and says nothing.
+- A model that `torch.compile` has compiled already notices a hook that comes later on one of its layers only when something makes it compile anew, and says nothing.
   Look at the model itself, before it is compiled.
 """
 
@@ -741,7 +741,8 @@ r"""
 
 `torch.compile(model)` puts `_orig_mod.` before every name that you list, and `AveragedModel` puts `module.`. A filter
 such as `name.startswith("head")` then matches nothing, without a word: no layer is frozen, no group gets its
-learning rate. `model.compile()` compiles in place and keeps the names. Chapter 12 loads such files.
+learning rate. `model.compile()` keeps the names. It compiles in place what has a `forward` of its own; a bare `nn.Sequential` it
+leaves as it is in 2.13, without a word. Chapter 12 loads such files.
 """
 
 # %% cell="wrapped_names"

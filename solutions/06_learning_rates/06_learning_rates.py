@@ -195,7 +195,7 @@ wants to be called with, and when, depends on its kind:
 | `ReduceLROnPlateau` | each validation | `step(metric)` |
 
 A scheduler counts its calls and knows nothing of epochs. `step(epoch)` is outdated: `StepLR` still takes it, with a
-warning, `SequentialLR` does not. The argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
+warning, `SequentialLR` does not. (`CosineAnnealingWarmRestarts` alone is meant to be called so, if you like.) The argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
 not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none. (A metric below
 0 needs `threshold_mode="abs"`. By default a standstill counts as an improvement there.)
 """
@@ -347,7 +347,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is
-not compiled in. Then `get_last_lr()` holds tensors.
+not compiled in. Then `get_last_lr()` holds tensors, and schedulers write into them: give each group a tensor of its own, and note `.item()`.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
@@ -453,7 +453,7 @@ explore(schedules_figure, schedule=list(SCHEDULES), stepped=list(PLACES))
 # %% [markdown]
 r"""
 Stepped after each batch, a schedule that was meant for epochs runs through its plan four times
-as fast: with thousands of batches it has ended before the first epoch has.
+as fast: with thousands of batches it has ended before the first epoch has. (A cosine then climbs again.)
 
 ### What a schedule is for
 
@@ -568,8 +568,8 @@ r"""
 ## 4 · Measure it on this machine
 
 An optimizer does the same few operations on each parameter. It can loop over them, or hand lists of
-tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three
-exist on the CPU and on a GPU, and give the same weights up to rounding. Here: AdamW on 200 small
+tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three can be chosen on the CPU and on a GPU, and give the same
+weights up to rounding; on the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
 layers.
 """
 
@@ -606,14 +606,15 @@ for way, ms in step_ms.items():
 
 # %% [markdown]
 r"""
-By default PyTorch takes `foreach` on a GPU and the loop on a CPU. For a moment, `foreach` needs
+By default PyTorch takes `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU. For a moment, `foreach` needs
 memory for another copy of the parameters.
 
 ### Averaging weights
 
 A decaying rate lets the weights settle. An average over the last steps does something similar at a
 *constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters. Buffers it copies from the model at each update, so BatchNorm's
-statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too.
+statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages
+them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 """
 
 # %% cell="averaged"

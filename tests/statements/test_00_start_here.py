@@ -183,7 +183,7 @@ def test_born_in_the_right_place(dtype):
 
     `self.embed.weight.new_zeros(...)` has the device and dtype that the weights have *now*. Tokens are integers, and what the constructor saw may be out of date.
 
-    New tensors take device and dtype from one that is there: `new_zeros`, `zeros_like`, `device=`. Not from the token ids.
+    New tensors take device and dtype from one that is there: `new_zeros`, `zeros_like`, or `device=` and `dtype=` both. Not from the token ids.
     """
     X = torch.empty(4, 3, device="meta", dtype=dtype)
     for made in (
@@ -194,6 +194,7 @@ def test_born_in_the_right_place(dtype):
     ):
         assert made.device == X.device
         assert made.dtype == dtype
+    assert torch.zeros(4, device=X.device).dtype == torch.get_default_dtype()
     embed = nn.Embedding(5, 3)
     for move in (embed.double, lambda: embed.to("meta")):
         move()

@@ -87,7 +87,7 @@ class Tower(nn.Module):
     "keep", [list, tuple, nn.ModuleList, "dict", nn.ModuleDict]
 )
 def test_who_registers(keep):
-    """They are missing in `parameters()`, in `state_dict()` and in every checkpoint, and `to("cuda")` leaves them behind.
+    """They are missing in `parameters()`, in `state_dict()` and in every checkpoint made of it, and `to("cuda")` leaves them behind.
 
     A model is what it has registered. Lists, dicts and functions do not register; `nn.ModuleList`, `nn.ModuleDict` and `nn.ParameterList` do.
 
@@ -138,7 +138,7 @@ def test_they_keep_their_first_weights(kind):
 def test_a_hook_that_stays():
     """Hooks see what passes through a layer.
 
-    Each also keeps its whole graph alive, with all that the operations have saved for the backward pass.
+    Each also keeps its graph alive and, until a `backward()` frees it, all that the operations have saved for it.
     """
     layer, outputs = nn.Linear(2, 2), []
     hook = layer.register_forward_hook(lambda m, i, o: outputs.append(o))
@@ -148,6 +148,8 @@ def test_a_hook_that_stays():
     layer(torch.randn(4, 2))
     assert len(outputs) == 3
     outputs[0].sum().backward()  # its graph is still there
+    with pytest.raises(RuntimeError, match="already been freed"):
+        outputs[0].sum().backward()
 
 
 def test_what_hooks_cannot_see():
@@ -190,7 +192,7 @@ def test_what_hooks_cannot_see():
 
 
 def test_a_hook_on_a_compiled_model():
-    """A model that `torch.compile` has compiled already notices a hook that comes later only when something makes it compile anew, and says nothing."""
+    """A model that `torch.compile` has compiled already notices a hook that comes later on one of its layers only when something makes it compile anew, and says nothing."""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -207,6 +209,9 @@ def test_a_hook_on_a_compiled_model():
         assert heard == []
         anew(compiled)
         assert heard == [1]
+        compiled.register_forward_hook(lambda *_, h=heard: h.append(2))
+        compiled(torch.ones(1, 2))
+        assert heard[-1] == 2
     torch._dynamo.reset()
 
 
@@ -306,7 +311,7 @@ def test_recursion_has_an_end():
 def test_names_that_a_wrapper_changes(compiled_in_place):
     """`torch.compile(model)` puts `_orig_mod.` before every name that you list, and `AveragedModel` puts `module.`.
 
-    `model.compile()` compiles in place and keeps the names.
+    `model.compile()` keeps the names. It compiles in place what has a `forward` of its own; a bare `nn.Sequential` it leaves as it is in 2.13, without a word.
     """
     net = nn.Sequential(nn.Linear(2, 2))
     if compiled_in_place:
@@ -318,6 +323,42 @@ def test_names_that_a_wrapper_changes(compiled_in_place):
     else:
         names = [n for n, _ in torch.compile(net).named_parameters()]
         assert names == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+
+
+class Forward(nn.Module):
+    """Has a `forward` of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def compilations(model, in_place):
+    """How often a model's code is compiled for one call."""
+    counted = []
+
+    def backend(graph, inputs):
+        counted.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    if in_place:
+        model.compile(backend=backend)
+    else:
+        model = torch.compile(model, backend=backend)
+    model(torch.ones(3, 2))
+    torch._dynamo.reset()
+    return len(counted)
+
+
+def test_what_is_compiled_in_place():
+    """It compiles in place what has a `forward` of its own"""
+    assert compilations(Forward(), True) == compilations(Forward(), False) == 1
+    assert compilations(Forward().layers, True) == 0
+    assert compilations(Forward().layers, False) == 1
 
 
 def test_none_is_not_zero():

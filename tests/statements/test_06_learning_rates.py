@@ -1,5 +1,6 @@
 """What chapter 06 states about schedules, groups and decay, run."""
 
+import contextlib
 import inspect
 import math
 import warnings
@@ -8,6 +9,9 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import lr_scheduler, swa_utils
+from torch.utils._foreach_utils import (
+    _get_foreach_kernels_supported_devices,
+)
 
 from course_utils import digit_mlp
 
@@ -35,7 +39,7 @@ BY_CELL = {
         "a gradient of zeros, by decay, and by momentum also without decay.",
     ],
     "measure": [
-        "All three exist on the CPU and on a GPU, and give the same weights up to rounding.",
+        "All three can be chosen on the CPU and on a GPU, and give the same weights up to rounding; on the CPU `foreach` still makes an operation for each tensor.",
     ],
 }
 
@@ -143,7 +147,7 @@ def test_the_warning_about_the_order():
 def test_what_a_scheduler_counts():
     """`get_last_lr()` has one number per group.
 
-    A scheduler counts its calls and knows nothing of epochs. `step(epoch)` is outdated: `StepLR` still takes it, with a warning, `SequentialLR` does not. The argument `verbose=` is gone.
+    A scheduler counts its calls and knows nothing of epochs. `step(epoch)` is outdated: `StepLR` still takes it, with a warning, `SequentialLR` does not. (`CosineAnnealingWarmRestarts` alone is meant to be called so, if you like.) The argument `verbose=` is gone.
 
     `scheduler.get_last_lr()` is a list with one number per group. After `scheduler.step()` it is already that of the next epoch.
     """
@@ -161,6 +165,9 @@ def test_what_a_scheduler_counts():
     parts = [lr_scheduler.ConstantLR(sgd), lr_scheduler.ConstantLR(sgd)]
     with pytest.raises(TypeError, match="positional"):
         lr_scheduler.SequentialLR(sgd, parts, [2]).step(1)
+    again = lr_scheduler.CosineAnnealingWarmRestarts(sgd, 2)
+    with warnings.catch_warnings(action="error"):
+        again.step(0.5)
     for name in ("StepLR", "ReduceLROnPlateau", "LambdaLR"):
         made = inspect.signature(getattr(lr_scheduler, name)).parameters
         assert "verbose" not in made
@@ -283,20 +290,9 @@ def test_warm_up_and_past_the_end():
     assert seen[10] == pytest.approx(1.0)
 
 
-def test_a_rate_that_is_a_tensor():
-    """Then `get_last_lr()` holds tensors."""
-    sgd = torch.optim.SGD([one_weight()], lr=torch.tensor(1e-3))
-    plan = lr_scheduler.StepLR(sgd, 1, 0.1)
-    sgd.step()
-    plan.step()
-    (rate,) = plan.get_last_lr()
-    assert isinstance(rate, torch.Tensor)
-    torch.testing.assert_close(rate, torch.tensor(1e-4))
-
-
 @pytest.mark.slow
 def test_a_compiled_step():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in."""
+    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in. Then `get_last_lr()` holds tensors, and schedulers write into them: give each group a tensor of its own, and note `.item()`."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -319,6 +315,23 @@ def test_a_compiled_step():
             adam.param_groups[0]["lr"] = 1e-4
         step()
         assert (len(compiled) > before) == (not tensor)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_rate_that_is_a_tensor(own):
+    """Then `get_last_lr()` holds tensors, and schedulers write into them: give each group a tensor of its own, and note `.item()`."""
+    rate = torch.tensor(1.0)
+    groups = [{"params": [one_weight()]} for _ in range(2)]
+    if own:
+        groups = [{**one, "lr": rate.clone()} for one in groups]
+    sgd = torch.optim.SGD(groups, lr=rate)
+    plan = lr_scheduler.ReduceLROnPlateau(sgd, factor=0.1, patience=0)
+    noted = sgd.param_groups[0]["lr"]
+    assert all(torch.is_tensor(one) for one in plan.get_last_lr())
+    for _ in range(2):
+        plan.step(1.0)
+    assert noted is sgd.param_groups[0]["lr"]
+    assert noted.item() == pytest.approx(0.1 if own else 0.01)
 
 
 def test_one_optimizer_one_schedule():
@@ -420,7 +433,7 @@ def test_none_is_skipped(optimizer, options):
 
 
 def test_the_default_on_a_cpu():
-    """By default PyTorch takes `foreach` on a GPU and the loop on a CPU."""
+    """By default PyTorch takes `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU."""
     for foreach in (None, True):
         weights = [one_weight() for _ in range(5)]
         adamw = torch.optim.AdamW(weights, foreach=foreach)
@@ -431,11 +444,16 @@ def test_the_default_on_a_cpu():
         names = {one.name for one in seen.events()}
         lists = any(name.startswith("aten::_foreach") for name in names)
         assert lists == bool(foreach)
+        each = [one for one in seen.events() if one.name == "aten::addcdiv_"]
+        assert len(each) == len(weights)
+    kinds = _get_foreach_kernels_supported_devices()
+    assert "cuda" in kinds
+    assert not {"mps", "cpu"} & set(kinds)
 
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters. Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too.
+    """It averages parameters. Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -452,6 +470,16 @@ def test_averaged_models(use_buffers):
     torch.testing.assert_close(
         average.module[0].weight.detach(), torch.stack(weights).mean(0)
     )
+    on_gpu = swa_utils.AveragedModel(  # its way for lists of tensors
+        model,
+        use_buffers=use_buffers,
+        multi_avg_fn=swa_utils.get_swa_multi_avg_fn(),
+    )
+    on_gpu.update_parameters(model)
+    with contextlib.ExitStack() as stack:
+        if use_buffers:
+            stack.enter_context(pytest.raises(RuntimeError, match="Integer"))
+        on_gpu.update_parameters(model)
     wanted = torch.stack(means).mean(0) if use_buffers else means[-1]
     torch.testing.assert_close(average.module[1].running_mean, wanted)
     keys = set(average.state_dict())
@@ -646,7 +674,7 @@ def test_a_schedule_beside_the_optimizer():
 
 
 def test_steps_of_epochs_taken_by_batches():
-    """Stepped after each batch, a schedule that was meant for epochs runs through its plan four times as fast: with thousands of batches it has ended before the first epoch has."""
+    """Stepped after each batch, a schedule that was meant for epochs runs through its plan four times as fast: with thousands of batches it has ended before the first epoch has. (A cosine then climbs again.)"""
     for plan in (
         lambda o: lr_scheduler.StepLR(o, 10, 0.1),
         lambda o: lr_scheduler.ExponentialLR(o, 0.85),
@@ -655,6 +683,14 @@ def test_steps_of_epochs_taken_by_batches():
         by_epoch = [rate for rate in rates[:25] for _ in range(4)]
         assert rates[::4] != by_epoch[::4]
         assert rates[:25] == by_epoch[::4]
+    cosine = [
+        rate
+        for rate, *_ in rates_of(
+            lambda o: lr_scheduler.CosineAnnealingLR(o, 25), 60
+        )
+    ]
+    assert min(cosine) < 0.01 * cosine[0]
+    assert max(cosine[30:]) > 0.99 * cosine[0]
 
 
 def test_a_plan_is_a_function_of_the_step():
