@@ -31,7 +31,7 @@ from course_utils import expect, visible_check
 r"""
 The cell above is all that the exercises need, with a small dataset that comes with exercise 3.
 The cells that you only read use a few things more. Those with loader workers ask for `fork`, so that
-a dataset defined in a notebook reaches them; section 2 says why.
+a dataset defined in a notebook reaches them; section 2 says why. (Windows has no `fork`: there these cells raise; go on with the next one.)
 """
 
 # %%
@@ -250,7 +250,7 @@ than with workers that end with the epoch. Chapter 13 gives the generator to the
 
 How a worker starts decides what may reach it. `fork` copies the process, classes and functions of a notebook
 included: Linux does that up to Python 3.13. Since Python 3.14 Linux starts workers by `forkserver`; Windows and macOS use `spawn`.
-With these two the dataset and `worker_init_fn` are pickled: they have to stand in a module that can be imported.
+With these two the dataset and `worker_init_fn` are pickled: they have to stand at the top level of a module that can be imported, not in another function.
 On Linux `multiprocessing_context="fork"` asks for the old way.
 """
 
@@ -268,7 +268,7 @@ for row, draws in zip(rows, noise_by_worker(seed_the_noise), strict=True):
 
 # %% cell="start_methods"
 def started_by(method):
-    """What comes of a worker whose function stands in a notebook."""
+    """What comes of a worker whose function stands in another function."""
 
     def nothing_to_seed(worker_id):
         pass
@@ -740,8 +740,8 @@ assert unwritten.isnan().all()
 
 # %% [markdown]
 r"""
-**`torch.compile`.** Its tuner may choose kernels by the clock, as cuDNN's does. `use_deterministic_algorithms(True)` also stops that:
-it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not. (The flag is private; so it is in the PyTorch that
+**`torch.compile`.** Its tuner may choose kernels by the clock, as cuDNN's does. `use_deterministic_algorithms(True)` also stops that
+where the choice would change the numbers: it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not set it. (The flag is private; so it is in the PyTorch that
 is installed here.)
 
 **TF32.** On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not. That is
@@ -1153,7 +1153,7 @@ r"""
   the side under a guard that puts all three states back.
 - Workers get copies. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
-  PyTorch lists, and the compiler's tuner.
+  PyTorch lists, and the choices of the compiler's tuner that change the numbers.
 - To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so
   beside a result.
 

@@ -28,7 +28,7 @@ BY_CELL = {
         "Each worker gets a copy of the dataset as it is in the main process, generator included. There it never moves on.",
     ],
     "start_methods": [
-        "With these two the dataset and `worker_init_fn` are pickled: they have to stand in a module that can be imported.",
+        "With these two the dataset and `worker_init_fn` are pickled: they have to stand at the top level of a module that can be imported, not in another function.",
         'On Linux `multiprocessing_context="fork"` asks for the old way.',
         "Those with loader workers ask for `fork`, so that a dataset defined in a notebook reaches them",
     ],
@@ -57,12 +57,15 @@ BY_CELL = {
         "`use_deterministic_algorithms(True, warn_only=True)` warns where the switch alone would stop.",
     ],
     "compiler_and_batch": [
-        "`use_deterministic_algorithms(True)` also stops that: it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not.",
-        "`use_deterministic_algorithms` covers the operations that PyTorch lists, and the compiler's tuner.",
+        "it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not set it.",
     ],
 }
 
 BY_SOURCE = {
+    "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/config.py": [
+        "`use_deterministic_algorithms(True)` also stops that where the choice would change the numbers",
+        "`use_deterministic_algorithms` covers the operations that PyTorch lists, and the choices of the compiler's tuner that change the numbers.",
+    ],
     "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
         "the one keeps cuDNN to deterministic kernels, the other lets every run choose the same of them.",
         "It makes the *choice* deterministic: every run picks the same algorithm. That one may itself be nondeterministic, unless `deterministic = True` forbids it.",
