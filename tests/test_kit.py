@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from commands import SCRIPTS, course_says, environment
 
-from course_grader.chapter.edition import edition_at
+from course_grader.chapter.edition import edition_at, wheel_name
 from course_grader.chapter.notebook import INSTALL_CELL_ID
 from course_grader.course import Course, CourseError
 
@@ -23,7 +23,7 @@ SECRET = re.compile(
     r"BEGIN SOLUTION|END SOLUTION|BEGIN HIDDEN|hidden_tests|course_grader"
     r"|@accepted|@wrong|probes\.py"
 )
-WHEEL = Path("course_utils-0.1.0-py3-none-any.whl")
+WHEEL = Path(wheel_name(Course(ROOT)))
 IMPORT = """\
 import sys
 import course_utils
