@@ -283,23 +283,9 @@ def mended_order_not_seeded():
 order_from_the_global_generator = edit(
     mended_order_not_seeded,
     {
-        """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            return DataLoader(
-        """: """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            torch.manual_seed(seed)
-            return DataLoader(
+        "return DataLoader(": """
+        torch.manual_seed(seed)
+        return DataLoader(
         """,
         "generator=torch.Generator().manual_seed(seed),": "",
     },
@@ -339,24 +325,10 @@ not_shuffled = edit(
 same_order_every_epoch = edit(
     mended_order_not_seeded,
     {
-        """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            return DataLoader(
-        """: """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            own = torch.Generator().manual_seed(seed)
-            order = torch.randperm(len(dataset), generator=own).tolist()
-            return DataLoader(
+        "return DataLoader(": """
+        own = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(dataset), generator=own).tolist()
+        return DataLoader(
         """,
         "shuffle=True": "sampler=order",
         "torch.Generator().manual_seed(seed)": "own",
@@ -458,17 +430,13 @@ noise_left_to_the_dataset = edit(
     mended_order_not_seeded,
     {
         """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
+        def seed_worker(worker_id):
+            info = torch.utils.data.get_worker_info()
+            if hasattr(info.dataset, "rng"):
+                info.dataset.rng = np.random.default_rng(info.seed)
 
-            return DataLoader(
-        """: """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            return DataLoader(
-        """,
+        return DataLoader(
+        """: "return DataLoader(",
         "worker_init_fn=seed_worker,": "",
     },
     breaks=hidden_tests.noise_in_workers,
@@ -586,23 +554,9 @@ worker_seeds_from_the_global_generator = edit(
 rng_for_every_dataset = edit(
     mended_order_not_seeded,
     {
-        """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            return DataLoader(
-        """: """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            dataset.rng = np.random.default_rng(seed)
-            return DataLoader(
+        "return DataLoader(": """
+        dataset.rng = np.random.default_rng(seed)
+        return DataLoader(
         """,
     },
     breaks=hidden_tests.dataset_stays,
@@ -615,24 +569,10 @@ rng_for_every_dataset = edit(
 rng_seeded_in_the_main_process = edit(
     mended_order_not_seeded,
     {
-        """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            return DataLoader(
-        """: """
-        def make_loader(dataset, batch_size, seed, num_workers=0):
-            def seed_worker(worker_id):
-                info = torch.utils.data.get_worker_info()
-                if hasattr(info.dataset, "rng"):
-                    info.dataset.rng = np.random.default_rng(info.seed)
-
-            if hasattr(dataset, "rng"):
-                dataset.rng = np.random.default_rng(seed)
-            return DataLoader(
+        "return DataLoader(": """
+        if hasattr(dataset, "rng"):
+            dataset.rng = np.random.default_rng(seed)
+        return DataLoader(
         """,
     },
     breaks=hidden_tests.dataset_stays,

@@ -203,13 +203,6 @@ report_without_rare_labels = edit(
 report_swapped = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "report = classification_report(": """
         report = classification_report(
             y_pred,
@@ -274,13 +267,6 @@ report_of_logits = edit(
 report_without_labels = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "labels=range(num_classes),": "",
     },
     breaks=hidden_tests.absent_classes,
@@ -305,13 +291,6 @@ report_with_names_only = edit(
 report_of_present_classes = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "labels=range(num_classes),": "",
         "num_classes)]": "num_classes) if str(c) in report]",
     },
@@ -340,13 +319,6 @@ report_with_nan = edit(
 report_with_warnings = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "zero_division=0,": "",
     },
     breaks=hidden_tests.absent_classes,
@@ -367,13 +339,6 @@ report_with_micro_mean = edit(
 report_with_macro_over_present = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "rows = [report[str(c)] for c in range(num_classes)]": """
         rows = [report[str(c)] for c in range(num_classes)]
         present = [row["f1-score"] for row in rows if row["support"]]
@@ -390,13 +355,6 @@ report_with_macro_over_present = edit(
 report_weighted_by_predictions = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "rows = [report[str(c)] for c in range(num_classes)]": """
         rows = [report[str(c)] for c in range(num_classes)]
         weights = [y_pred.count(c) for c in range(num_classes)]
@@ -413,13 +371,6 @@ report_weighted_by_predictions = edit(
 report_f1_of_means = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "rows = [report[str(c)] for c in range(num_classes)]": """
         rows = [report[str(c)] for c in range(num_classes)]
         p, r = (report["macro avg"][name] for name in ("precision", "recall"))
@@ -713,13 +664,6 @@ report_in_alphabetical_order = edit(
 report_macro_of_the_second_class = edit(
     SOLUTION,
     {
-        """
-        def class_report(
-            pairs,  # yields logits (n, C), labels (n,)
-            num_classes: int,
-        ) -> dict:
-            \"\"\"precision, recall, f1, support by class; accuracy and mean F1s.\"\"\"
-        """: "def class_report(pairs, num_classes):",
         "rows = [report[str(c)] for c in range(num_classes)]": """
         rows = [report[str(c)] for c in range(num_classes)]
         macro = report["macro avg"]["f1-score"]
