@@ -28,8 +28,6 @@ def _load_jupyter_server_extension(app: Any) -> None:
     """Called by Jupyter when the server starts; kernels inherit the address."""
     course = find_course()
     add_home(app.web_app, home_of(course))
-    # the loop turns once the server listens: who follows the address finds it
-    app.io_loop.add_callback(_welcome, app)
     if not hasattr(socket, "AF_UNIX"):
         return  # on Windows; the visible checks are what there is
     from course_grader.lab.service import Service
@@ -39,6 +37,7 @@ def _load_jupyter_server_extension(app: Any) -> None:
     atexit.register(service.close)
 
 
-def _welcome(app: Any) -> None:
+async def _start_jupyter_server_extension(app: Any) -> None:
+    """Called by Jupyter once the server listens: who follows the address finds it."""
     token = os.environ["JUPYTER_TOKEN"]
     print(_WELCOME.format(port=app.port, home=HOME, token=token), flush=True)
