@@ -16,6 +16,7 @@ from course_grader.checks import (
     leaves_inputs_alone,
     leaves_rng_alone,
     leaves_state_alone,
+    same_form,
 )
 from course_grader.judge.compare import Tolerance, difference
 
@@ -171,7 +172,7 @@ def stays_on_the_device(draw: Draw) -> list[Case]:
 @check(
     "one_hot",
     probe=probes.encode,
-    on=("out",),
+    rule=same_form("out"),
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a label below 0 or past the last class raises an error",
 )
@@ -197,7 +198,7 @@ def bad_labels_raise(draw: Draw) -> list[Case]:
 @check(
     "one_hot",
     probe=probes.encode,
-    on=("out", "labels_after"),
+    rule=same_form("out", exact=["labels_after"]),
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="the caller's labels keep their shape and their values",
     corners=["a strided view, too; settings and random states stay as well"],
@@ -345,6 +346,7 @@ def three_reductions(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
+    rule=same_form("loss"),
     raises=("ValueError",),
     says="an unknown reduction raises a ValueError",
     corners=[
@@ -584,6 +586,7 @@ def nothing_to_count(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
+    rule=same_form("loss"),
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="logits, target and weight are left as they were",
     corners=["settings and random states, too"],
@@ -604,6 +607,7 @@ def leaves_arguments_alone(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
+    rule=same_form("loss"),
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a target that is neither a class nor -100 raises an error",
 )
@@ -619,6 +623,7 @@ def bad_targets_raise(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
+    rule=same_form("loss"),
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a bad target raises in the shape (N, d) and beside another "
     "`ignore_index`, too",
@@ -652,15 +657,22 @@ def one_hot_rows(labels: Tensor, num_classes: int) -> Tensor:
     return torch.eye(num_classes)[labels]
 
 
+def same_refused(case: Case, seen: Result, expected: Result) -> str | None:
+    """The same forms refused, whatever the values of the others."""
+    refused = "refused" in seen.data
+    if refused == ("refused" in expected.data):
+        return None
+    if refused:
+        return f"Your code refused {case['form']}, which it must take."
+    return f"Your code accepted {case['form']}, which it must refuse."
+
+
 def taken_or_refused(case: Case, seen: Result, expected: Result) -> str | None:
     """Values within `ROUNDING`, whatever their dtype, and the same forms
     refused."""
-    if "refused" in expected.data:
-        if "refused" in seen.data:
-            return None
-        return f"Your code accepted {case['form']}, which it must refuse."
-    if "refused" in seen.data:
-        return f"Your code refused {case['form']}, which it must take."
+    found = same_refused(case, seen, expected)
+    if found or "refused" in expected.data:
+        return found
     found = difference(
         seen.data["loss"], expected.data["loss"], Tolerance(ROUNDING), "loss"
     )
@@ -763,7 +775,7 @@ def mse_of_rows(draw: Draw) -> list[Case]:
 @check(
     "class_mse",
     probe=probes.squared_error,
-    rule=taken_or_refused,
+    rule=same_refused,
     weight=2,
     says="any other target raises a ValueError",
     corners=[
@@ -808,7 +820,7 @@ def other_targets_raise(draw: Draw) -> list[Case]:
     "class_mse",
     probe=probes.squared_error_of_classes,
     raises=("ValueError", "IndexError", "RuntimeError"),
-    rtol=ROUNDING,
+    rule=same_form("loss"),
     says="a class index below 0, or of C or above, raises an error",
 )
 def bad_classes_raise(draw: Draw) -> list[Case]:
@@ -824,8 +836,7 @@ def bad_classes_raise(draw: Draw) -> list[Case]:
 @check(
     "class_mse",
     probe=probes.squared_error,
-    on=("loss", "dtype"),
-    rtol=2e-2,
+    rule=same_form("loss", exact=["dtype"]),
     says="the result has the dtype of the scores",
 )
 def dtype_of_the_scores(draw: Draw) -> list[Case]:
@@ -855,7 +866,7 @@ def gradient_of_the_squared_error(draw: Draw) -> list[Case]:
 @check(
     "class_mse",
     probe=probes.squared_error,
-    rule=taken_or_refused,
+    rule=same_refused,
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="scores and target are left as they were",
     corners=["settings and random states, too"],
@@ -1029,15 +1040,11 @@ def python_float(draw: Draw) -> list[Case]:
 def leaves_gradients_as_they_are(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
-    """The default comparison, after the grad mode that the call leaves."""
+    """The grad mode and the length of the list, whatever the mean is."""
     if seen.data["grad_mode"] != expected.data["grad_mode"]:
         return "Your code left a setting changed: grad mode."
-    keys = "mean", "number_of_batches"
-    return difference(
-        {key: seen.data[key] for key in keys},
-        {key: expected.data[key] for key in keys},
-        Tolerance(1e-5),
-    )
+    rule = same_form("mean", exact=["number_of_batches"])
+    return rule(case, seen, expected)
 
 
 @check(
@@ -1058,8 +1065,7 @@ def leaves_batches_alone(draw: Draw) -> list[Case]:
 @check(
     "mean_loss",
     probe=probes.mean_of_list,
-    on=("mean",),
-    rtol=1e-5,
+    rule=same_form("mean"),
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a label that is neither a class nor -100 raises an error",
 )

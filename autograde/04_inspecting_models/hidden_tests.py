@@ -14,6 +14,7 @@ from course_grader.checks import (
     leaves_inputs_alone,
     leaves_rng_alone,
     leaves_state_alone,
+    same_form,
 )
 from course_grader.judge.compare import Tolerance, difference
 
@@ -213,7 +214,7 @@ def refuses_lazy_ones(draw: Draw) -> list[Case]:
 @check(
     "count_parameters",
     probe=probes.count,
-    rule=counts_agree,
+    rule=same_form("counts"),
     also=[leaves_rng_alone, leaves_state_alone, as_it_was, keeps_the_grad_mode],
     says="the model and the grad mode are left as they were",
     corners=["no seed is set, and no setting of PyTorch is changed"],
@@ -248,10 +249,17 @@ def shaped(draw: Draw, kind: str, **options: Any) -> Case:
     return {**case, **options}
 
 
-def lists_the_calls(case: Case, seen: Result, expected: Result) -> str | None:
-    listed, wanted = data_of(seen).get("listed"), expected.data["listed"]
-    if not isinstance(listed, list):
+def gives_a_list(case: Case, seen: Result, expected: Result) -> str | None:
+    if not isinstance(data_of(seen).get("listed"), list):
         return "Your function does not return a list."
+    return None
+
+
+def lists_the_calls(case: Case, seen: Result, expected: Result) -> str | None:
+    found = gives_a_list(case, seen, expected)
+    if found:
+        return found
+    listed, wanted = seen.data["listed"], expected.data["listed"]
     if any(not isinstance(one, tuple) or len(one) != 3 for one in listed):
         return "Each entry is a tuple of three: name, type and shape."
     if sorted(str(one[0]) for one in listed) == sorted(
@@ -385,7 +393,7 @@ def looks_quietly(draw: Draw) -> list[Case]:
 @check(
     "layer_shapes",
     probe=probes.look,
-    rule=lists_the_calls,
+    rule=gives_a_list,
     also=[as_it_was, same("inputs_kept", "Your look changed its inputs.")],
     weight=2,
     says="afterwards each module is in its own mode; inputs, parameters and "
@@ -463,7 +471,7 @@ def gives_new_lists(draw: Draw) -> list[Case]:
 @check(
     "layer_shapes",
     probe=probes.look_and_fail,
-    rule=lists_the_calls,
+    rule=gives_a_list,
     also=[
         same("reaches", "The model's exception does not reach the caller."),
         as_it_was,

@@ -15,6 +15,7 @@ from course_grader.checks import (
     leaves_inputs_alone,
     leaves_rng_alone,
     leaves_state_alone,
+    same_form,
 )
 from course_grader.judge.compare import Tolerance, difference
 
@@ -471,8 +472,7 @@ def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
 @check(
     "freeze",
     probe=probes.optimizer_made,
-    rtol=EXACT,
-    atol=EXACT,
+    rule=same_form("values", exact=["is_sgd"]),
     raises=("ValueError",),
     says="`trainable_sgd` raises a `ValueError` if everything is frozen",
 )
@@ -1257,7 +1257,7 @@ def prefix_and_head(draw: Draw) -> list[Case]:
 @check(
     "load_matching",
     probe=probes.loaded,
-    rule=fits_and_said,
+    rule=same_form("state"),
     raises=("ValueError",),
     says="if nothing would be loaded, a `ValueError` says so",
 )
@@ -1278,9 +1278,9 @@ def refuses_what_does_not_fit(draw: Draw) -> list[Case]:
     "load_matching",
     probe=probes.loaded,
     weight=2,
-    on=("state", "whether the file's keys stayed", "file_after"),
-    rtol=0,
-    atol=0,
+    rule=same_form(
+        "state", exact=["whether the file's keys stayed", "file_after"]
+    ),
     also=[leaves_inputs_alone],
     says="the state dict stays as it was, also when the model is trained on",
 )

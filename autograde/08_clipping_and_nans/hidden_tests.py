@@ -13,6 +13,7 @@ from course_grader.checks import (
     leaves_inputs_alone,
     leaves_rng_alone,
     leaves_state_alone,
+    same_form,
 )
 from course_grader.judge.compare import Tolerance, difference
 
@@ -1622,9 +1623,7 @@ def forms_of_known_mse(draw: Draw) -> list[Case]:
 def wrote_nothing(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.data["written"] or seen.data.get("target_written"):
         return "Your code writes into its input."
-    if not same(seen.data["value"], expected.data["value"], rtol=1e-6):
-        return "The values are wrong."
-    return None
+    return same_form("value")(case, seen, expected)
 
 
 @check(
@@ -1642,9 +1641,7 @@ def plain_use(case: Case, seen: Result, expected: Result) -> str | None:
         return "PyTorch's global generator was seeded."
     if not seen.data["plain"]:
         return "A tensor that was given to you requires a gradient now."
-    if not same(seen.data["results"], expected.data["results"], rtol=1e-6):
-        return "The values without a graph are wrong."
-    return None
+    return same_form("results")(case, seen, expected)
 
 
 def steep_cases(draw: Draw) -> list[Case]:

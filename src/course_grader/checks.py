@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_grader.judge.compare import FORM, Tolerance, difference
+
 Case = dict[str, Any]
 """The inputs of one probe call: plain data only (numbers, strings, tensors, ...)."""
 
@@ -215,6 +217,31 @@ def check(
         )
 
     return make
+
+
+def same_form(*keys: str, exact: Sequence[str] = ()) -> Rule:
+    """Rule for a check of a property (an argument left alone, a bad input refused,
+    a dtype kept): it judges that property on what the learner's code computed, and
+    wrong arithmetic is left to the other checks.
+
+    Args:
+        keys: those of the probe's dict of which type, length, shape, dtype and
+            device must be right, and numbers may be any.
+        exact: those that must be equal.
+    """
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        for names, tolerance in ((exact, Tolerance()), (keys, FORM)):
+            found = difference(
+                {key: seen.data.get(key) for key in names},
+                {key: expected.data[key] for key in names},
+                tolerance,
+            )
+            if found:
+                return found
+        return None
+
+    return rule
 
 
 def leaves_inputs_alone(
