@@ -13,6 +13,7 @@ from course_grader.checks import (
     leaves_inputs_alone,
     leaves_rng_alone,
     leaves_state_alone,
+    same_form,
 )
 
 from . import probes
@@ -627,7 +628,7 @@ def leaves_settings(case: Case, seen: Result, expected: Result) -> str | None:
         return "PyTorch's global generator was seeded, or drawn from."
     if not seen.data["grad_mode"]:
         return "Grad mode was left off."
-    return right_weights(case, seen, expected)
+    return same_form("history")(case, seen, expected)
 
 
 @check(
@@ -708,7 +709,10 @@ def overflow_skips_the_step(draw: Draw) -> list[Case]:
         *(scaled(draw, ".x..", spoilt_by=value) for value in SPOILT),
         scaled(draw, "x.x.", which=-1, momentum=0.9),
         scaled(draw, "xx..", which=0, momentum=0.9, weight_decay=0.1),
-        scaled(draw, ".x.", three_groups=True, which=-1),
+        *(
+            scaled(draw, ".x.", three_groups=True, which=which)
+            for which in (-1, 0)
+        ),
         scaled(draw, "..x.", unscale_first=True, which=2),
         scaled(draw, ".x.", unscale_first=True, max_norm=0.1, momentum=0.9),
         *(large(draw, which) for which in (0, 2, 4)),
@@ -830,8 +834,10 @@ def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
     for name, right in expected.data.items():
         if name in ("weights", "scale"):
             continue
-        if seen.data[name] != right:
-            yours = seen.data[name]
+        yours = seen.data[name]
+        if yours != right and right == "nothing":
+            return f"A disabled scaler raises nothing; `{name}` raises {yours}."
+        if yours != right:
             return f"`{name}` must raise a RuntimeError; yours raises {yours}."
     start = case["start_weights"].double()
     for one, other in zip(
@@ -850,9 +856,14 @@ def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
     rule=told_off_rightly,
     says="before `update`, a second `unscale_`, a second `step` or an "
     "`unscale_` after `step` raises a `RuntimeError`, and changes nothing",
+    corners=["a disabled scaler has nothing to refuse"],
 )
 def misuse_raises(draw: Draw) -> list[Case]:
-    return [scaled(draw), scaled(draw, settings={"init_scale": 100.0})]
+    return [
+        scaled(draw),
+        scaled(draw, settings={"init_scale": 100.0}),
+        scaled(draw, settings={"enabled": False}),
+    ]
 
 
 def scaler_disabled_rule(

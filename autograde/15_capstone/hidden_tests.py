@@ -500,7 +500,10 @@ def schedule_follows(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=schedule_follows,
     says="the schedule moves once, after a step that was made",
-    corners=["a disabled scaler leaves out nothing"],
+    corners=[
+        "a disabled scaler leaves out nothing",
+        "a step with a rate of 0 is a step",
+    ],
 )
 def schedule_moves_once(draw: Draw) -> list[Case]:
     growing = {"init_scale": 4.0, "growth_interval": 1}
@@ -509,6 +512,7 @@ def schedule_moves_once(draw: Draw) -> list[Case]:
         steps_of(draw, *[[3, 2]] * 4, overflows=((1, 1), (2, 0))),
         steps_of(draw, *[[2, 1]] * 4, scaler=growing),
         steps_of(draw, *[[2, 1]] * 3, scaler={"enabled": False}),
+        steps_of(draw, [3, 1], [2], lr=0.0),
         steps_of(draw, [2, 1], nans=((0, 1),), scaler={"enabled": False}),
         steps_of(
             draw,
@@ -625,9 +629,10 @@ def right_facts(case: Case, seen: Result, expected: Result) -> str | None:
         "`grad_norm`: the norm of the true gradient, of all parameters "
         "together, before clipping, a float; infinite or NaN where it "
         "overflows",
-        "`skipped`: whether the step was left out, a bool",
+        "`skipped`: whether the step was left out, a bool; no case has finite "
+        "gradients whose norm overflows",
         "`lr`: the rate of the first group that the step used, or would have "
-        "used, a float",
+        "used, a float; nobody but the schedule sets the rates",
         "`scale`: the scale that its losses were multiplied by, a float",
     ],
 )

@@ -618,6 +618,42 @@ ScalerForgives = edit(
     "raise a RuntimeError.",
 )
 
+ScalerRaisesWhereItIsOff = edit(
+    ScalerByHand,
+    {
+        """
+        if not self.enabled:
+            optimizer.step()
+            return
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        """: """
+        if self.stepped:
+            raise RuntimeError("call update() first")
+        if not self.enabled:
+            self.stepped = True
+            optimizer.step()
+            return
+        """,
+    },
+    breaks=hidden_tests.misuse_raises,
+    tells="Your scaler refuses a second `step` where it is disabled. There is "
+    "no scale that could be wrong then: `step` is `optimizer.step()`.",
+)
+
+ScalerAsksTheLastGroup = edit(
+    ScalerByHand,
+    {
+        'for p in group["params"]:': """
+        self.found_inf = False
+        for p in group["params"]:
+        """,
+    },
+    breaks=hidden_tests.overflow_skips_the_step,
+    tells="Each group of the optimizer overwrites what was found in the one "
+    "before it, so only an overflow of the last group counts.",
+)
+
 ScalerForgivesASecondStep = edit(
     ScalerByHand,
     {

@@ -583,6 +583,21 @@ any_change_of_scale_is_a_skip = edit(
     "skip.",
 )
 
+skip_by_still_weights = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": """
+        before = [p.detach().clone() for p in model.parameters()]
+        scaler.step(optimizer)
+        """,
+        "skipped = scaler.get_scale() < scale": "skipped = all(map(torch.equal, before, model.parameters()))",
+    },
+    breaks=hidden_tests.schedule_moves_once,
+    tells="You take a step that moved no weight for one left out. At a rate of "
+    "0, as a warm-up begins, a step moves nothing, and the schedule never "
+    "leaves that rate.",
+)
+
 skip_by_the_loss = edit(
     SOLUTION,
     {
