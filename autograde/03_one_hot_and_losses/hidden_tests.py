@@ -416,18 +416,28 @@ def ignored_targets(draw: Draw) -> list[Case]:
     probe=probes.loss,
     says="a NaN among the logits of an ignored target does not reach the loss "
     "(its gradient may be NaN); of one that counts, it makes the loss NaN",
+    corners=["with weights, with smoothing and in the shape (N, C, d), too"],
 )
 def nan_in_ignored_logits(draw: Draw) -> list[Case]:
     counted = scored(draw, 6, 4)
     counted["logits"][draw.integer(0, 6), draw.integer(0, 4)] = math.nan
     cases = [counted]
     cases.append({**counted, "reduction": "none"})
-    for reduction in ("mean", "none"):
-        case = ignoring(draw, scored(draw, 6, 4, reduction=reduction))
+    tried: tuple[dict[str, object], ...] = (
+        {"reduction": "mean"},
+        {"reduction": "none"},
+        {"label_smoothing": 0.1},
+        {"weight": draw.uniform(4, low=0.3, high=3.0)},
+    )
+    for options in tried:
+        case = ignoring(draw, scored(draw, 6, 4, **options))
         ignored = int((case["target"] == IGNORED).nonzero()[0])
         case["logits"][ignored, draw.integer(0, 4)] = math.nan
         cases.append(case)
-    return cases
+    case = ignoring(draw, scored(draw, 3, 4, 2, label_smoothing=0.2))
+    sample, place = (case["target"] == IGNORED).nonzero()[0].tolist()
+    case["logits"][sample, draw.integer(0, 4), place] = math.nan
+    return [*cases, case]
 
 
 @check(
@@ -937,7 +947,10 @@ def even_batches(draw: Draw) -> list[Case]:
     on=("mean",),
     rtol=1e-5,
     says="batches of unequal size: every sample counts the same",
-    corners=["logits may be large, or `-inf`; so may the mean"],
+    corners=[
+        "logits may be large, or `-inf`; so may the mean, but no case has an "
+        "infinite loss before the last batch"
+    ],
 )
 def uneven_batches(draw: Draw) -> list[Case]:
     masked = batches_of(draw, 3, 2)

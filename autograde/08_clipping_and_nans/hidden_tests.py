@@ -1417,7 +1417,10 @@ def entropy_and_gradients(draw: Draw) -> list[Case]:
     weight=2,
     **SAFE,
     says="`entropy`: classes that are ruled out by `-inf`",
-    corners=["each row has at least one finite logit"],
+    corners=[
+        "each row has at least one finite logit, and all of these may be as low "
+        "as -10000"
+    ],
 )
 def entropy_with_ruled_out_classes(draw: Draw) -> list[Case]:
     column = draw.integer(0, 5)
@@ -1425,6 +1428,10 @@ def entropy_with_ruled_out_classes(draw: Draw) -> list[Case]:
         at(numbers(draw, 4, 5), ((slice(None), column), -INF)),
         at(numbers(draw, 4, 5), ((1, slice(0, 3)), -INF)),
         at(numbers(draw, 3, 4), ((0, slice(1, 4)), -INF)),
+        at(
+            {"x": draw.normal(2, 5, mean=-1e4, dtype=DOUBLE)},
+            ((slice(None), column), -INF),
+        ),
     ]
 
 

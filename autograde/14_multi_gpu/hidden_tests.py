@@ -359,12 +359,14 @@ def sharded(
     train: bool = True,
     mixed: bool = False,
     texts: bool = False,
+    repeated: bool = False,
     num_classes: int | None = None,
     **sgd: float,
 ) -> Case:
     """Micro-batches of these sizes, one list per rank; each rank's inputs have a
     scale of their own. With `texts` a sample has a vector for each of its places,
-    and micro-batches differ in their number."""
+    and micro-batches differ in their number. With `repeated` each list holds its
+    first pair as many times as it is long."""
     num_features, drawn = draw.integer(3, 7), draw.integer(3, 6)
     num_classes = drawn if num_classes is None else num_classes
     shards = [
@@ -394,6 +396,7 @@ def sharded(
         "old_gradients": old_gradients,
         "train": train,
         "mixed": mixed,
+        "repeated": repeated,
         "sgd": {"lr": 0.5, **sgd},
     }
 
@@ -579,12 +582,14 @@ def windows_of_ranks(draw: Draw) -> list[Case]:
     corners=[
         "how they cross is up to you: by DDP, or by your own `all_reduce`",
         "at most 250 bytes from each rank beside the gradient",
+        "the same pair may stand in the list several times",
     ],
 )
 def exchanged_once(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[2, 3], [3, 2]]),
         sharded(draw, [[1, 2, 1, 3], [2, 2, 1, 1]], num_steps=2),
+        sharded(draw, [[2, 2, 2], [3, 3, 3]], repeated=True),
     ]
 
 

@@ -447,6 +447,8 @@ def steps_of_ranks(ddp_step, case):
                 parameter.grad = torch.ones_like(parameter)
         for step in range(steps):
             micro_batches = list(case["shards"][rank][step])
+            if case["repeated"]:
+                micro_batches = micro_batches[:1] * len(micro_batches)
             given = list(micro_batches)
             with Traffic() as traffic:
                 loss = ddp_step(wrapped, sgd, micro_batches, group)

@@ -169,7 +169,7 @@ cost $\log(e + 9) - 1 = 1.4612$. So **if a ten-class loss stays above 1.46, susp
 second softmax.**
 
 The second softmax also makes the gradient smaller: ten times for ten classes where the model is
-unsure, and far more where it is sure. What that costs depends on the optimizer. Here SGD at 0.1 gets a third of the digits
+unsure, and far more where it is sure and wrong. What that costs depends on the optimizer. Here SGD at 0.1 gets a third of the digits
 right, where it got nine in ten. Adam at 0.1 divides each gradient by its own size, and its
 accuracy hides the mistake.
 """

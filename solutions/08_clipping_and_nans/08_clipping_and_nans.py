@@ -138,8 +138,8 @@ $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10
 
 (The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny.)
 The direction stays, the length is bounded, and with plain SGD a step is never longer than `lr` times
-`max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has the same length with and without
-clipping. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
+`max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
+clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
 norms, so that it acts on the outliers. If it acts at every step, you have normalized the gradient. At any other place in the loop the call does something else, without an error:
 """
 

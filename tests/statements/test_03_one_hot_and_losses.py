@@ -82,7 +82,7 @@ def test_two_softmaxes_have_a_floor(dtype, num_classes):
 
     `F.cross_entropy` takes a softmax itself. If the model ends in one too, there are two.
 
-    The second softmax also makes the gradient smaller: ten times for ten classes where the model is unsure, and far more where it is sure.
+    The second softmax also makes the gradient smaller: ten times for ten classes where the model is unsure, and far more where it is sure and wrong.
     """
     assert round(math.log(math.e + 9) - 1, 4) == 1.4612
     floor = math.log(math.e + num_classes - 1) - 1
@@ -102,6 +102,11 @@ def test_two_softmaxes_have_a_floor(dtype, num_classes):
     (one,) = torch.autograd.grad(F.cross_entropy(at, target), at)
     (two,) = torch.autograd.grad(F.cross_entropy(at.softmax(1), target), at)
     assert two.norm() < 1e-3 * one.norm()
+    right = 12 * F.one_hot(target, num_classes).to(dtype)  # sure, not wrong
+    at = right.requires_grad_()
+    (one,) = torch.autograd.grad(F.cross_entropy(at, target), at)
+    (two,) = torch.autograd.grad(F.cross_entropy(at.softmax(1), target), at)
+    assert one.norm() / 2 < two.norm() < one.norm()
     at = torch.zeros(50, num_classes, dtype=dtype, requires_grad=True)
     (one,) = torch.autograd.grad(F.cross_entropy(at, target), at)
     (two,) = torch.autograd.grad(F.cross_entropy(at.softmax(1), target), at)

@@ -160,7 +160,7 @@ def test_a_step_of_sgd_is_bounded(scale):
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
 def test_clipping_and_the_first_step_of_adam(optimizer):
-    """it divides gradients by their own size, so a first step has the same length with and without clipping.
+    """it divides gradients by their own size, so a first step has nearly the same length with and without clipping, as long as they stay large beside its `eps`.
 
     What clipping bounds there is the weight of one batch in Adam's averages.
 
@@ -183,6 +183,18 @@ def test_clipping_and_the_first_step_of_adam(optimizer):
     assert lengths[1] > 3 * 0.1  # lr times max_norm is 0.1
     assert averages[0] > 10
     assert averages[1] <= 0.1 * (1 + 1e-4)  # (1 - beta1) times max_norm
+
+    def first_step(bound, size):
+        weight = nn.Parameter(torch.zeros(2))
+        adam = optimizer([weight], lr=0.1)
+        weight.grad = torch.tensor([1000.0, size])
+        clip([weight], bound)
+        adam.step()
+        return weight.detach().norm()
+
+    assert abs(first_step(1.0, 1e-2) / first_step(math.inf, 1e-2) - 1) < 1e-3
+    # clipped, the small one is 1e-9, and `eps` is 1e-8
+    assert first_step(1.0, 1e-6) < 0.8 * first_step(math.inf, 1e-6)
 
 
 def test_by_norm_keeps_the_direction_and_others_may_not():

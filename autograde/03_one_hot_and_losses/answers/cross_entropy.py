@@ -1094,3 +1094,22 @@ float32_where_nothing_counts = edit(
     tells="The NaN of a mean over nothing is float32, whatever the logits are. Keep "
     "the dtype of the logits.",
 )
+
+smoothing_masked_by_multiplying = edit(
+    SOLUTION,
+    {
+        """
+        if label_smoothing:  # 0 times an infinite logit would be NaN
+            losses = losses - label_smoothing * spread
+        losses = torch.where(kept, losses, 0.0)  # NaN * 0 would be NaN
+        """: """
+        losses = torch.where(kept, losses, 0.0)
+        if label_smoothing:
+            losses = losses - label_smoothing * spread * kept
+        """
+    },
+    breaks=hidden_tests.nan_in_ignored_logits,
+    tells="You multiply the smoothing term by the mask. A NaN among the logits of an "
+    "ignored sample stays: NaN * 0 is NaN. Set the whole loss of such a sample to 0, "
+    "with `torch.where` or `masked_fill`.",
+)

@@ -831,3 +831,17 @@ seeding_in_safe_gradients = edit(
     breaks=hidden_tests.inputs_left_alone,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+entropy_with_a_low_logit = edit(
+    SOLUTION,
+    {
+        "log_p = F.log_softmax(logits, dim=-1)": """
+        logits = logits.masked_fill(logits == -math.inf, -1e4)
+        log_p = F.log_softmax(logits, dim=-1)
+        """
+    },
+    breaks=hidden_tests.entropy_with_ruled_out_classes,
+    tells="`entropy` puts -10000 in the place of `-inf`. Beside logits that are as low "
+    "themselves, such a class counts. Leave the logits as they are, and put a number "
+    "in the place of its log p alone.",
+)

@@ -974,3 +974,14 @@ step_skips_nan_on_its_rank = edit(
     "for it in the exchange. All ranks have to take the same way: go backward "
     "all the same.",
 )
+
+step_that_knows_the_last_by_identity = edit(
+    SOLUTION,
+    {
+        "crossing = i == last": "crossing = y is micro_batches[last][1]",
+    },
+    breaks=hidden_tests.exchanged_once,
+    tells="You know the last micro-batch by its tensors. Where the same pair stands in "
+    "the list several times, each of them is the last one, and the gradient crosses "
+    "each time. Go by the number: `enumerate`.",
+)
