@@ -703,6 +703,7 @@ def gradients_pass_through(draw: Draw) -> list[Case]:
         "a layer of the rest that somebody put into eval follows `net.train()` "
         "again; what a layer was made with stays",
         "who calls `net.model.train()` goes around the wrapper",
+        "no case changes the list of names once the net is made",
     ],
 )
 def follows_the_modes(draw: Draw) -> list[Case]:
@@ -884,7 +885,10 @@ def adds_for_a(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="`backward_into_b`: a float and the features come back, off the graph",
-    corners=["a model can be trained on them: no `inference_mode`"],
+    corners=[
+        "a model can be trained on them: no `inference_mode`",
+        "in no case is `x` on a graph",
+    ],
 )
 def returns_loss_and_features(draw: Draw) -> list[Case]:
     sequences = {
@@ -920,6 +924,10 @@ def features_survive_in_place(draw: Draw) -> list[Case]:
     atol=EXACT,
     says="`backward_into_a`: the loss comes back as a float, and `b` may work "
     "in place",
+    corners=[
+        "in no case does `b` write over what `a` needs for its backward pass, "
+        "such as the output of a last `Tanh`"
+    ],
 )
 def into_a_in_place(draw: Draw) -> list[Case]:
     return [pair(draw), pair(draw, "norm", "in place")]
