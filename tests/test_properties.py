@@ -40,7 +40,7 @@ ITS_OWN = {
         *("leaves_the_rest_alone", "refuses_unknown_prefixes"),
         "leaves_the_file_alone",
     ),
-    "08": ("nonfinite_is_refused",),
+    "08": ("nonfinite_is_refused", "the_rest_is_left_alone"),
     "10": ("misuse_raises",),
     "11": ("evaluation_leaves_the_rest", "training_leaves_the_rest"),
     "12": ("leaves_the_dict_alone", "everything_else_raises"),

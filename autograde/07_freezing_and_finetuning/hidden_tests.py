@@ -781,7 +781,7 @@ def made_of_the_model(draw: Draw) -> list[Case]:
 @check(
     "partly_frozen",
     probe=probes.made_of,
-    on=("weights",),
+    rule=same_form("weights"),
     raises=NO_SUCH_PART,
     says="a name of no part of the model raises an `AttributeError`, a "
     "`KeyError` or a `ValueError`",
