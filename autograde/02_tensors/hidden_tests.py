@@ -253,13 +253,20 @@ def small_and_square_images(draw: Draw) -> list[Case]:
     rule=in_place,
     says="images that are flipped (negative strides), cropped, turned, in "
     "Fortran order, read-only",
+    corners=["the flipped axis may have size 1"],
 )
 def images_in_any_layout(draw: Draw) -> list[Case]:
     cases = [image(grays(draw, 5, 6), layout) for layout in LAYOUTS]
-    return cases + [
+    cases += [
         image(pixels_of(draw, 5, 6), layout)
         for layout in LAYOUTS
         if layout != "channels reversed"
+    ]
+    # NumPy takes them for contiguous, though a stride is negative.
+    thin = (((1, 6), "upside down"), ((6, 1), "mirrored"))
+    cases += [image(grays(draw, *size), layout) for size, layout in thin]
+    return cases + [
+        image(pixels_of(draw, *size), layout) for size, layout in thin
     ]
 
 
@@ -1379,6 +1386,7 @@ def tensors_of_every_dtype(draw: Draw) -> list[Case]:
     "read-only, no dimensions, no elements; nothing warns",
     corners=[
         "one field of an array of records, too",
+        "the axis with the negative stride may have size 1",
         "no seed is set, and no setting of PyTorch is changed",
     ],
 )
@@ -1399,6 +1407,8 @@ def tensors_of_any_array(draw: Draw) -> list[Case]:
         {**array(one), "form": "no dimensions"},
         {**array(one, "read-only", copy=True), "form": "no dimensions"},
         {**array(none), "form": "no elements"},
+        array(draw.normal(1, 6), "flipped"),
+        array(draw.normal(6, 1), "flipped along the last axis"),
     ]
 
 
@@ -1408,7 +1418,10 @@ def tensors_of_any_array(draw: Draw) -> list[Case]:
     rule=shares_or_refuses,
     weight=2,
     says="`to_tensor` with `copy=False` shares memory, or raises a `ValueError`",
-    corners=["it raises for a negative stride and for a read-only array"],
+    corners=[
+        "it raises for a negative stride and for a read-only array, also for a "
+        "later one of the process, of which PyTorch no longer warns",
+    ],
 )
 def tensors_that_share(draw: Draw) -> list[Case]:
     table = draw.normal(4, 6, dtype=torch.float64)
@@ -1426,6 +1439,9 @@ def tensors_that_share(draw: Draw) -> list[Case]:
     cases += [array(line, one, copy=False) for one in ("flipped", "read-only")]
     nothing = array(draw.normal(0, 3), "read-only", copy=False)
     cases.append({**nothing, "form": "a read-only array without elements"})
+    later = array(draw.normal(3), "read-only", copy=False)
+    form = "a read-only array after PyTorch has warned of one"
+    cases.append({**later, "told before": True, "form": form})
     one = {**array(draw.normal(1)[0], copy=False), "form": "no dimensions"}
     return [{**case, "errors": ["ValueError"]} for case in [*cases, one]]
 

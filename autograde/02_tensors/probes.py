@@ -5,6 +5,8 @@ nothing here is secret.
 """
 
 import builtins
+import contextlib
+import warnings
 
 import numpy as np
 import torch
@@ -71,6 +73,10 @@ def _array_of(case):
         return pixels[::-1, ::-1]
     if layout == "channels reversed":
         return pixels[..., ::-1]
+    if layout == "upside down":
+        return pixels[::-1]
+    if layout == "mirrored":
+        return pixels[:, ::-1]
     if layout == "cropped":
         return pixels[1:-1, 1:-1]
     if layout == "in Fortran order":
@@ -297,7 +303,27 @@ def tensor_of_array(to_tensor, case):
         found["writes to the array"] = given.tobytes() != kept.tobytes()
         return found
 
+    if case.get("told before"):
+        with _told_of_a_read_only_array():
+            return _told(case, make, given)
     return _told(case, make, given)
+
+
+@contextlib.contextmanager
+def _told_of_a_read_only_array():
+    """As later in a process: PyTorch has warned of a read-only array, and does so
+    once."""
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(False)
+    locked = np.zeros(1)
+    locked.flags.writeable = False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.from_numpy(locked)
+        yield
+    finally:
+        torch.set_warn_always(always)
 
 
 def there_and_back(to_numpy, to_tensor, case):

@@ -622,3 +622,34 @@ seeding_in_bridge = edit(
     breaks=hidden_tests.tensors_of_any_array,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+refuses_by_the_warning = edit(
+    SOLUTION,
+    {
+        """
+        if not a.flags.writeable:
+            raise ValueError("a read-only array cannot be shared")
+        return torch.from_numpy(a)
+        """: """
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                return torch.from_numpy(a)
+            except UserWarning as told:
+                raise ValueError("a read-only array") from told
+        """,
+    },
+    breaks=hidden_tests.tensors_that_share,
+    tells="You wait for PyTorch's warning about a read-only array. It comes once per "
+    "process: the next such array you share. Look at `a.flags.writeable`.",
+)
+
+contiguous_if_flipped = edit(
+    step_by_step,
+    {
+        "return torch.from_numpy(a.copy())": "return torch.tensor(np.ascontiguousarray(a) if min(a.strides, default=0) < 0 else a)",
+    },
+    breaks=hidden_tests.tensors_of_any_array,
+    tells="`np.ascontiguousarray` copies nothing where the flipped axis has size 1: the "
+    "negative stride stays, and PyTorch refuses it. `np.array` copies always.",
+)

@@ -16,7 +16,7 @@ def by_the_idiom(image):
         image = image[:, :, None]
     elif image.ndim != 3 or image.shape[2] != 3:
         raise ValueError("no image")
-    rgb = np.ascontiguousarray(image[..., ::-1])
+    rgb = image[..., ::-1].copy()
     return torch.from_numpy(rgb).permute(2, 0, 1).unsqueeze(0).float().div(255)
 
 
@@ -551,9 +551,9 @@ further_axes_too = edit(
 leaving_the_default_at_float32 = edit(
     by_the_idiom,
     {
-        "rgb = np.ascontiguousarray(image[..., ::-1])": """
+        "rgb = image[..., ::-1].copy()": """
         torch.set_default_dtype(torch.float32)
-        rgb = np.ascontiguousarray(image[..., ::-1])
+        rgb = image[..., ::-1].copy()
         """,
     },
     breaks=hidden_tests.float32_by_any_default,
@@ -597,4 +597,25 @@ seeding_in_image_to_batch = edit(
     },
     breaks=hidden_tests.batch_of_its_own,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
+)
+
+contiguous_and_then_flipped = edit(
+    by_the_idiom,
+    {
+        "rgb = image[..., ::-1].copy()": "rgb = np.ascontiguousarray(image)",
+        "torch.from_numpy(rgb)": "torch.from_numpy(rgb).flip(2)",
+    },
+    breaks=hidden_tests.images_in_any_layout,
+    tells="`np.ascontiguousarray` copies nothing where the flipped axis has size 1: the "
+    "negative stride stays, and PyTorch refuses it. `.copy()` copies always.",
+)
+
+flipped_and_then_contiguous = edit(
+    by_the_idiom,
+    {
+        "rgb = image[..., ::-1].copy()": "rgb = np.ascontiguousarray(image[..., ::-1])",
+    },
+    breaks=hidden_tests.images_in_any_layout,
+    tells="`np.ascontiguousarray` copies nothing where the flipped axis has size 1: the "
+    "negative stride stays, and PyTorch refuses it. `.copy()` copies always.",
 )
