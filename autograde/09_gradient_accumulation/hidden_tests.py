@@ -485,6 +485,7 @@ def nothing_counts_in_one(draw: Draw) -> list[Case]:
     on=("gradients",),
     **CLOSE,
     says="class weights together with ignored labels",
+    corners=["`ignore_index` may be a class, or beyond the last one"],
 )
 def weights_and_ignored_labels(draw: Draw) -> list[Case]:
     as_class = draw.integer(0, 5)
@@ -507,6 +508,12 @@ def weights_and_ignored_labels(draw: Draw) -> list[Case]:
             -100,
             2,
             1,
+        ),
+        relabelled(
+            window(draw, 5, 8, weight=class_weights(draw), ignore_index=255),
+            255,
+            2,
+            3,
         ),
     ]
 
@@ -1000,6 +1007,7 @@ def network(
         "so for any layer that mixes samples, as one that subtracts their mean",
         "`X` may hold whole numbers, and the logits may be large; a NaN in `X` "
         "shows",
+        "no case has weights in `torch.channels_last`",
     ],
 )
 def gap_of_batch_norm(draw: Draw) -> list[Case]:
@@ -1179,6 +1187,7 @@ def model(
     frozen_norm: tuple[str, ...] = (),
     faint: bool = False,
     eps: float = 1e-5,
+    channels_last: bool = False,
 ) -> Case:
     """What a model with batch norms is like, a batch for it, and inputs for its
     norms, each sample with an offset and a scale of its own."""
@@ -1200,6 +1209,7 @@ def model(
         "all_frozen": all_frozen,
         "frozen_norm": list(frozen_norm),
         "eps": eps,
+        "channels_last": channels_last,
         "inputs": scale * inputs + offset,
         "X": draw.normal(BATCH_SIZE, 150, dtype=DOUBLE)[
             :, : FEATURES.get(kind, channels)
@@ -1361,6 +1371,7 @@ def equality_holds(draw: Draw) -> list[Case]:
         "in training and in eval; the mode of a replacement makes no "
         "difference",
         "several groups of channels meet that too",
+        "images may lie in memory as `torch.channels_last` has them",
         "the backward pass goes through mean and variance, too",
     ],
 )
@@ -1372,6 +1383,7 @@ def still_normalizes(draw: Draw) -> list[Case]:
         ),
         model(draw, "convnet", faint=True),
         model(draw, "volumes", faint=True),
+        model(draw, "convnet", draw.integer(6, 10), channels_last=True),
     ]
 
 

@@ -598,6 +598,8 @@ def repaired(without_batch_norm, case):
     others, outputs, pulls = others_of(new, places), {}, {}
     for name, norm in places.items():
         inputs = case["inputs"].to(norm.running_mean.dtype)
+        if case["channels_last"]:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
         outputs[name] = output_of(new.eval(), name, inputs)
         outputs[f"{name} in training"] = output_of(new.train(), name, inputs)
         pulls[name] = pull_of(new, name, inputs)

@@ -1009,3 +1009,21 @@ seeding_in_accumulate_gradients = edit(
     breaks=hidden_tests.window_leaves_the_rest,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+ignored_labels_clamped_from_below = edit(
+    mended_window_with_a_fixed_index,
+    {
+        """
+        kept = y[y != ignore_index]
+        counted += len(kept) if weight is None else weight[kept].sum().item()
+        """: """
+        kept = y != ignore_index
+        each = kept if weight is None else weight[y.clamp(min=0)] * kept
+        counted += each.sum().item()
+        """
+    },
+    breaks=hidden_tests.weights_and_ignored_labels,
+    tells="You make class 0 of negative labels, to be able to index with them. An "
+    "`ignore_index` of 255 stays beyond the last class, and indexing raises. Leave "
+    "the ignored labels out, then index.",
+)

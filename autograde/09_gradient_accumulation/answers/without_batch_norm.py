@@ -1152,3 +1152,22 @@ a_setting_left_by_without_batch_norm = edit(
     breaks=hidden_tests.others_are_kept,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+repair_views_each_sample = edit(
+    repair_with_a_layer_of_its_own,
+    {
+        """
+        dims = tuple(range(1, x.dim()))
+        var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+        x = (x - mean) / (var + self.eps).sqrt()
+        """: """
+        rows = x.view(len(x), -1)
+        var, mean = torch.var_mean(rows, 1, correction=0, keepdim=True)
+        x = ((rows - mean) / (var + self.eps).sqrt()).view(x.shape)
+        """,
+    },
+    breaks=hidden_tests.still_normalizes,
+    tells="You flatten each sample with `view`. It raises for images in "
+    "`torch.channels_last`, which batch norm takes: use `flatten(1)`, or name the "
+    "dimensions of the mean.",
+)
