@@ -441,6 +441,7 @@ def about_seeding(case: Case, seen: Result, expected: Result) -> str | None:
     rule=about_seeding,
     says="the global generators of PyTorch, NumPy and Python are not seeded: "
     "no `torch.manual_seed`",
+    corners=["they are not seeded for a while either, as between two batches"],
 )
 def global_seed_is_kept(draw: Draw) -> list[Case]:
     return [some(draw, 2, "drop"), some(draw, 1, "merge"), some(draw, 3, None)]
@@ -1144,7 +1145,10 @@ def same_batches_with_workers(draw: Draw) -> list[Case]:
     rule=about_seeding,
     says="the global generators of PyTorch, NumPy and Python are not seeded: "
     "no `torch.manual_seed`",
-    corners=["in workers, too"],
+    corners=[
+        "in workers, too",
+        "they are not seeded for a while either, as between two batches",
+    ],
 )
 def loader_keeps_the_global_seed(draw: Draw) -> list[Case]:
     return [budget(draw, 0, 2, 9), budget(draw, 1, 1, 3)]
@@ -1305,6 +1309,7 @@ def start_and_end(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_times,
     says="`synchronize` runs once after each step, and its time is work",
+    corners=["no `synchronize` is an object that `bool()` makes `False`"],
 )
 def synchronizes(draw: Draw) -> list[Case]:
     return [
@@ -1364,10 +1369,14 @@ def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
     rule=lets_it_through,
     says="exceptions of the loader, of the step, of `synchronize` reach the "
     "caller as they are",
-    corners=["a `StopIteration` raised by `step` or `synchronize`, too"],
+    corners=[
+        "a `StopIteration` raised by `step` or `synchronize`, too",
+        "one of `step` or the loader even if `synchronize` would raise, too, as "
+        "CUDA does after an error",
+    ],
 )
 def exceptions_pass(draw: Draw) -> list[Case]:
-    def fails(place: str, error: str) -> Case:
+    def fails(place: str, error: str, synchronized: bool = False) -> Case:
         number_of_batches = draw.integer(4, 8)
         at = draw.integer(1, number_of_batches)
         return epoch(
@@ -1375,7 +1384,7 @@ def exceptions_pass(draw: Draw) -> list[Case]:
             number_of_batches,
             fails=[place, at],
             error=error,
-            synchronized=place == "synchronize",
+            synchronized=synchronized or place == "synchronize",
         )
 
     return [
@@ -1389,6 +1398,8 @@ def exceptions_pass(draw: Draw) -> list[Case]:
         fails("synchronize", "StopIteration"),
         fails("step", "KeyboardInterrupt"),
         epoch(draw, 3, start=True, fails=["iter", 0]),
+        fails("step", "Stopped", synchronized=True),
+        fails("loader", "Stopped", synchronized=True),
     ]
 
 

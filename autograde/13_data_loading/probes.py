@@ -348,14 +348,30 @@ def seed_left_alone(make_loaders, case):
         torch.manual_seed(SEED)
         python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
         train, validation = two_loaders(make_loaders, case)
-        sizes = [len(batch) for batch in gone_through(train)]
+        found = [seeds_kept(python, numpy_state)]
+        batches, sizes = iter(train), []
+        try:
+            for batch in batches:  # the training loop draws, too
+                found.append(seeds_kept(python, numpy_state))
+                sizes.append(len(batch))
+        finally:
+            end_workers_of(batches, train)
         gone_through(validation)
+        found.append(seeds_kept(python, numpy_state))
+        of_torch, of_others = zip(*found, strict=True)
         return {
-            "torch": torch.initial_seed() == SEED,
-            "others": random.getstate() == python
-            and bool((np.random.get_state()[1] == numpy_state).all()),
+            "torch": all(of_torch),
+            "others": all(of_others),
             "sizes": sizes,
         }
+
+
+def seeds_kept(python, numpy_state):
+    """Whether PyTorch's seed is still `SEED`, and Python and NumPy are in these
+    states."""
+    others = random.getstate() == python
+    same = bool((np.random.get_state()[1] == numpy_state).all())
+    return torch.initial_seed() == SEED, others and same
 
 
 # bytes_ahead
@@ -601,13 +617,21 @@ def loader_seed_left_alone(fitting_loader, case):
         torch.manual_seed(SEED)
         python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
         SEEDED_AGAIN.unlink(missing_ok=True)
+        found, samples = [], []
         with forked_workers() as loaders:
             loaders.append(fitting(fitting_loader, case))
-            samples = flat(gone_through(loaders[0]))
+            batches = iter(loaders[0])
+            try:
+                for batch in batches:  # the training loop draws, too
+                    found.append(seeds_kept(python, numpy_state))
+                    samples += values_of(batch) or []
+            finally:
+                end_workers_of(batches, loaders[0])
+        found.append(seeds_kept(python, numpy_state))
+        of_torch, of_others = zip(*found, strict=True)
         return {
-            "torch": torch.initial_seed() == SEED and not SEEDED_AGAIN.exists(),
-            "others": random.getstate() == python
-            and bool((np.random.get_state()[1] == numpy_state).all()),
+            "torch": all(of_torch) and not SEEDED_AGAIN.exists(),
+            "others": all(of_others),
             "samples": sorted(samples),
         }
 
@@ -758,13 +782,20 @@ def epoch_timed(time_split, case):
         log.append("synchronize")
         if case["fails"] == ["synchronize", len(samples) - 1]:
             raise error_of(case)
+        if broken and broken in log:
+            raise RuntimeError("as CUDA does after an error")
 
+    # what the log has once the loader or a step has failed
+    what, place = case["fails"] or (None, 0)
+    broken = {"loader": f"next {place}", "step": f"step {place}"}.get(what)
     arguments = [loader, step]
     if case["clock"]:
         arguments.append(clock)
     if case["synchronized"]:
         arguments.append(synchronize)
     wanted = () if case["fails"] is None else (type(error_of(case)),)
+    if broken and case["synchronized"]:
+        wanted = *wanted, RuntimeError
     given, reached = None, None
     try:
         given = time_split(*arguments)

@@ -561,8 +561,8 @@ r"""
 > **"`state_dict()` or `named_parameters()` lists all trainable parameters, inherited ones too."**
 > *Wrong.* The part about inheritance is right.
 
-`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and its values never require a
-gradient, unless asked with `keep_vars=True`. So no filter can save it. Neither knows what is in a list.
+`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and the parameters and buffers in it never
+require a gradient, unless asked with `keep_vars=True`. So no filter can save it. Neither knows what is in a list.
 """
 
 

@@ -675,7 +675,7 @@ assert raising == [
 r"""
 > **"There is no real remedy. Check beforehand that `samples % batch_size` is fine."** *Wrong.* There is `drop_last=True`.
 
-And a check is easily wrong. A rest of 2 raises nothing (though each of its two values becomes +1 or −1), so it has to ask for a rest of *one*. It overlooks `batch_size=1`, where
+And a check is easily wrong. A rest of 2 raises nothing (though the two values of a feature become about +1 and −1, or come nearer to 0 where they hardly differ), so it has to ask for a rest of *one*. It overlooks `batch_size=1`, where
 the rest is 0 and every batch is a lone sample. And the number of samples is that of the sampler: a filter or a split
 over two processes makes it another one. `drop_last` has a hole of its own: with fewer samples than a batch it leaves nothing, and
 nothing raises.

@@ -29,7 +29,7 @@ BY_CELL = {
         "And a lazy layer has no size before its first batch: `numel` raises.",
     ],
     "claim_002_38": [
-        "`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and its values never require a gradient, unless asked with `keep_vars=True`.",
+        "`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and the parameters and buffers in it never require a gradient, unless asked with `keep_vars=True`.",
         "Neither knows what is in a list.",
     ],
     "claim_000_05": [

@@ -1204,3 +1204,28 @@ a_setting_left_by_fitting_loader = edit(
     breaks=hidden_tests.each_sample_once,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+fitting_that_seeds_for_an_epoch = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "own = torch.Generator().manual_seed(seed)": """
+        class SeededOrder:
+            epoch = 0
+
+            def __len__(self):
+                return len(dataset)
+
+            def __iter__(self):
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(seed + 7919 * self.epoch)
+                    self.epoch += 1
+                    yield from RandomSampler(dataset)
+
+        """,
+        "order = RandomSampler(dataset, generator=own)": "order = SeededOrder()",
+    },
+    breaks=hidden_tests.loader_keeps_the_global_seed,
+    tells="You seed the global generator in your sampler, and put it back at the end of "
+    "the epoch. The training loop runs in between: what it draws is the same in "
+    "every run. Use a generator of your own.",
+)

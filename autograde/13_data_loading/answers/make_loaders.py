@@ -1247,3 +1247,28 @@ loaders_of_tensor_indices = edit(
     "them, and a file's name made of one is wrong. Make integers of them: "
     "`torch.randperm(n).tolist()`.",
 )
+
+seeding_for_an_epoch = edit(
+    SOLUTION,
+    {
+        "own = torch.Generator().manual_seed(seed)": """
+        class SeededOrder:
+            epoch = 0
+
+            def __len__(self):
+                return num_samples
+
+            def __iter__(self):
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(seed + 7919 * self.epoch)
+                    self.epoch += 1
+                    yield from RandomSampler(train_set)
+
+        """,
+        "order = RandomSampler(train_set, generator=own)": "order = SeededOrder()",
+    },
+    breaks=hidden_tests.global_seed_is_kept,
+    tells="You seed the global generator in your sampler, and put it back at the end of "
+    "the epoch. The training loop runs in between: what it draws is the same in "
+    "every run. Use a generator of your own.",
+)

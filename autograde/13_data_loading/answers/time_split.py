@@ -941,3 +941,42 @@ seeding_in_time_split = edit(
     breaks=hidden_tests.times_of_the_parts,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+synchronized_after_an_error = edit(
+    SOLUTION,
+    {
+        """
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        """: """
+        try:
+            step(batch)
+        finally:
+            if synchronize is not None:
+                synchronize()
+        """,
+    },
+    breaks=hidden_tests.exceptions_pass,
+    tells="You synchronize after a failure, too. After an error CUDA fails there once "
+    "more, and the caller gets that exception, not the first one. Synchronize after a "
+    "step that went well.",
+)
+
+synchronized_after_a_failing_loader = edit(
+    SOLUTION,
+    {
+        "batch = next(batches, nothing_more)": """
+        try:
+            batch = next(batches, nothing_more)
+        except Exception:
+            if synchronize is not None:
+                synchronize()
+            raise
+        """,
+    },
+    breaks=hidden_tests.exceptions_pass,
+    tells="You synchronize after a failure, too. After an error CUDA fails there once "
+    "more, and the caller gets that exception, not the first one. Synchronize after a "
+    "step that went well.",
+)
