@@ -45,6 +45,7 @@ SPECIAL = {
     "interrupted": False,  # what fails is stopped by hand
     "shared": "",  # one layer, "in training" or "in eval", stands in two places
     "flat": False,  # outputs (n,)
+    "bare": False,  # a model without parameters
     "inputs_with_gradient": False,
     "twice": False,  # evaluated, trained a little, evaluated again
 }
@@ -285,7 +286,10 @@ def outputs_of_eval(draw: Draw) -> list[Case]:
     rule=right_outputs,
     says="inputs of more dimensions, outputs (n,), float32, bfloat16, NaN, "
     "frozen models: one tensor in the dtype of the outputs",
-    corners=["what is NaN or infinite stays so; a batch may be empty"],
+    corners=[
+        "what is NaN or infinite stays so; a batch may be empty, not all of them",
+        "a model may have no parameters",
+    ],
 )
 def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
     return [
@@ -300,6 +304,7 @@ def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
         evaluation(draw, 1),
         evaluation(draw, 1, flat=True),
         evaluation(draw, 4, 3, not_finite=True),
+        evaluation(draw, 3, 2, bare=True),
     ]
 
 
@@ -414,12 +419,14 @@ def after_an_error(draw: Draw) -> list[Case]:
     corners=[
         "by `model(x)`, not `model.forward(x)`, and by the model you got, not "
         "a copy",
+        "an empty one, too",
         "while one goes through, at most one more has been read",
     ],
 )
 def batches_as_they_come(draw: Draw) -> list[Case]:
     return [
         evaluation(draw, 4, 4, 4, 1),
+        evaluation(draw, 3, 0, 2),
         evaluation(draw, *[3] * 6, as_list=False),
         evaluation(draw, 2, 5, 3, 4, 1, as_list=False),
     ]
@@ -513,6 +520,22 @@ def padded(draw: Draw, case: Case, label: int = -100) -> Case:
     return {**case, "pairs": pairs}
 
 
+def nan_where_ignored(case: Case) -> Case:
+    """The case with NaN for logits of all labels that are -100."""
+    pairs = []
+    for x, y in case["pairs"]:
+        pairs.append((x.masked_fill((y == -100)[:, None], torch.nan), y))
+    return {**case, "pairs": pairs}
+
+
+def of_two_lengths(draw: Draw) -> Case:
+    """Sequences that are longer in the second batch than in the first."""
+    short = labelled(draw, 3, num_classes=5, positions=4)
+    long = labelled(draw, 3, num_classes=5, positions=7)
+    pairs = short["pairs"] + long["pairs"]
+    return {**long, "pairs": pairs, "length": len(pairs)}
+
+
 def not_a_number(draw: Draw, case: Case) -> Case:
     """The case with a NaN among the logits of a batch, not of the first one."""
     x, _ = case["pairs"][draw.integer(1, len(case["pairs"]))]
@@ -595,7 +618,9 @@ def accuracy_of_all(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_metrics(*METRICS[:3], but=" where labels are ignored"),
     says="ignored labels count in neither mean, whatever `ignore_index` is",
-    corners=["one that is a class, too; whatever the model says there"],
+    corners=[
+        "one that is a class, too; whatever the model says there, also NaN"
+    ],
 )
 def ignored_labels(draw: Draw) -> list[Case]:
     as_class = draw.integer(1, 4)
@@ -607,6 +632,7 @@ def ignored_labels(draw: Draw) -> list[Case]:
         unlabelled(labelled(draw, 6, 5, ignore_index=255), 255, 4, 1),
         unlabelled(labelled(draw, 8, 5, ignore_index=0), 0, 1, 3),
         unlabelled(labelled(draw, 9, 7, ignore_index=as_class), as_class, 1, 4),
+        nan_where_ignored(unlabelled(labelled(draw, 5, 4), -100, 2, 1)),
     ]
 
 
@@ -647,7 +673,10 @@ def nothing_counts_at_all(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_metrics(*METRICS[:3], but=" for logits (n, C, d)"),
     says="logits (n, C, d) with labels (n, d), also where C, d and n are equal",
-    corners=["the classes are in dimension 1; logits of any strides"],
+    corners=[
+        "the classes are in dimension 1; logits of any strides",
+        "d may differ from pair to pair",
+    ],
 )
 def labels_at_positions(draw: Draw) -> list[Case]:
     return [
@@ -659,6 +688,7 @@ def labels_at_positions(draw: Draw) -> list[Case]:
         labelled(draw, 4, 2, positions=3, strided=True),
         padded(draw, labelled(draw, 6, 5, positions=7)),
         padded(draw, labelled(draw, 4, 3, positions=5, ignore_index=1), 1),
+        of_two_lengths(draw),
     ]
 
 
@@ -670,7 +700,7 @@ def labels_at_positions(draw: Draw) -> list[Case]:
     corners=[
         "finite, as large as 20000, or all negative",
         "the loss is right to about 1e-5; float32 is enough for that in all "
-        "cases",
+        "cases, and tells any two logits apart that differ",
     ],
 )
 def other_dtypes(draw: Draw) -> list[Case]:
@@ -810,6 +840,16 @@ def with_a_nan(case: Case) -> Case:
     x = x.clone()
     x[0, ..., 0] = math.nan
     return {**case, "pairs": [(x, y), *others]}
+
+
+def nearly_equal_logits(case: Case) -> Case:
+    """The case with logits that are no farther than 1e-8 apart, that of class 0 the
+    lowest: in float32 the softmax of each row is one number."""
+    start, num_classes = case["start"].clone(), case["num_classes"]
+    last = start[probes.WIDTH * (case["num_features"] + 1) :]
+    last[: (probes.WIDTH + 1) * num_classes] *= 1e-10
+    last[probes.WIDTH * num_classes] = -1e-8  # the bias of class 0
+    return {**case, "start": start}
 
 
 def right_keys(case: Case, seen: Result, expected: Result) -> str | None:
@@ -1021,12 +1061,14 @@ def mean_over_samples(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_predictions,
     says="`predictions`: those of the training passes, an int64 tensor (N,)",
+    corners=["logits of any size"],
 )
 def predictions_in_passing(draw: Draw) -> list[Case]:
     return [
         epoch(draw, 6, 6, 3),
         epoch(draw, 5, 5, num_classes=5),
         epoch(draw, 9, 1, 4, shape=(2,)),
+        nearly_equal_logits(epoch(draw, 7, dtype="float32")),
     ]
 
 
@@ -1230,7 +1272,10 @@ def right_report(*names: str) -> Rule:
     weight=2,
     rule=right_report("precision", "recall"),
     says="precision and recall of each class, over all predictions",
-    corners=["logits of any size, some -inf; every batch has rows"],
+    corners=[
+        "logits of any size, some -inf; every batch has rows",
+        "no two logits are closer than float32 can tell",
+    ],
 )
 def precision_and_recall(draw: Draw) -> list[Case]:
     ruled_out = classified(draw, 24)

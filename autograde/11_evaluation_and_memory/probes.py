@@ -237,6 +237,11 @@ def made(case, num_features):
         weight = getattr(model, name).weight
         if case["old_gradients"] and weight.requires_grad:
             weight.grad = torch.full_like(weight, 0.5)
+    if case["bare"]:
+        for layer in (model.first, model.block["inner"]["norm"], model.last):
+            for name, weight in list(layer.named_parameters()):
+                delattr(layer, name)
+                layer.register_buffer(name, weight.detach())
     return model
 
 

@@ -256,7 +256,7 @@ leaves the model in training mode even if it was not; and if the forward pass ra
 are never reached.
 
 **`no_grad` or `inference_mode`?** The latter is somewhat faster, and stricter. Its new tensors carry a mark. (A
-view of an older tensor is not new: what `nn.Flatten` gives has no mark.)
+view of an older tensor is not new: what `nn.Flatten` gives of a contiguous tensor has no mark.)
 """
 
 # %% cell="inference_tensors"

@@ -217,7 +217,7 @@ def test_inference_tensors():
 
     A tensor that is new under `inference_mode` can never be saved for a backward pass.
 
-    Its new tensors carry a mark. (A view of an older tensor is not new: what `nn.Flatten` gives has no mark.)
+    Its new tensors carry a mark. (A view of an older tensor is not new: what `nn.Flatten` gives of a contiguous tensor has no mark.)
     """
     weight = nn.Parameter(torch.ones(3))
     with torch.inference_mode():
@@ -232,10 +232,11 @@ def test_inference_tensors():
         marked.add_(1)
     with pytest.raises(RuntimeError, match="requires_grad=True on inference"):
         marked.requires_grad_()
-    older = torch.ones(1, 3)
+    older, swapped = torch.ones(1, 3), torch.ones(2, 3, 4).transpose(1, 2)
     with torch.inference_mode():
         views = nn.Flatten()(older), older[0], older.view(3), weight[:2]
         news = older * 1, older.clone(), older[[0]], nn.ReLU()(older)
+        news += (nn.Flatten()(swapped),)
     assert not any(view.is_inference() for view in views)
     assert all(new.is_inference() for new in news)
     (weight * views[1]).sum().backward()

@@ -855,3 +855,40 @@ metrics_up_to_an_empty_batch = edit(
     tells="A batch without rows ends your loop, and what comes after it is lost. Go on "
     "with `continue`.",
 )
+
+metrics_multiplying_ignored_losses_by_zero = edit(
+    mended_metrics_with_guesses_in_half,
+    {
+        """
+        loss_sum += F.cross_entropy(
+            x, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """: """
+        known = torch.where(keep, y, 0)
+        losses = F.cross_entropy(x, known, reduction="none")
+        loss_sum += (losses * keep).sum().item()
+        """,
+    },
+    breaks=hidden_tests.ignored_labels,
+    tells="You multiply the losses of ignored labels by 0. NaN times 0 is NaN: one "
+    "broken logit at the padding spoils the mean. Select the losses that count: "
+    "`losses[keep]`.",
+)
+
+metrics_of_batches_joined = edit(
+    metrics_of_everything_together,
+    {
+        """
+        classes_last = x.detach().double().movedim(1, -1)
+        logits.append(classes_last.reshape(-1, x.shape[1]))
+        labels.append(y.reshape(-1))
+        """: """
+        logits.append(x.detach().double())
+        labels.append(y)
+        """,
+    },
+    breaks=hidden_tests.labels_at_positions,
+    tells="You join the batches before you compute. Sequences are longer in one batch "
+    "than in another, and `torch.cat` then refuses them. Add up sums and counts batch "
+    "by batch.",
+)

@@ -900,3 +900,26 @@ predict_through_numpy = edit(
     tells="NumPy knows no bfloat16, so your way through it fails there. `torch.cat` joins "
     "tensors of any dtype.",
 )
+
+predict_without_empty_batches = edit(
+    SOLUTION,
+    {"model(x) for x in batches": "model(x) for x in batches if len(x)"},
+    breaks=hidden_tests.batches_as_they_come,
+    tells="You pass over batches without rows. Each batch goes through: the output of "
+    "an empty one has no rows, and `torch.cat` takes it.",
+)
+
+predict_on_the_device_of_a_parameter = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        device = next(model.parameters()).device
+        model.eval()
+        """,
+        "model(x) for x in batches": "model(x.to(device)) for x in batches",
+    },
+    breaks=hidden_tests.other_shapes_and_dtypes,
+    tells="You ask the first parameter for its device. A model may have no parameters, "
+    "and `next` then raises a StopIteration. Batches go through as they come: call "
+    "`model(x)`.",
+)

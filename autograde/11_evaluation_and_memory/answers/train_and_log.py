@@ -807,3 +807,11 @@ train_and_log_hides_a_loss_of_nan = edit(
     tells="A loss that is NaN is left out of your mean. It is a mean over all samples, and "
     "a NaN among them is worth knowing.",
 )
+
+log_predicting_from_probabilities = edit(
+    SOLUTION,
+    {"logits.argmax(dim=1)": "logits.softmax(dim=1).argmax(dim=1)"},
+    breaks=hidden_tests.predictions_in_passing,
+    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
+    "equal ones, and the first wins. Take `argmax` of the logits.",
+)
