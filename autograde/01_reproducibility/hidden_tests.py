@@ -250,9 +250,10 @@ def about_changed_flags(
 )
 def changes_no_flag(draw: Draw) -> list[Case]:
     first = some_flags(draw, 1)
+    other = opposite(first)
     return [
-        {"flags": flags, "seed": a_seed(draw)}
-        for flags in (first, opposite(first), some_flags(draw, 2))
+        {"flags": flags, "seed": a_seed(draw), "second": flags is other}
+        for flags in (first, other, some_flags(draw, 2))
     ]
 
 
@@ -407,6 +408,7 @@ def block(draw: Draw, manager: str, **options: Any) -> Case:
         "manager": manager,
         "flags": some_flags(draw, options.pop("switch", None)),
         "off_and_warns": False,
+        "second": False,  # further settings, too, are others
         "block_sets": None,
         "ending": None,
         "x": draw.normal(3),
@@ -416,10 +418,12 @@ def block(draw: Draw, manager: str, **options: Any) -> Case:
 
 def both_ways(draw: Draw, manager: str) -> list[Case]:
     """Entered with some settings, never PyTorch's defaults, and with the opposite
-    of each."""
+    of each. Further settings are two different ones, too: no value that somebody
+    sets is there already in both."""
     one = block(draw, manager)
     one["flags"]["cudnn.deterministic"] = not one["flags"]["cudnn.benchmark"]
-    return [one, {**one, "flags": opposite(one["flags"]), "x": draw.normal(3)}]
+    other = {**one, "flags": opposite(one["flags"]), "second": True}
+    return [one, {**other, "x": draw.normal(3)}]
 
 
 @check(
@@ -532,7 +536,8 @@ def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
     says="inside, cuDNN's `enabled`, `allow_tf32`, `fp32_precision` and further "
     "flags stay as they were, and so do all other settings of PyTorch",
     corners=[
-        "but for what the switch sets itself, such as a flag of the compiler",
+        "but for what the switch sets itself, such as a flag of the compiler, "
+        "inside or after the block",
         "after the block, too; and so do the variables of the environment and "
         "the filters of warnings",
     ],
@@ -916,7 +921,8 @@ def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
     says="with workers, `rng` gives each worker of each epoch numbers of its "
     "own; the same seed gives the same ones again, other seeds give others",
     corners=[
-        "`rng` is a NumPy `Generator` there, too",
+        "`rng` is a NumPy `Generator` there, too; `np.random.default_rng` has "
+        "made it, as in `Jittered`",
         "the checks start workers by `fork`; you need not choose a start "
         "method",
     ],

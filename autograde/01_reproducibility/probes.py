@@ -261,9 +261,20 @@ def set_flags(wanted, off_and_warns=False):
     )
 
 
+MATMUL = torch.backends.cuda.matmul
+REDUCED = (
+    "allow_bf16_reduced_precision_reduction",
+    "allow_fp16_reduced_precision_reduction",
+)
+
+
 def further_settings():
     """What none of the exercises is about."""
     return {
+        **{f"cuda.matmul.{name}": getattr(MATMUL, name) for name in REDUCED},
+        "the flash kernel of attention": (
+            torch.backends.cuda.flash_sdp_enabled()
+        ),
         "cudnn.benchmark_limit": torch.backends.cudnn.benchmark_limit,
         "cudnn.fp32_precision": torch.backends.cudnn.fp32_precision,
         "cudnn.depthwise_kernel": torch.backends.cudnn.depthwise_kernel,
@@ -279,10 +290,11 @@ def further_settings():
 
 
 @contextlib.contextmanager
-def flags_kept():
+def flags_kept(second=False):
     """Puts every flag back, and removes names that were invented. Inside, the
-    number of threads, the precision and the kernels of depthwise convolutions
-    are not what a recipe, or `cudnn.flags`, sets them to; the limit of cuDNN's tuner, where there is a cuDNN, is PyTorch's own."""
+    further settings are some that a recipe, or `cudnn.flags`, would change; the
+    `second` ones are others. The limit of cuDNN's tuner, where there is a cuDNN,
+    is PyTorch's own."""
     kept = flags()
     environment = dict(os.environ)
     # an earlier call may have left it
@@ -295,15 +307,26 @@ def flags_kept():
     known = names_of_settings()
     threads = torch.get_num_threads()
     precision = torch.get_float32_matmul_precision()
-    torch.set_num_threads(3)
-    torch.set_float32_matmul_precision("high")
     further = cudnn.fp32_precision, cudnn.depthwise_kernel
-    cudnn.fp32_precision, cudnn.depthwise_kernel = "ieee", "native"
+    reduced = [getattr(MATMUL, name) for name in REDUCED]
+    flash = torch.backends.cuda.flash_sdp_enabled()
+    torch.set_num_threads(2 if second else 3)
+    torch.set_float32_matmul_precision("medium" if second else "high")
+    cudnn.fp32_precision = "none" if second else "ieee"
+    cudnn.depthwise_kernel = "auto" if second else "native"
+    torch.backends.mkldnn.deterministic = second
+    torch.utils.deterministic.fill_uninitialized_memory = not second
+    torch.backends.cuda.enable_flash_sdp(not second)
+    for name in REDUCED:
+        setattr(MATMUL, name, not second)
     try:
         with warnings.catch_warnings():
             yield
     finally:
         torch.backends.mkldnn.deterministic = onednn
+        torch.backends.cuda.enable_flash_sdp(flash)
+        for name, value in zip(REDUCED, reduced, strict=True):
+            setattr(MATMUL, name, value)
         os.environ.clear()
         os.environ.update(environment)
         torch.set_num_threads(threads)
@@ -326,7 +349,7 @@ def names_of_settings():
 
 
 def flags_after_seeding(set_seed, case):
-    with flags_kept():
+    with flags_kept(case["second"]):
         set_flags(case["flags"])
         further = further_settings()
         set_seed(case["seed"])
@@ -467,7 +490,7 @@ def manager_of(reproducible, tuned, name):
 def inside_and_after(reproducible, tuned, case):
     """The settings in the block and after it."""
     known = names_of_settings()
-    with flags_kept():
+    with flags_kept(case["second"]):
         set_flags(case["flags"], case["off_and_warns"])
         further = further_settings()
         with manager_of(reproducible, tuned, case["manager"]):
@@ -500,7 +523,7 @@ def inside_and_after(reproducible, tuned, case):
 
 def after_an_exception(reproducible, tuned, case):
     """What is left changed when the block raises, and what the caller sees."""
-    with flags_kept():
+    with flags_kept(case["second"]):
         set_flags(case["flags"], case["off_and_warns"])
         further = further_settings()
         caught = "nothing"

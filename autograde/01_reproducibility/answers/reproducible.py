@@ -950,3 +950,73 @@ deterministic_alone = edit(
     "run may choose another kernel by the clock. Set "
     "`cudnn.benchmark = False` as well.",
 )
+
+fast_products_while_tuned = edit(
+    SOLUTION,
+    {
+        """
+        torch.use_deterministic_algorithms(mode=False)
+        try:
+            yield
+        finally:
+        """: """
+        torch.use_deterministic_algorithms(mode=False)
+        precision = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(precision)
+        """,
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You set the precision of matrix products inside `tuned()`. The block changes "
+    "three settings; all others stay as they were, inside too. Leave this one alone.",
+)
+
+no_flash_kernel_inside = edit(
+    SOLUTION,
+    {
+        """
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
+        try:
+            yield
+        finally:
+        """: """
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
+        flash = torch.backends.cuda.flash_sdp_enabled()
+        torch.backends.cuda.enable_flash_sdp(False)
+        try:
+            yield
+        finally:
+            torch.backends.cuda.enable_flash_sdp(flash)
+        """,
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You switch a kernel of attention off. The block changes three settings; all "
+    "others stay as they were, inside too. The switch itself chooses or refuses kernels.",
+)
+
+no_reduced_precision_inside = edit(
+    SOLUTION,
+    {
+        """
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
+        try:
+            yield
+        finally:
+        """: """
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
+        matmul = torch.backends.cuda.matmul
+        reduced = matmul.allow_bf16_reduced_precision_reduction
+        matmul.allow_bf16_reduced_precision_reduction = False
+        try:
+            yield
+        finally:
+            matmul.allow_bf16_reduced_precision_reduction = reduced
+        """,
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You set `allow_bf16_reduced_precision_reduction`, too. It makes results more "
+    "precise, not more deterministic, and all other settings stay as they were.",
+)
