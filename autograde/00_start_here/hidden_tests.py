@@ -637,7 +637,10 @@ def tensor_alone(draw: Draw) -> list[Case]:
     weight=2,
     rule=same_structure,
     says="dicts, lists and tuples: every tensor in them is moved",
-    corners=["dicts keep their keys, of any type, and the order of these"],
+    corners=[
+        "dicts keep their keys, of any type, and the order of these; a key that "
+        "is a tensor is not moved"
+    ],
 )
 def plain_containers(draw: Draw) -> list[Case]:
     return [
@@ -646,6 +649,7 @@ def plain_containers(draw: Draw) -> list[Case]:
         batch(draw, "a tuple of one"),
         batch(draw, "a dict"),
         batch(draw, "a dict with numbers and tuples as keys"),
+        batch(draw, "a dict with a tensor as key"),
         batch(draw, "a list with an nn.Parameter"),
     ]
 

@@ -142,6 +142,7 @@ def build(form, t, case):
             ("a", 1): t[1],
             None: t[2],
         },
+        "a dict with a tensor as key": lambda: {t[0]: t[1], "x": t[2]},
         "a named tuple": lambda: Pair(t[0], t[1]),
         "an OrderedDict": lambda: OrderedDict(z=t[1], a=t[0], m=t[2]),
         "a list of dicts": lambda: [{"x": t[0]}, {"x": t[1], "y": t[2]}],
@@ -184,6 +185,14 @@ def build(form, t, case):
 CONTAINERS = (dict, list, tuple)
 
 
+def _named(key, before):
+    """The key, or which one of those from before a tensor is."""
+    if not isinstance(key, torch.Tensor):
+        return key
+    places = [i for i, one in enumerate(before) if one is key]
+    return f"tensor {places[0]}" if places else "another tensor"
+
+
 def _described(value, original, values):
     """Plain data that says what stands where.
 
@@ -207,7 +216,7 @@ def _described(value, original, values):
         return {
             "is": kind,
             "same type": type(value) is type(original),
-            "keys": list(value),
+            "keys": [_named(key, before) for key in value],
             "items": [
                 _described(one, before.get(key), values)
                 for key, one in value.items()
@@ -238,7 +247,11 @@ def _identities(value):
     if isinstance(value, nn.Module):
         return [*here, *map(_identities, value.parameters())]
     if isinstance(value, dict):
-        return [*here, *([key, _identities(one)] for key, one in value.items())]
+        items = [
+            [_named(key, value), id(key), _identities(one)]
+            for key, one in value.items()
+        ]
+        return [*here, *items]
     if isinstance(value, list | tuple):
         return [*here, *map(_identities, value)]
     return here

@@ -90,7 +90,7 @@ BY_SOURCE = {
 
 
 def test_one_operation_two_devices():
-    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, but not matrix products, convolutions and `nn.Embedding`.
+    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not products of two matrices, convolutions and `nn.Embedding`.
 
     *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
     """
@@ -105,10 +105,14 @@ def test_one_operation_two_devices():
         with pytest.raises(RuntimeError):
             nn.Linear(3, 1, device="meta")(torch.ones(shape))
     kept, there = torch.ones(3, 3), torch.ones(3, 3, device="meta")
+    for matrix, vector in ((kept, away), (there, here), (kept[None], away)):
+        with pytest.raises(RuntimeError):
+            matrix @ vector
     image, ids = torch.ones(1, 1, 8, 8), torch.tensor([[0, 1]])
     for passes in (
         lambda: kept @ there,
         lambda: there @ kept,
+        lambda: kept[None] @ there[None],
         lambda: nn.Conv2d(1, 2, 3, device="meta")(image),
         lambda: nn.Conv2d(1, 2, 3, bias=False, device="meta")(image),
         lambda: nn.Embedding(5, 3, device="meta")(ids),

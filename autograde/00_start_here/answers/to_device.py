@@ -796,3 +796,17 @@ whatever_has_fields = edit(
     tells="You take whatever has `_fields` for a named tuple. Ask whether it is a tuple, "
     "too.",
 )
+
+keys_moved_as_well = edit(
+    by_cases,
+    {
+        """
+        return type(batch)(
+            (key, by_cases(one, device)) for key, one in batch.items()
+        )
+        """: "return type(batch)(by_cases(list(batch.items()), device))",
+    },
+    breaks=hidden_tests.plain_containers,
+    tells="You move a dict as a list of its pairs, and so the keys as well. A key that "
+    "is a tensor becomes another one, and nobody finds its value. Move the values only.",
+)
