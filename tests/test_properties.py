@@ -24,9 +24,9 @@ CHAPTERS = [
     for one in COURSE.chapters()
 ]
 PROPERTY = re.compile(
-    r"^(leaves_(?!others_out|the_head|only)|puts_\w+_back|hands_off)"
+    r"^(leaves_(?!others_out|the_head|only_the_check)|puts_(\w+_)?back|hands_off|only_the_rest$)"
     r"|left_alone$|_leaves_the_rest$|raises?$|refuse|keeps_the_dtype$"
-    r"|dtype_is_kept|dtype_of_the"
+    r"|dtype_is_kept|dtype_of_the|^bad_targets|^nothing_to_restore$"
 )
 ITS_OWN = {
     "01": ("refuses_other_seeds",),
