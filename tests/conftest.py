@@ -14,6 +14,9 @@ from mini_course import ROOT, write_mini
 from course_grader.course import Course
 from course_grader.judge.warming import WarmProcess
 from course_grader.kernel.limits import Limits
+from course_grader.startup import import_fast
+
+import_fast()
 
 
 @pytest.fixture

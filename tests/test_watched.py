@@ -179,7 +179,7 @@ def test_whoever_hangs_up_ends_the_work(course: Course) -> None:
     slow = "import time\ntime.sleep(15)\n" + RIGHT["double"]
     with GradingProcess(course) as process:
         process.prepare("03_mini", 5)
-        worker = process.fork()
+        worker = process.fork("03_mini", 5)
         worker.channel.send(
             {
                 "op": "grade",
@@ -192,7 +192,9 @@ def test_whoever_hangs_up_ends_the_work(course: Course) -> None:
         )
         worker.close()
         # another one is at work at once, and the first process ends in time
-        report, _ = process.fork().grade("03_mini", 5, submitted(course))
+        report, _ = process.fork("03_mini", 5).grade(
+            "03_mini", 5, submitted(course)
+        )
     assert points(report) == {"double": 3, "mean": 2}
     assert process.process.returncode == 0
 

@@ -23,7 +23,7 @@ from course_grader.commands import (
 from course_grader.commands.terminal import errors
 from course_grader.course import Course, CourseError, find_course
 from course_grader.needs import NO_SPACE, disk_is_full
-from course_grader.startup import skip_slow_imports
+from course_grader.startup import import_fast
 
 PACKAGE = "pytorch-training-tricks"
 GROUPS = {
@@ -115,7 +115,7 @@ def _grouped(said: dict[str, str]) -> str:
 
 def main() -> None:
     """Entry point of `course`."""
-    skip_slow_imports()
+    import_fast()
     parser = _parser()
     args = parser.parse_args()
     if "run" not in args:

@@ -7,6 +7,7 @@ import hashlib
 import secrets
 import sys
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -288,12 +289,14 @@ def _grade_file(
     from course_grader.judge import sandbox
 
     submitted = args.source.read_bytes()
-    refused = repair(submitted, _released(course, name)).refused
+    with ThreadPoolExecutor(1) as beside:
+        missing = beside.submit(sandbox.missing)
+        refused = repair(submitted, _released(course, name)).refused
     if refused:
         console.print(f"{args.source} is not graded. {refused}", markup=False)
         return 2
     # one's own notebook just runs; with the sandbox's limits where there is one
-    sandboxed = not args.unsandboxed and sandbox.missing() is None
+    sandboxed = not args.unsandboxed and missing.result() is None
     jobs = [Job("you", submitted)]
     with saying(f"Starting the grader for {name}, then grading your notebook"):
         graded = grade_many(

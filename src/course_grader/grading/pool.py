@@ -205,13 +205,13 @@ class _Nursery:
         with self.asking:
             if self.process is not None:
                 try:
-                    return self.process.fork()
+                    return self.process.fork(self.chapter, self.seed)
                 except GradingFailed:
                     self.close()
             self.process = GradingProcess(self.course, self.sandboxed)
             if self.shared:
                 self.process.prepare(self.chapter, self.seed)
-            return self.process.fork()
+            return self.process.fork(self.chapter, self.seed)
 
     def close(self) -> None:
         if self.process is not None:

@@ -23,7 +23,7 @@ from course_grader.course import Course, CourseError
 from course_grader.judge import delegated
 from course_grader.judge.report import SubmissionReport
 from course_grader.kernel.channel import Channel, ChannelClosed
-from course_grader.startup import skip_slow_imports
+from course_grader.startup import import_fast
 
 if TYPE_CHECKING:
     # imported late, so that the warm process starts beside these imports
@@ -178,20 +178,25 @@ class GradingProcess(GradingClient):
         """
         self._ask({"op": "prepare", "chapter": chapter, "seed": seed}, b"")
 
-    def fork(self) -> GradingClient:
-        """A fork of the process, which has what this one has made ready.
+    def fork(self, chapter: str, seed: int) -> GradingClient:
+        """A fork of the process, which has what this one has made ready, and has
+        read the chapter: a process that has just started does that while its warm
+        process imports torch.
 
         Raises:
+            CourseError: the chapter cannot be graded.
             GradingFailed: the process died.
         """
         mine, theirs = socket.socketpair()
         client = GradingClient(mine)
         try:
             with theirs:
-                self.channel.send({"op": "fork"})
+                self.channel.send(
+                    {"op": "fork", "chapter": chapter, "seed": seed}
+                )
                 socket.send_fds(self.channel.socket, [b"!"], [theirs.fileno()])
             self._answer()
-        except GradingFailed:
+        except (CourseError, GradingFailed):
             client.close()
             raise
         except (OSError, ChannelClosed) as error:
@@ -225,7 +230,7 @@ def main() -> None:
     the course in the folder argv[2]; argv[3] says whether sandboxed."""
     from course_grader.judge.warming import WarmProcess
 
-    skip_slow_imports()
+    import_fast()
     sock = socket.socket(fileno=int(sys.argv[1]))
     course = Course(Path(sys.argv[2]))
     sandboxed = sys.argv[3] == "sandboxed"
@@ -239,6 +244,7 @@ def main() -> None:
         # a fork has none of the threads that its parent's torch has started
         torch.set_num_threads(1)
         _serve(sock, course, warm, OrderedDict())
+    os._exit(0)  # unloading torch takes a second, and there is nothing to save
 
 
 def _serve(
@@ -260,6 +266,7 @@ def _serve(
     channel = Channel(sock)
     watch = Watch(sock, warm, ready)
     forks: list[int] = []
+    served = 0
     answer: dict[str, Any]
     while True:
         try:
@@ -269,12 +276,13 @@ def _serve(
         try:
             if request["op"] == "fork":
                 forks = [one for one in forks if not _gone(one)]
-                forks.append(_fork(sock, course, warm, ready))
+                forks.append(_fork(request, sock, course, warm, ready))
                 answer, text = {}, b""
             else:
                 answer, text = _answer(
-                    request, blob, course, warm, ready, watch
+                    request, blob, course, warm, ready, watch, served > 0
                 )
+                served += 1
         except ChannelClosed:
             return
         except CourseError as error:
@@ -288,6 +296,7 @@ def _serve(
 
 
 def _fork(
+    request: dict[str, Any],
     sock: socket.socket,
     course: Course,
     warm: WarmProcess,
@@ -295,7 +304,12 @@ def _fork(
 ) -> int:
     """Forks this process, to serve the client whose socket comes next."""
     _, (descriptor, *_), _, _ = socket.recv_fds(sock, 1, 1)
-    connection = warm.share()
+    try:
+        _read(request, course, warm, ready)
+        connection = warm.share()
+    except Exception:
+        os.close(descriptor)
+        raise
     pid = os.fork()
     if pid == 0:
         sock.close()
@@ -313,6 +327,25 @@ def _gone(pid: int) -> bool:
     return os.waitpid(pid, os.WNOHANG)[0] == pid
 
 
+def _read(
+    request: dict[str, Any],
+    course: Course,
+    warm: WarmProcess,
+    ready: OrderedDict[tuple[str, int], Prepared],
+) -> bool:
+    """Reads the chapter that is asked for; whether that was new. It asks nothing
+    of the warm process, which may still be importing."""
+    from course_grader.grading.submission import prepare
+
+    key = request["chapter"], request["seed"]
+    if key in ready:
+        return False
+    ready[key] = prepare(course, warm, *key)
+    while len(ready) > PREPARED_KEPT:
+        ready.popitem(last=False)[1].close()
+    return True
+
+
 def _answer(
     request: dict[str, Any],
     blob: bytes,
@@ -320,18 +353,13 @@ def _answer(
     warm: WarmProcess,
     ready: OrderedDict[tuple[str, int], Prepared],
     watch: Watch,
+    again: bool,
 ) -> tuple[dict[str, Any], bytes]:
-    from course_grader.grading.submission import prepare
     from course_grader.grading.watched import rehearse
 
     key = request["chapter"], request["seed"]
-    if (ready or request["op"] == "prepare") and not warm.complete:
-        warm.import_rest()  # this is not the only submission
-    if key not in ready:
-        ready[key] = prepare(course, warm, *key)
+    if _read(request, course, warm, ready):
         watch.close()  # it does not know this chapter
-        while len(ready) > PREPARED_KEPT:
-            ready.popitem(last=False)[1].close()
     if request["op"] == "prepare":
         ready[key].work_out()
         rehearse(ready[key])
@@ -339,6 +367,8 @@ def _answer(
         gc.freeze()
         watch.close()  # what it lacks is known here now
         return {}, b""
+    if again and not warm.complete:
+        warm.import_rest()  # this is not the only submission
     report, text = watch.grade(
         key,
         blob,

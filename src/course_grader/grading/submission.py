@@ -88,14 +88,18 @@ class Prepared:
 
     def work_out(self) -> None:
         """Asks the reference for everything, so that no submission waits for
-        it, and keeps no process or thread: after this one may fork.
+        it, and keeps no process or thread: after this one may fork. The warm
+        process imports what other submissions need meanwhile.
 
         Raises:
             CourseError: the reference does not run or breaks its own checks.
         """
         try:
             ids = [one.id for one in self.grading.chapter.exercises]
+            self.reference.start()  # importing, the warm process starts nothing
             self.reference.begin(ids)
+            if not self.reference.warm.complete:
+                self.reference.warm.import_rest()
             for one in ids:
                 self.reference.of(one)
         finally:

@@ -64,6 +64,11 @@ class Reference(Mapping[tuple[str, int], Result]):
                 self.thread = self.thread or ThreadPoolExecutor(1)
                 self.found[one] = self.thread.submit(self._work_out, one)
 
+    def start(self) -> None:
+        """Starts the process that the reference runs in."""
+        if self.kernel is None:
+            self.kernel = prepared_kernel(self.warm, self.grading)
+
     def rest(self) -> None:
         """Ends thread and process; what was begun and is not needed any more
         may be begun again."""
@@ -87,8 +92,8 @@ class Reference(Mapping[tuple[str, int], Result]):
         return self.found[exercise_id].result()
 
     def _work_out(self, exercise_id: str) -> Behaviour:
-        if self.kernel is None:
-            self.kernel = prepared_kernel(self.warm, self.grading)
+        self.start()
+        assert self.kernel is not None
         solution = self.grading.chapter.exercise(exercise_id)
         run_cells(
             self.kernel,
