@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import course_says
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from mini_course import write_mini
 
 from course_grader.course import Course
+from course_grader.kernel.channel import Channel
 from course_grader.lab import asking
 from course_grader.lab.asking import Asking
 from course_grader.lab.service import Service
@@ -166,19 +171,59 @@ def test_nothing_of_it_runs_elsewhere(
     assert shell.registered == []
 
 
-def test_without_the_process_a_sentence_takes_its_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shown: list[str] = []
-    monkeypatch.setattr(asking, "_show", lambda text, *_: shown.append(text))
+class Ran:
+    """What IPython tells of a visible check that ran to its end."""
 
-    class Ran:
-        class info:
-            raw_cell = 'with visible_check("mean"):\n    pass\n'
+    class info:
+        raw_cell = 'with visible_check("mean"):\n    pass\n'
 
-        error_before_exec = error_in_exec = None
+    error_before_exec = error_in_exec = None
 
-    Asking("/nowhere/socket").after(Ran)
 
-    (said,) = shown
+def shown_by(one: Asking) -> list[tuple[str, bool]]:
+    """The texts that a visible check shows below its cell, and whether each takes
+    the place of the one before."""
+    InteractiveShell.instance()
+    with capture_output() as captured:
+        one.after(Ran)
+    shown = captured._outputs
+    assert len({one["transient"]["display_id"] for one in shown}) <= 1
+    return [(one["data"]["text/plain"], one["update"]) for one in shown]
+
+
+def test_without_the_process_a_sentence_takes_its_place() -> None:
+    ((said, _),) = shown_by(Asking("/nowhere/socket"))
     assert "cannot be reached" in said
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_answer_that_takes_long_is_announced_and_replaces_that(
+    late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "AT_ONCE_S", 0.0 if late else 60.0)
+    announced = threading.Event()
+    show = asking._Below.show
+
+    def noted(below: Any, text: str, html: str = "") -> None:
+        show(below, text, html)
+        announced.set()
+
+    monkeypatch.setattr(asking._Below, "show", noted)
+    with socket.create_server(
+        str(tmp_path / "socket"), family=socket.AF_UNIX
+    ) as server:
+
+        def serve() -> None:
+            channel = Channel(server.accept()[0])
+            channel.receive(60)
+            if late:
+                announced.wait(60)
+            channel.send({"text": "1 of 1", "html": "<b>1 of 1</b>"})
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        said = shown_by(Asking(str(tmp_path / "socket")))
+        thread.join()
+
+    waiting = [("The hidden checks are running…", False)]
+    assert said == [*(waiting if late else []), ("1 of 1", late)]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from course_grader.kernel.channel import (
@@ -22,6 +24,9 @@ ADDRESS = "COURSE_CHECKS"
 """The environment variable that holds the path of the service's socket."""
 LONGEST_WAIT_S = 90.0
 """The first check of a chapter may have to wait until the process is warm."""
+AT_ONCE_S = 0.5
+"""What comes later than this is announced, so that nobody wonders whether the hidden
+checks run."""
 LONGEST_CELL = 200_000
 """Characters of a cell that are sent."""
 MOST_CELLS = 500
@@ -51,33 +56,43 @@ class Asking:
         found = _VISIBLE.search(str(result.info.raw_cell))
         if found is None or result.error_before_exec or result.error_in_exec:
             return
+        below = _Below()
         try:
             answer = self.ask(
-                {"op": "check", "exercise": found[1], "cells": self._latest()}
+                {"op": "check", "exercise": found[1], "cells": self._latest()},
+                lambda: below.show("The hidden checks are running…"),
             )
         except KeyboardInterrupt:
-            _show("The hidden checks were not waited for.")
+            below.show("The hidden checks were not waited for.")
             return
         except DeadlinePassed:
-            _show(
+            below.show(
                 "The hidden checks took too long and were not waited for. Run "
                 "this cell again."
             )
             return
         except (ChannelClosed, OSError):
-            _show(
+            below.show(
                 "The hidden checks cannot be reached: save your work, and start "
                 "`course lab` again. Until then the visible checks are what "
                 "there is."
             )
             return
-        _show(str(answer.get("text", "")), str(answer.get("html", "")))
+        below.show(str(answer.get("text", "")), str(answer.get("html", "")))
 
     def _latest(self) -> list[list[str]]:
         return [list(one) for one in self.cells.items()][-MOST_CELLS:]
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(
+        self,
+        request: dict[str, Any],
+        waiting: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
         """One request to the service.
+
+        Args:
+            request: what is asked.
+            waiting: is called if the answer does not come at once.
 
         Raises:
             OSError, ChannelClosed: nobody is there.
@@ -88,17 +103,31 @@ class Asking:
             channel = Channel(sock)
             path = os.environ.get("JPY_SESSION_NAME", "")
             channel.send({**request, "notebook": path}, timeout_s=5)
+            if not select.select([sock], [], [], AT_ONCE_S)[0]:
+                waiting()
             answer, _ = channel.receive(LONGEST_WAIT_S)
         return answer
 
 
-def _show(text: str, html: str = "") -> None:
-    from IPython.display import publish_display_data
+class _Below:
+    """The place below the cell, in which what is shown replaces what was shown."""
 
-    if html:
-        publish_display_data({"text/html": html, "text/plain": text})
-    elif text:
-        publish_display_data({"text/plain": text})
+    def __init__(self) -> None:
+        self.handle: Any = None
+
+    def show(self, text: str, html: str = "") -> None:
+        """Shows a text, or the same as HTML where that can be shown. Nothing is
+        shown for no text, if nothing was before."""
+        from IPython.display import DisplayHandle
+
+        data = {"text/plain": text}
+        if html:
+            data["text/html"] = html
+        if self.handle is not None:
+            self.handle.update(data, raw=True)
+        elif text or html:
+            self.handle = DisplayHandle()
+            self.handle.display(data, raw=True)
 
 
 def load_ipython_extension(shell: Any) -> None:
