@@ -19,6 +19,13 @@ from course_grader.startup import import_fast
 import_fast()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of the class server come first: a worker takes its share from the
+    front, so that one alone sets the server up, and nobody waits for it at the
+    end."""
+    items.sort(key=lambda one: not one.path.name.startswith("test_hub"))
+
+
 @pytest.fixture
 def mini(tmp_path: Path) -> Course:
     """A small course of its own for one test."""

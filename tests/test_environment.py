@@ -211,6 +211,7 @@ def test_a_second_set_up_installs_nothing_until_a_requirement_changes(course):
     assert course.set_up().stdout == ""
 
 
+@pytest.mark.slow
 def test_an_install_that_was_cut_short_is_done_again(course):
     mark = course.folder / "cut-short"
     mark.touch()
@@ -230,6 +231,7 @@ def test_an_install_that_was_cut_short_is_done_again(course):
     assert (course.info() / "INSTALLER").exists()
 
 
+@pytest.mark.slow
 def test_a_change_taken_back_after_a_failed_install_is_installed_again(course):
     assert course.set_up().returncode == 0
     (course.folder / "constraints.txt").write_text("torch==2.13.0\n")

@@ -408,6 +408,7 @@ def test_an_autograded_notebook_renders_to_nothing_active(
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.slow
 def test_the_same_notebook_is_dangerous_unless_sanitised() -> None:
     """The test above can fail: nbconvert alone lets most payloads through."""
     empty = dangers(in_nbconvert(notebook([])))

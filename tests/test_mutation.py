@@ -150,6 +150,7 @@ def test_a_survivor_is_excused_by_a_reason_alone(
         score_exercise(warm, grading, mini, "double", seeds=(1,))
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_where_it_was(mini: Course) -> None:
     said = course_says(mini.root, "mutate", "03", "double", code=1)
     assert "03 double:" in said

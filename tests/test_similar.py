@@ -84,6 +84,7 @@ def honest() -> list[tuple[Grading, Answer]]:
     return found
 
 
+@pytest.mark.slow
 def test_twenty_copies_among_two_hundred_answers_stand_in_the_first_rows(
     honest: list[tuple[Grading, Answer]],
 ) -> None:
