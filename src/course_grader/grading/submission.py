@@ -38,6 +38,7 @@ from course_grader.judge.kernels import (
     Died,
     Kernel,
     ProbeRun,
+    Probing,
     Traced,
     out_of_time,
 )
@@ -285,6 +286,7 @@ class _Run:
         self.stopped: dict[str, tuple[str, str]] = {}
         self.kernel: Kernel | None = None
         self.untouched: Kernel | None = None
+        self.probing: Probing | None = None
         self.took_s: dict[str, float] = {}
         self.deadline = time.monotonic() + warm.limits.submission_s
         self.chars_left = warm.limits.notebook_chars
@@ -397,7 +399,8 @@ class _Run:
         for _ in range(JUDGE_TRIES):
             with contextlib.ExitStack() as stack:
                 try:
-                    return judge_exercise(
+                    self.probing = None
+                    report = judge_exercise(
                         prepared.grading,
                         exercise_id,
                         prepared.expected,
@@ -412,6 +415,8 @@ class _Run:
                         prepared.shows,
                         functools.partial(self._untouched, prepared, stack),
                     )
+                    self._ask_what_was_replaced(report)
+                    return report
                 except (CourseError, GraderBroken):
                     raise
                 except MemoryError:
@@ -431,6 +436,23 @@ class _Run:
             )
         return unjudged(prepared.grading, exercise_id, verdict, why)
 
+    def _ask_what_was_replaced(self, report: ExerciseReport) -> None:
+        """Tells a human where facts were measured with what is the learner's."""
+        if self.probing is None or report.points == 0:
+            return
+        names = self.probing.replaced()
+        if names is None:
+            found = "its process does not say what it has replaced"
+        elif names:
+            said = ", ".join(f"`{one_line(one, 80)}`" for one in names)
+            found = f"when it was judged, this was not as it had been: {said}"
+        else:
+            return
+        self.needs_human.append(
+            f"Exercise {report.exercise} measures with functions of the learner's "
+            f"process, and {found}. Nothing was taken off."
+        )
+
     def _prober(
         self, prepared: Prepared, stack: contextlib.ExitStack
     ) -> Prober:
@@ -440,7 +462,7 @@ class _Run:
                 break
             self._ensure(self.cells_to_run)
             assert self.kernel is not None
-            probing = stack.enter_context(
+            probing = self.probing = stack.enter_context(
                 self.kernel.probing(prepared.grading.probes_source)
             )
             if self.kernel.died is None:

@@ -290,6 +290,21 @@ class Probing:
         own, children = answer["cpu_s"]
         return float(own), float(children)
 
+    def replaced(self) -> tuple[str, ...] | None:
+        """What is not as it was of that which facts are measured with; None if it
+        cannot say so any more. Its own word."""
+        if self.died is not None:
+            return None
+        timeout_s = _left(ANSWER_TIMEOUT_S, self.deadline)
+        try:
+            self.channel.send({"op": "replaced"}, timeout_s=timeout_s)
+            answer, _ = self.channel.receive(
+                timeout_s, self.patience.beyond(timeout_s)
+            )
+            return _strings(answer["names"])
+        except (ChannelClosed, DeadlinePassed, KeyError):
+            return None
+
     def probe_all(
         self, probe: str, cases: Sequence[Case], timeout_s: float
     ) -> Iterator[ProbeRun]:

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
 from course_grader.checks import Check, Result
+from course_grader.course import CourseError
 from course_grader.judge.failing import Shows
 from course_grader.judge.judging import (
     Behaviour,
@@ -27,7 +28,7 @@ from course_grader.judge.judging import (
     run_cells,
     steps,
 )
-from course_grader.judge.kernels import Kernel
+from course_grader.judge.kernels import Kernel, Probing
 from course_grader.judge.misconceptions import Steps
 from course_grader.judge.report import ExerciseReport
 from course_grader.judge.warming import WarmProcess
@@ -257,16 +258,22 @@ def judge_answer(
         answer: the answer.
         expected: cases and reference results.
         recognise: tells wrong ideas, on the same cases.
+
+    Raises:
+        CourseError: it replaces what facts are measured with: a learner who handed
+            it in would be named.
     """
     source = grading.answer_cell(answer)
+    asked: Probing | None = None
     with contextlib.ExitStack() as stack:
 
         def prober() -> Prober:
-            probing = stack.enter_context(kernel.probing(grading.probes_source))
+            nonlocal asked
+            probing = asked = stack.enter_context(kernel.probing(grading.probes_source))
             probing.run_cell(source, answer.exercise)
             return probing
 
-        return judge_exercise(
+        report = judge_exercise(
             grading,
             answer.exercise,
             expected,
@@ -275,6 +282,13 @@ def judge_answer(
             lambda cell, line: _line(source, line),
             shows=Shows(grading, expected.seed),
         )
+        names = asked.replaced() if asked is not None else None
+    if names:
+        raise CourseError(
+            f"The answer {answer.name} to {answer.exercise} leaves replaced: "
+            f"{', '.join(names)}. Who hands that in is shown to a human."
+        )
+    return report
 
 
 def _line(source: str, line: int) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from course_grader.kernel import plain
 from course_grader.kernel.channel import Channel, ChannelClosed
 from course_grader.kernel.probing import load_probes, run_probe
+from course_grader.kernel.replaced import replaced
 from course_grader.kernel.shell import CellShell
 from course_grader.kernel.tracing import Trace
 
@@ -124,6 +125,8 @@ def _answer_probes(
                 channel.send({"ok": ok})
             case "usage":
                 channel.send({"cpu_s": _cpu_seconds()})
+            case "replaced":
+                channel.send({"names": replaced()})
             case "probes":
                 probes = load_probes(marshal.loads(blob))
             case "probe":

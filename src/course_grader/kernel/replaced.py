@@ -1,0 +1,143 @@
+"""What a learner's code has replaced of that which facts are measured with.
+
+Side effects, counts and modes are measured in the learner's process, so whoever
+replaces `warnings.warn` there decides which warnings there were. No honest answer
+needs that. What functions and classes are is noted in the process that learners'
+processes are forked from, before any cell has run; the judge asks after each exercise
+that got points, and what is found is shown to a human. The answer is the process' own
+word again: code that changes it must reach for this module, and is named for that.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import copy
+import functools
+import gc
+import inspect
+import io
+import os
+import random
+import sys
+import threading
+import time
+import types
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.optim import lr_scheduler
+from torch.utils import _python_dispatch, data, hooks
+
+from course_grader.kernel import channel, plain, probing, shell, tracing
+
+MOST_NAMED = 8
+"""Names that are told of one exercise."""
+
+_MODULES = (
+    *(builtins, contextlib, copy, functools, gc, inspect, io, os, random),
+    *(sys, threading, time, warnings, weakref, np, np.random),
+    *(torch, torch.autograd, torch.autograd.graph, torch.overrides, functional),
+    *(torch.random, _python_dispatch, data, hooks),
+    *(channel, plain, probing, shell, tracing),
+)
+_CLASSES_OF = (
+    *(
+        nn,
+        torch.optim,
+        lr_scheduler,
+        data,
+        torch.autograd,
+        torch.autograd.graph,
+    ),
+    *(channel, probing, tracing),
+)
+"""Modules whose classes are looked at, too."""
+_CLASSES = (torch.Tensor, torch._C.TensorBase, torch.Generator, io.StringIO)
+_KINDS = (
+    *(type, property, staticmethod, classmethod),
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType),
+    *(types.MethodDescriptorType, types.WrapperDescriptorType),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType),
+)
+"""What is noted; all else that a module or a class holds is its state."""
+_OF_IPYTHON = frozenset(("exit", "quit", "open", "input", "display", "print"))
+"""Names that a shell puts in the place of Python's own."""
+
+Noted = list[tuple[str, Mapping[str, Any], str, Any, Any]]
+
+
+def _code(value: Any) -> Any:
+    """What a function does, which can be changed without replacing it."""
+    if isinstance(value, types.FunctionType):
+        return value.__code__, value.__defaults__, value.__kwdefaults__
+    return None
+
+
+def _owners() -> Iterator[tuple[str, Any]]:
+    for module in _MODULES:
+        yield module.__name__, module
+    classes = {
+        one: None
+        for module in _CLASSES_OF
+        for one in vars(module).values()
+        if isinstance(one, type)
+    }
+    for one in (*_CLASSES, *classes):
+        yield f"{one.__module__}.{one.__qualname__}", one
+
+
+def _hook_optimizers() -> None:
+    """The first optimizer of a class wraps the class' `step`: that is torch's own
+    doing, so it is done before anything is noted."""
+    for one in vars(torch.optim).values():
+        if isinstance(one, type) and issubclass(one, torch.optim.Optimizer):
+            make: Any = one
+            with contextlib.suppress(Exception):
+                make([torch.zeros(1, 1, requires_grad=True)])
+
+
+def _note() -> Noted:
+    _hook_optimizers()
+    return [
+        (owner, vars(of), name, value, _code(value))
+        for owner, of in _owners()
+        for name, value in vars(of).items()
+        if isinstance(value, _KINDS)
+        and not (of is builtins and name in _OF_IPYTHON)
+    ]
+
+
+_noted = _note()
+_MODES = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
+_function_mode = torch._C._get_function_stack_at
+_DEVICE = torch.utils._device.DeviceContext
+
+
+def replaced() -> list[str]:
+    """Names of what is not what it was, and of modes of torch that are on; at most
+    `MOST_NAMED`."""
+    found = [
+        f"{owner}.{name}"
+        for owner, names, name, value, code in _noted
+        if names.get(name) is not value
+        or (code is not None and _code(value) != code)
+    ]
+    dispatching, overriding = (one() for one in _MODES)
+    if dispatching:
+        found.append("a TorchDispatchMode that is on")
+    # a default device is a mode, too
+    if any(
+        not isinstance(_function_mode(place), _DEVICE)
+        for place in range(overriding)
+    ):
+        found.append("a TorchFunctionMode that is on")
+    if sys.gettrace() or sys.getprofile():
+        found.append("a trace function that is on")
+    return found[:MOST_NAMED]
