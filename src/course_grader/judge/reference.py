@@ -269,7 +269,9 @@ def judge_answer(
 
         def prober() -> Prober:
             nonlocal asked
-            probing = asked = stack.enter_context(kernel.probing(grading.probes_source))
+            probing = asked = stack.enter_context(
+                kernel.probing(grading.probes_source)
+            )
             probing.run_cell(source, answer.exercise)
             return probing
 

@@ -31,6 +31,34 @@ PROBE_SEED = 20_26
 """Seeds global random state before every probe call, on every side."""
 
 
+# As they are before any cell has run. Later, whatever torch's names lead to may be
+# the learner's, and would be asked what the learner's code has done.
+_base: Any = torch._C.TensorBase
+_version, _shape, _dtype, _device = (
+    getattr(_base, one).__get__
+    for one in ("_version", "shape", "dtype", "device")
+)
+_detach, _clone, _reshape, _copy, _view, _numel = (
+    *(_base.detach, _base.clone, _base.reshape, _base.copy_, _base.view),
+    _base.numel,
+)
+_equal, _empty, _bytes_of = torch.equal, torch.empty, np.ndarray.tobytes
+_rng_state, _numpy_state = torch.get_rng_state, np.random.get_state
+_python_state, _same_array = random.getstate, np.array_equal
+_without_overrides = torch._C.DisableTorchFunction
+_zip, _isinstance = zip, isinstance
+_is_grad_enabled, _default_dtype = (
+    torch.is_grad_enabled,
+    torch.get_default_dtype,
+)
+_default_device, _deterministic = (
+    torch.get_default_device,
+    torch.are_deterministic_algorithms_enabled,
+)
+_autocast, _threads = torch.is_autocast_enabled, torch.get_num_threads
+_anomaly, _collects = torch.is_anomaly_enabled, gc.isenabled
+
+
 class MissingName(NameError):
     """The learner's namespace lacks a name that the exercise asks for."""
 
@@ -211,15 +239,15 @@ class _RandomState:
 
     @classmethod
     def now(cls) -> _RandomState:
-        numpy: Any = np.random.get_state(legacy=True)
-        return cls(torch.get_rng_state(), numpy[1], numpy[2], random.getstate())
+        numpy: Any = _numpy_state(legacy=True)
+        return cls(_rng_state(), numpy[1], numpy[2], _python_state())
 
     def moved(self, to: _RandomState) -> list[str]:
         """Of which libraries two states differ."""
         differs = {
-            "torch": not torch.equal(self.torch, to.torch),
+            "torch": not _equal(self.torch, to.torch),
             "numpy": self.position != to.position
-            or not np.array_equal(self.keys, to.keys),
+            or not _same_array(self.keys, to.keys),
             "random": self.python != to.python,
         }
         return [name for name, one in differs.items() if one]
@@ -234,17 +262,17 @@ def _seeded() -> _RandomState:
 
 def _settings() -> dict[str, Any]:
     return {
-        "grad mode": torch.is_grad_enabled(),
-        "default dtype": torch.get_default_dtype(),
-        "default device": torch.get_default_device(),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "autocast": torch.is_autocast_enabled("cpu"),
+        "grad mode": _is_grad_enabled(),
+        "default dtype": _default_dtype(),
+        "default device": _default_device(),
+        "deterministic": _deterministic(),
+        "autocast": _autocast("cpu"),
         "cuDNN": [getattr(torch.backends.cudnn, one) for one in _CUDNN],
         "matmul precision": [one.fp32_precision for one in _MATMULS],
-        "number of threads": torch.get_num_threads(),
-        "anomaly detection": torch.is_anomaly_enabled(),
+        "number of threads": _threads(),
+        "anomaly detection": _anomaly(),
         "oneDNN": torch.backends.mkldnn.deterministic,  # type: ignore[attr-defined]
-        "garbage collector": gc.isenabled(),
+        "garbage collector": _collects(),
         _CUBLAS: os.environ.get(_CUBLAS),
     }
 
@@ -287,25 +315,20 @@ class _Before:
 
     def __init__(self, case: dict[str, Any], settings: dict[str, Any]) -> None:
         self.tensors = list(_tensors(case, ""))
-        self.copies = [
-            (value._version, value.shape, value.detach().clone())
-            if isinstance(value, torch.Tensor)
-            else value.copy()
-            for _, value in self.tensors
-        ]
+        with _without_overrides():
+            self.copies = [
+                (_version(value), _shape(value), _clone(_detach(value)))
+                if _isinstance(value, torch.Tensor)
+                else value.copy()
+                for _, value in self.tensors
+            ]
         self.settings = settings
         self.random = _seeded()
 
     def changes(self) -> dict[str, Any]:
         settings = _settings()
         return {
-            "inputs_changed": [
-                path
-                for (path, value), copy in zip(
-                    self.tensors, self.copies, strict=True
-                )
-                if _changed(value, copy)
-            ],
+            "inputs_changed": self._inputs_changed(),
             "rng_changed": self.random.moved(_RandomState.now()),
             "state_changed": [
                 name
@@ -314,25 +337,41 @@ class _Before:
             ],
         }
 
+    def _inputs_changed(self) -> list[str]:
+        with _without_overrides():
+            return [
+                path
+                for (path, value), copy in _zip(
+                    self.tensors, self.copies, strict=True
+                )
+                if _changed(value, copy)
+            ]
+
 
 def _changed(value: Any, copy: Any) -> bool:
-    if isinstance(value, torch.Tensor):
+    if _isinstance(value, torch.Tensor):
         version, shape, values = copy
-        if value._version != version or value.shape != shape:
+        if _version(value) != version or _shape(value) != shape:
             return True
-        if value.device.type == "meta":
+        if _device(value).type == "meta":
             return False
         try:
-            return not torch.equal(_bytes(value), _bytes(values))
+            return not _equal(_bytes(value), _bytes(values))
         except RuntimeError:
             return True  # it is not even a tensor with values any more
-    return bool(value.shape != copy.shape or value.tobytes() != copy.tobytes())
+    return bool(
+        value.shape != copy.shape or _bytes_of(value) != _bytes_of(copy)
+    )
 
 
 def _bytes(values: torch.Tensor) -> torch.Tensor:
     # copied: a single element may have any stride, and no view of its bytes then
-    flat = torch.empty(values.numel(), dtype=values.dtype, device=values.device)
-    return flat.copy_(values.detach().reshape(-1)).view(torch.uint8)
+    flat = _empty(_numel(values), dtype=_dtype(values), device=_device(values))
+    copied: torch.Tensor = _copy(flat, _reshape(_detach(values), -1))
+    return _view(copied, _UINT8)  # type: ignore[no-any-return]
+
+
+_UINT8 = torch.uint8
 
 
 def _tensors(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -355,26 +394,39 @@ class _ModuleWatch:
     def watched(self, function: types.FunctionType) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            modules = [
-                module
-                for value in (*args, *kwargs.values())
-                if isinstance(value, torch.nn.Module)
-                for module in value.modules()
-            ]
-            flags = [module.training for module in modules]
-            hooks = [_hook_count(module) for module in modules]
+            modules: dict[int, torch.nn.Module] = {}
+            for value in (*args, *kwargs.values()):
+                _collect(value, modules)
+            flags = [_is_training(one) for one in modules.values()]
+            hooks = [_hook_count(one) for one in modules.values()]
             try:
                 return function(*args, **kwargs)
             finally:
-                if flags != [module.training for module in modules]:
+                if flags != [_is_training(one) for one in modules.values()]:
                     self.changed.add("training")
-                if hooks != [_hook_count(module) for module in modules]:
+                if hooks != [_hook_count(one) for one in modules.values()]:
                     self.changed.add("hooks")
 
         return call
 
     def changes(self) -> list[str]:
         return sorted(self.changed)
+
+
+def _collect(value: Any, modules: dict[int, torch.nn.Module]) -> None:
+    """Adds a module and those in it, by their ids, once each. Read where torch
+    keeps them: its methods may be the learner's."""
+    if _isinstance(value, _MODULE) and id(value) not in modules:
+        modules[id(value)] = value
+        for one in vars(value).get("_modules", {}).values():
+            _collect(one, modules)
+
+
+_MODULE = torch.nn.Module
+
+
+def _is_training(module: torch.nn.Module) -> Any:
+    return vars(module).get("training")
 
 
 def _hook_count(module: torch.nn.Module) -> int:
