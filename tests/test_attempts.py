@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from commands import course_says, exported
 from nbgrader.api import Gradebook
 
 from course_grader.chapter.build import build_chapter
+from course_grader.classroom import attempts, nbgrader_api
+from course_grader.classroom.collect_versions import MOST_ATTEMPTS
 from course_grader.classroom.demo import answered
 from course_grader.course import Course, CourseError
 
@@ -195,6 +198,43 @@ def test_the_best_of_what_came_in_archives_counts(
     # more time makes the late one dearer by nothing
     course_says(root, "extend", "1", "ada", "--chapter", "03")
     assert exported(root, "03")["ada"]["points"] == "3"
+
+
+def test_of_many_attempts_the_last_ones_are_graded(best: Course) -> None:
+    """Thousands of notebooks of one learner keep nobody waiting; nothing is lost."""
+    root, by_points = best.root, notebooks(best)
+    for number in range(MOST_ATTEMPTS + 4):
+        submit(
+            best,
+            "ada",
+            f"2026-12-01 10:{number:02}:00.000001",
+            by_points[0] + b" " * number,
+        )
+    submit(best, "bob", "2026-12-01 10:00:00.000001", by_points[5])
+
+    said = course_says(root, "collect", "03", code=3)
+    assert "The oldest 3 attempts stay in the exchange" in " ".join(
+        said.split()
+    )
+    classroom = nbgrader_api.open_classroom(best)
+    jobs = list(attempts.to_grade(classroom.coursedir, CHAPTER, ["ada", "bob"]))
+    assert len(jobs) == MOST_ATTEMPTS
+
+    # collected on other days
+    submitted = best.people / "submitted" / "ada" / CHAPTER
+    versions = best.people / "versions" / "ada" / CHAPTER
+    for number in range(2):
+        there = versions / f"2026-11-0{number + 1}T00-00-00.000000Z"
+        shutil.copytree(submitted, there)
+        (there / f"{CHAPTER}.ipynb").write_bytes(b"{}" + b" " * number)
+        (there / "timestamp.txt").write_text(
+            f"2026-11-0{number + 1} 00:00:00 UTC"
+        )
+    jobs = list(attempts.to_grade(classroom.coursedir, CHAPTER, ["ada"]))
+    assert len(jobs) == MOST_ATTEMPTS
+    assert all("2026-12-01" in one.path.parent.name for one in jobs)
+    passed = attempts.num_passed_over(classroom.coursedir, CHAPTER, "ada")
+    assert passed == 2
 
 
 def test_what_attempts_may_be_is_said(mini: Course) -> None:

@@ -1,20 +1,25 @@
 """Collecting from a real nbgrader exchange, by its command line and its API."""
 
+import base64
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.apps.api import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
 from traitlets.config.loader import PyFileConfigLoader
 
 from course_grader.classroom.collect_names import Student
+from course_grader.classroom.collect_versions import MOST_ATTEMPTS
 from course_grader.classroom.collect_zip import collect_zip
+from course_grader.classroom.over_http import Collect
 
 CHAPTER = "03_one_hot_and_losses"
 NOTEBOOK = f"{CHAPTER}.ipynb"
@@ -531,3 +536,91 @@ def test_an_empty_exchange_says_so(course):
     answer = api_of(course).collect(CHAPTER)
     assert answer["success"]
     assert f"The exchange has no submissions of {CHAPTER}." in answer["log"]
+
+
+# --- the exchange over HTTP, without a server ---------------------------------
+
+FILES = [{"path": NOTEBOOK, "content": base64.b64encode(b"{}").decode()}]
+MOMENT = datetime(2026, 11, 24, 12, 0, 0, 5, tzinfo=UTC)
+
+
+class FakeShare:
+    """What the grading account sees of ngshare."""
+
+    def __init__(
+        self, handed_in: dict[str, list[list[dict[str, object]]]]
+    ) -> None:
+        self.handed_in = handed_in
+
+    def submissions(self, chapter: str) -> list[tuple[str, datetime]]:
+        return [
+            (student, MOMENT + timedelta(minutes=number))
+            for student, all_of_it in self.handed_in.items()
+            for number, _ in enumerate(all_of_it)
+        ]
+
+    def submission(
+        self, chapter: str, student: str, moment: datetime
+    ) -> list[dict[str, object]]:
+        number = (moment - MOMENT) // timedelta(minutes=1)
+        return self.handed_in[student][number]
+
+
+def brought(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    share: FakeShare,
+    every_attempt: bool = False,
+) -> dict[str, list[Path]]:
+    """What is brought into a folder, by student, oldest first."""
+    folder.mkdir()
+    monkeypatch.setattr(Collect, "share", lambda *_: share)
+    app = Collect(
+        coursedir=CourseDirectory(course_id="tricks", assignment_id=CHAPTER)
+    )
+    app.every_attempt = every_attempt
+    app._bring(folder)
+    found: dict[str, list[Path]] = {}
+    for place in sorted(folder.iterdir()):
+        found.setdefault(place.name.partition("+")[0], []).append(place)
+    return found
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        [{"path": "a/" * 1500 + "b", "content": ""}],
+        [{"path": "timestamp.txt/a", "content": ""}],
+        [{"path": "./timestamp.txt", "content": "MTk5OQ=="}],
+        [{"path": "a", "content": 2}, {"path": 1, "content": ""}],
+        [{"content": ""}, "text"],
+        [{"path": "a\0b", "content": ""}],
+    ],
+    ids=("deep", "folder", "own hour", "numbers", "no path", "NUL"),
+)
+def test_nothing_that_is_handed_in_stops_what_others_handed_in(
+    harm: list[dict[str, object]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    share = FakeShare({"mallory": [harm], "zoe": [FILES]})
+
+    found = brought(tmp_path / "inbound", monkeypatch, share)
+
+    (zoe,) = found["zoe"]
+    assert (zoe / NOTEBOOK).read_bytes() == b"{}"
+    (mallory,) = found["mallory"]
+    hour = "2026-11-24 12:00:00.000005 UTC"
+    assert (mallory / "timestamp.txt").read_text() == hour
+
+
+def test_of_thousands_of_attempts_the_last_ones_are_brought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share = FakeShare({"mallory": [FILES] * 2000, "zoe": [FILES] * 2})
+
+    found = brought(tmp_path / "inbound", monkeypatch, share, True)
+
+    assert len(found["mallory"]) == 1 + MOST_ATTEMPTS
+    assert found["mallory"][-1].name.endswith("+2026-11-25 21:19:00.000005 UTC")
+    assert len(found["zoe"]) == 2

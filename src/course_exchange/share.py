@@ -27,6 +27,8 @@ MAX_BODY_BYTES = MAX_BYTES * 3 // 2
 """Of one request: files travel in base64, with their names."""
 MAX_FILES = 1000
 """Of one submission."""
+MAX_DEPTH = 16
+"""Folders within folders of one submission; fewer of them are graded."""
 DUE = "due"
 """What is released under this name is `due.json`, and no chapter."""
 DUE_FILE = "due.json"
@@ -291,8 +293,9 @@ def lay(files: list[dict[str, str]], folder: Path) -> list[str]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("xb") as out:
                     out.write(base64.b64decode(one["content"]))
-            except (OSError, ValueError) as error:
-                said.append(f"{str(one['path'])[:80]!r} is left out: {error}.")
+            except (OSError, ValueError, TypeError, LookupError) as error:
+                name = one.get("path") if isinstance(one, dict) else one
+                said.append(f"{str(name)[:80]!r} is left out: {error}.")
         if folder.exists():
             shutil.rmtree(folder)
         made.rename(folder)
@@ -308,6 +311,8 @@ def _inside(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or not path.parts or ".." in path.parts:
         raise ValueError("no path within a folder")
+    if len(path.parts) > MAX_DEPTH:
+        raise ValueError(f"more than {MAX_DEPTH} folders deep")
     return path
 
 

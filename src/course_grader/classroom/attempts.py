@@ -18,6 +18,7 @@ from nbgrader.coursedir import CourseDirectory
 
 from course_grader.classroom.audit import note
 from course_grader.classroom.collect_versions import (
+    MOST_ATTEMPTS,
     digest,
     known_by,
     submitted_folder,
@@ -121,13 +122,29 @@ def to_grade(
     coursedir: CourseDirectory, chapter: str, students: list[str]
 ) -> Iterator[Attempt]:
     """The older attempts of these students, each notebook once, and none that is
-    the newest one's."""
+    the newest one's; of each student the last `MOST_ATTEMPTS` of them."""
     for student in students:
-        seen = {newest_digest(coursedir, chapter, student)}
-        for one in older(coursedir, chapter, student):
-            if one.digest not in seen:
-                seen.add(one.digest)
-                yield one
+        yield from _different(coursedir, chapter, student)[-MOST_ATTEMPTS:]
+
+
+def num_passed_over(
+    coursedir: CourseDirectory, chapter: str, student: str
+) -> int:
+    """How many attempts are kept and never graded, for there are too many."""
+    before = _different(coursedir, chapter, student)[:-MOST_ATTEMPTS]
+    return sum(not one.graded for one in before)
+
+
+def _different(
+    coursedir: CourseDirectory, chapter: str, student: str
+) -> list[Attempt]:
+    seen = {newest_digest(coursedir, chapter, student)}
+    found = []
+    for one in older(coursedir, chapter, student):
+        if one.digest not in seen:
+            seen.add(one.digest)
+            found.append(one)
+    return found
 
 
 def read(

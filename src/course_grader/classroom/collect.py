@@ -31,6 +31,7 @@ from course_grader.classroom.collect_tree import (
     printable,
 )
 from course_grader.classroom.collect_versions import (
+    MOST_ATTEMPTS,
     RECEIPT_FILE,
     Outcome,
     bad_student_id,
@@ -187,13 +188,22 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
         versions = versions_folder(self.coursedir, student, chapter)
         there = {read_timestamp(one) for one in versions.glob("*")}
         there.add(read_timestamp(submitted))
-        for one in self._all_of.get(student, ()):
-            if (
-                one["timestamp"] >= newest["timestamp"]
-                or one["timestamp"] in there
-                or one["owned"] != newest["owned"]
-                or not one["has_notebook"]
-            ):
+        before = [
+            one
+            for one in self._all_of.get(student, ())
+            if one["timestamp"] < newest["timestamp"]
+            and one["owned"] == newest["owned"]
+            and one["has_notebook"]
+        ]
+        left = len(before[MOST_ATTEMPTS:])
+        if left:
+            message = (
+                f"The oldest {left} attempts stay in the exchange: at most "
+                f"{MOST_ATTEMPTS} before the newest are collected."
+            )
+            self._report(Outcome(student, chapter, None, message, True))
+        for one in before[:MOST_ATTEMPTS]:
+            if one["timestamp"] in there:
                 continue
             with staging(self.coursedir) as made:
                 source = Path(self.inbound_path) / one["filename"]

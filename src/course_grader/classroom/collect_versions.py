@@ -25,6 +25,9 @@ from nbgrader.utils import parse_utc
 
 UNKNOWN = "_unknown"
 TIMESTAMP_FILE = "timestamp.txt"
+MOST_ATTEMPTS = 30
+"""Attempts before the newest that are collected and graded: who hands in thousands
+must not keep the class waiting."""
 SECRET_FILE = "submission_secret.txt"
 RECEIPT_FILE = "receipt.json"
 """How work came from a learning management system; no learner can hand it in."""

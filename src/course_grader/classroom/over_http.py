@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC
+from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from course_exchange.share import (
 from course_grader.classroom.collect import SafeCollect
 from course_grader.classroom.collect_tree import printable
 from course_grader.classroom.collect_versions import (
+    MOST_ATTEMPTS,
     SECRET_FILE,
     TIMESTAMP_FILE,
     bad_student_id,
@@ -155,24 +157,32 @@ class Collect(OverHTTP, SafeCollect):
         assert share is not None
         chapter = self.coursedir.assignment_id
         handed_in = sorted(share.submissions(chapter), key=lambda one: one[1])
-        if not self.every_attempt:
-            handed_in = list(dict(handed_in).items())  # the newest of each
+        wanted = 1 + (MOST_ATTEMPTS if self.every_attempt else 0)
+        of_each: defaultdict[str, list[datetime]] = defaultdict(list)
         for student, moment in handed_in:
+            of_each[student].append(moment)
+        for student, moment in (
+            (student, moment)
+            for student, moments in of_each.items()
+            for moment in moments[-wanted:]
+        ):
             when = f"{write_time(moment)} UTC"
             place = folder / f"{student}+{chapter}+{when}"
             why = bad_student_id(student) or ("+" in student and "a plus")
             if why or place.exists():
                 continue
             try:
-                files = share.submission(chapter, student, moment)
-            except ShareError as error:
-                self.log.warning("%s: %s", printable(student), error)
+                said = lay(share.submission(chapter, student, moment), place)
+                # the hour is ngshare's, whatever the learner's clock says
+                stamp = place / TIMESTAMP_FILE
+                if stamp.is_dir():
+                    shutil.rmtree(stamp)
+                stamp.write_text(when, encoding="utf-8")
+            except (ShareError, OSError) as error:
+                self.log.warning(
+                    "%s: %s", printable(student), printable(str(error))
+                )
                 continue
-            said = lay(
-                [one for one in files if one["path"] != TIMESTAMP_FILE], place
-            )
-            # the hour is ngshare's, whatever the learner's clock says
-            (place / TIMESTAMP_FILE).write_text(when, encoding="utf-8")
             for sentence in said:
                 self.log.warning(
                     "%s: %s", printable(student), printable(sentence)

@@ -80,6 +80,7 @@ def grade_class(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
     from course_grader.classroom import attempts, gradebook, nbgrader_api
+    from course_grader.classroom.collect_versions import MOST_ATTEMPTS
     from course_grader.grading.cluster import grade_on_cluster
     from course_grader.grading.pool import (
         TOGETHER,
@@ -100,6 +101,14 @@ def grade_class(
             f"{one.student}, attempt {one.number}": one
             for one in attempts.to_grade(classroom.coursedir, name, list(found))
         }
+        for who in found:
+            many = attempts.num_passed_over(classroom.coursedir, name, who)
+            if many:
+                console.print(
+                    f"{who}: {many} of the oldest attempts are kept and not "
+                    f"graded: at most {MOST_ATTEMPTS} before the newest are.",
+                    markup=False,
+                )
     every: dict[str, gradebook.Submission | attempts.Attempt]
     every = {**found, **older}
     todo = {
