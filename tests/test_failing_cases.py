@@ -21,8 +21,18 @@ from course_grader.checks import Result
 from course_grader.course import Course, CourseError
 from course_grader.feedback import page
 from course_grader.grading.submission import grade_submission, prepare
-from course_grader.judge.compare import Tolerance, difference, noted
-from course_grader.judge.failing import Failure, failing_case, subject_of
+from course_grader.judge.compare import (
+    Difference,
+    Tolerance,
+    difference,
+    noted,
+)
+from course_grader.judge.failing import (
+    Failure,
+    _match,
+    failing_case,
+    subject_of,
+)
 from course_grader.judge.kernels import ProbeRun, Traced
 from course_grader.judge.patterns import pattern
 from course_grader.judge.reference import (
@@ -193,6 +203,44 @@ def test_a_case_that_every_run_has_is_never_shown(
     assert drawn.case.call.count(",") == 8
     assert fixed.message == "What your code gives is wrong."
     assert fixed.case is None
+
+
+def test_no_quiz_tells_the_right_letter(
+    course: Course, warm: WarmProcess
+) -> None:
+    """Its question comes again in every run, whatever else a case holds."""
+    asked = 0
+    for chapter in course.chapters():
+        grading = load_grading(course, chapter)
+        if "quiz" not in [one.id for one in grading.chapter.exercises]:
+            continue
+        expected = reference_expectations(warm, grading, 4, ["quiz"])
+        with prepared_kernel(warm, grading) as kernel:
+            for answer in grading.answers_of("quiz"):
+                if answer.right or answer.ends_process:
+                    continue
+                report = judge_answer(kernel, grading, answer, expected)
+                lost = [one for one in report.checks if one.message]
+                assert lost, answer.name
+                assert [one.case for one in lost] == [None] * len(lost)
+                asked += 1
+    assert asked > 20
+
+
+def test_an_error_in_no_line_of_the_learner_is_not_their_codes(
+    mini: Course, warm: WarmProcess
+) -> None:
+    probes = mini.autograde / "03_mini" / "probes.py"
+    text = probes.read_text()
+    probes.write_text(text.replace("return mean(", "return 1.0 * mean("))
+
+    told = judged(
+        mini, warm, "mean", "def mean(x):\n    return str(x.mean())\n"
+    ).checks[0]
+
+    assert told.message.startswith(
+        "Using what your cell defines raised TypeError"
+    )
 
 
 def test_an_exam_shows_no_case_no_text_and_no_line(
@@ -379,6 +427,10 @@ def test_how_values_differ_is_said_in_words(
         (("labels_after",), "`labels` after the call"),
         (("running_mean",), "`running_mean`"),
         (("graph_kept", 0), "The graph kept, number 1,"),
+        (
+            ("after", "running_mean", 1),
+            "`running_mean` after the call, number 2,",
+        ),
     ],
 )
 def test_a_probes_own_names_are_no_code(
@@ -386,6 +438,49 @@ def test_a_probes_own_names_are_no_code(
 ) -> None:
     words = "Return `running_mean` for `labels`."
     assert subject_of(path, words) == subject
+
+
+def of(path: tuple[Any, ...], seen: Any) -> Difference:
+    return Difference(path, "values", seen, None, "It is wrong.")
+
+
+@pytest.mark.parametrize(
+    ("found", "place"),
+    [
+        # a letter, a flag or a small number stands in many a result
+        (of(("numbers",), "c"), (0, ("numbers",))),
+        (of(("letter",), "c"), None),
+        (of(("carries_graph",), True), None),
+        (of(("out",), True), (1, ())),
+        (of(("count",), 3), None),
+        (of(("out", "steps"), 3), (0, ("steps",))),
+        # other values are found where they stand alone
+        (of(("norm",), 2.5), (0, ("length",))),
+        (of(("norm",), 7.25), None),
+        (of(("scale",), 200.0), (2, ())),
+        (of((), 7.25), None),
+    ],
+)
+def test_a_value_is_found_where_it_was_compared(
+    found: Difference, place: Any
+) -> None:
+    calls = [
+        {
+            "call": "f",
+            "returned": {
+                "numbers": "c",
+                "order": "c",
+                "steps": 3,
+                "length": 2.5,
+                "first": 7.25,
+                "last": 7.25,
+                "factor": 200.0,
+            },
+        },
+        {"call": "g", "returned": True},
+        {"call": "h", "returned": 200.0},
+    ]
+    assert _match(found, calls) == place
 
 
 @pytest.mark.parametrize(

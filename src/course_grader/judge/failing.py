@@ -44,6 +44,11 @@ LONGEST_CALL = 1_600
 LONGEST_RESULT = 1_000
 MOST_GIVEN = 10
 _NONE = Tolerance(0.0, 0.0)
+TICKET = "ticket"
+"""The key of a case under which a probe gets a number that changes no answer, so that
+what is noted of one call is of no use in another."""
+SMALL = 100
+"""Whole numbers below it are found in many a result by chance."""
 LONGEST_TEXT = 300
 """Characters of an exception's own text."""
 
@@ -71,10 +76,11 @@ class Shows:
     fixed: dict[str, set[bytes]] = field(default_factory=dict)
 
     def may(self, check: Check, case: Case) -> bool:
-        """Whether the case depends on the seed."""
+        """Whether what is asked depends on the seed; what is right for a question
+        that comes again in every run would tell the next submission."""
         if check.name not in self.fixed:
             self.fixed[check.name] = {
-                _written(one)
+                _written(_asked(one))
                 for seed in OTHER_SEEDS
                 for one in check.cases(
                     Draw(
@@ -82,7 +88,11 @@ class Shows:
                     )
                 )
             }
-        return _written(case) not in self.fixed[check.name]
+        return _written(_asked(case)) not in self.fixed[check.name]
+
+
+def _asked(case: Case) -> Case:
+    return {key: one for key, one in case.items() if key != TICKET}
 
 
 def _written(case: Case) -> bytes:
@@ -183,10 +193,11 @@ def _differing(
     match = _match(found, calls)
     if match is None:
         subject = _subject(failure, exercise_words)
-        if not (
-            failure.compared
-            or subject.startswith("`")
-            or isinstance(found.expected, Tensor)
+        if not failure.compared and (
+            isinstance(found.expected, bool)
+            or not (
+                subject.startswith("`") or isinstance(found.expected, Tensor)
+            )
         ):
             # a fact that the probe noted: the author's words say it better
             return _case(calls, _returned(calls[-1]), "", ""), subject
@@ -201,13 +212,9 @@ def _differing(
         places(found.seen, found.expected, tolerance),
     )
     said = pattern(found.seen, found.expected, tolerance)
-    if not failure.compared:
-        # the message is the author's: what is compared here has to be said
-        said = f"{subject.rstrip(',')}. {said}".strip()
-        if subject.startswith("What "):
-            said = f"Compared is w{said[1:]}"
-        else:
-            said = f"Compared: {said[:1].lower()}{said[1:]}"
+    if not failure.compared and match is not None:
+        # the message is the author's: what is shown here has to be said
+        said = f"Shown is w{subject[1:].rstrip(',')}. {said}".strip()
     return _case(calls, yours, right, said), subject
 
 
@@ -318,7 +325,31 @@ def _match(
             for one in hits
             if wanted and one[0] in makers and makers.index(one[0]) == wanted[0]
         ] or hits
+    hits = [one for one in hits if not one[1]] or hits
+    named = [one for one in hits if _leads_to(one[1], found.path)]
+    if named or _by_chance(found.seen):
+        hits = named
+    elif len({path for number, path in hits if number == hits[0][0]}) > 1:
+        return None
     return hits[0] if hits else None
+
+
+def _leads_to(path: tuple[Any, ...], place: Sequence[Any]) -> bool:
+    """Whether a place in what a call returned may be that in what a probe made of
+    it: both end in the same keys, or it is the whole of what was returned."""
+    if path:
+        return tuple(place[-len(path) :]) == path
+    parts = [one for one in place if isinstance(one, str)]
+    return not parts or parts[0] in _RETURNED
+
+
+def _by_chance(value: Any) -> bool:
+    """Whether a value may stand in a result without being what was compared."""
+    if value is None or isinstance(value, bool | str):
+        return True
+    if isinstance(value, int):
+        return abs(value) < SMALL
+    return isinstance(value, float) and value in (0.0, 1.0)
 
 
 def _leaves(
@@ -417,6 +448,8 @@ def subject_of(path: Sequence[Any], exercise_words: str) -> str:
         key = f" for `{one_line(parts[1], 60)}`" if len(parts) > 1 else ""
         return f"What your code gives{key}{nth}{',' if nth else ''}"
     name, *rest = parts
+    if name == "after" and rest:
+        name, *rest = f"{rest[0]}_after", *rest[1:]
     after = name.removesuffix("_after")
     known = _known_words(exercise_words)
     if after in known:

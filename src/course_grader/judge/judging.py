@@ -444,9 +444,10 @@ def _judged(
         name = builtin_name(seen)
         line = "" if run.where is None else learner_line(*run.where)
         at = f" at your line `{line}`" if line else ""
+        whose = "Your code" if run.where else "Using what your cell defines"
         return lost(
             Verdict.ERROR,
-            f"Your code raised {name}{at}.",
+            f"{whose} raised {name}{at}.",
             f"{name} {run.where} {_kind(run.text, None)}",
             expected=expected,
             line=line,
@@ -600,7 +601,20 @@ class _Telling:
             known = re.match(
                 r"(`[^`]*`|What your code returned|Entry \S+) ", stem
             )
-            if known:
+            seen, right = one.found.seen, one.found.expected
+            if (
+                known
+                and subject.startswith("The ")
+                and self.shows is not None
+                and isinstance(seen, bool)
+                and isinstance(right, bool)
+            ):
+                # a fact that the probe noted, in its words
+                fact = subject.removeprefix("The ").rstrip(",")
+                message = message.replace(
+                    stem[:-1], f"“{fact}” is {seen} and should be {right}"
+                )
+            elif known:
                 better = _agreeing(subject, stem[known.end() :])
                 if not message.startswith(stem[:-1]):
                     # within an author's sentence
@@ -615,7 +629,7 @@ class _Telling:
 
 def _agreeing(subject: str, rest: str) -> str:
     """ "The weights" have; everything else has."""
-    noun = re.split(r"[,` ]", subject.removesuffix(",").split(",")[0])[-1]
+    noun = re.split(r" of |,", subject)[0].split()[-1]
     if subject.startswith("The ") and re.search(r"[^s]s$", noun):
         for one, several in (("has ", "have "), ("is ", "are ")):
             if rest.startswith(one):
