@@ -1129,8 +1129,8 @@ replaced by a normalization that looks at each sample alone.
 
 - Every `nn.BatchNorm1d`, `nn.BatchNorm2d` and `nn.BatchNorm3d` is replaced where it stands, under the same name, at any depth. The model
   itself may be one.
-- Before its weight and bias, each sample of a replacement's output has mean 0 and variance 1 over all channels and positions, taken
-  together, in training and in `eval()`. C is at least 3 and may be any number, such as 7.
+- Before its weight and bias, each sample of a replacement's output has mean 0 and variance 1 (the biased one, as in every
+  normalization layer) over all channels and positions, taken together, in training and in `eval()`. C is at least 3 and may be any number, such as 7.
 - It has the weight and the bias of the batch norm, one number per channel, of the same values, trained or frozen as they were; none,
   if `affine=False`. It has the dtype of the layer it replaces.
 - Everything else in the model is kept: names, values, modes, and what is frozen.

@@ -853,7 +853,7 @@ tensor([1.])
   optimizer's parameters by it.
 - `step(optimizer)` does that first, unless it has been done. Then it calls `optimizer.step()`, once; but if a gradient holds inf,
   -inf or NaN, it does not, and nothing moves.
-- `update()` ends an iteration. If its step was left out, the scale is multiplied by `backoff_factor`. After `growth_interval`
+- `update()` ends an iteration, in which `step` was called once: what it does after an iteration without a `step` is up to you. If its step was left out, the scale is multiplied by `backoff_factor`. After `growth_interval`
   steps *in a row* that were made, it is multiplied by `growth_factor`, and the count starts anew. A step left out starts it anew
   as well.
 - `enabled=False`: `scale` returns the loss as it is, the scale is always 1.0, `unscale_` and `update` do nothing, and `step` is

@@ -768,7 +768,7 @@ one_thread_inside = edit(
         """,
     },
     breaks=hidden_tests.other_flags_stay,
-    tells="You set the number of threads as well. The table names three "
+    tells="You set the number of threads as well. The exercise names three "
     "settings; all others stay as they were.",
 )
 
@@ -781,7 +781,7 @@ no_filling_inside = edit(
         """,
     },
     breaks=hidden_tests.other_flags_stay,
-    tells="You set `fill_uninitialized_memory` as well. The table names three "
+    tells="You set `fill_uninitialized_memory` as well. The exercise names three "
     "settings; all others stay as they were.",
 )
 
@@ -794,7 +794,7 @@ full_precision_inside = edit(
         """,
     },
     breaks=hidden_tests.other_flags_stay,
-    tells="You change the precision of matrix products as well. The table names"
+    tells="You change the precision of matrix products as well. The exercise names"
     " three settings; all others stay as they were.",
 )
 
@@ -807,7 +807,7 @@ tuner_without_limit = edit(
         """,
     },
     breaks=hidden_tests.other_flags_stay,
-    tells="You set `benchmark_limit` as well. The table names three settings; "
+    tells="You set `benchmark_limit` as well. The exercise names three settings; "
     "all others stay as they were.",
 )
 
