@@ -49,6 +49,7 @@ bench: ## grading of every chapter measured against stock nbgrader (hours)
 	@.venv/bin/python tools/bench.py
 
 release: ## make release VERSION=0.2.0: version, changes, commit, tag
+	@sh tools/setup.sh instructor,dev
 	@.venv/bin/python tools/release.py $(VERSION)
 
 release-check: ## once per release: every Python, both ends of torch's range
