@@ -33,6 +33,7 @@ from course_grader.judge.failing import (
     failing_case,
     subject_of,
 )
+from course_grader.judge.judging import _agreeing
 from course_grader.judge.kernels import ProbeRun, Traced
 from course_grader.judge.patterns import pattern
 from course_grader.judge.reference import (
@@ -47,6 +48,8 @@ from course_grader.judge.report import (
     half_points,
 )
 from course_grader.judge.warming import WarmProcess
+from course_grader.judge.written import described
+from course_grader.kernel.plain import Unknown
 
 
 def judged(
@@ -570,3 +573,11 @@ def test_a_report_with_a_case_travels_as_json(
 
     assert again == replace(report)
     assert again.checks[0].case == report.checks[0].case
+
+
+def test_objects_and_several_things_agree_with_their_words() -> None:
+    assert described(Unknown("enumerate")) == "an enumerate"
+    assert described(Unknown("Sample")) == "a Sample"
+    said = _agreeing("The gradients of `a`", "is None, but it should be 1.")
+    assert said == "The gradients of `a` are None, but they should be 1."
+    assert _agreeing("The layer", "has no axis.") == "The layer has no axis."

@@ -634,6 +634,7 @@ def _agreeing(subject: str, rest: str) -> str:
         for one, several in (("has ", "have "), ("is ", "are ")):
             if rest.startswith(one):
                 rest = several + rest.removeprefix(one)
+                rest = rest.replace(", but it should", ", but they should")
     return f"{subject} {rest}"
 
 

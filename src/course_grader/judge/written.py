@@ -17,7 +17,7 @@ from torch import Tensor
 
 from course_grader.judge.compare import type_words
 from course_grader.kernel.plain import Unknown
-from course_grader.kernel.tracing import DESCRIBED
+from course_grader.kernel.tracing import DESCRIBED, with_article
 
 IN_FULL = 32
 """Numbers of a tensor that a call writes out."""
@@ -151,7 +151,7 @@ def described(value: Any) -> str | None:
     if isinstance(value, dict) and len(value) == 1 and DESCRIBED in value:
         return one_line(str(value[DESCRIBED]), LONGEST_LINE)
     if isinstance(value, Unknown):
-        return one_line(f"a {value.type_name}", 80)
+        return one_line(with_article(value.type_name), 80)
     return None
 
 

@@ -186,7 +186,9 @@ class Trace:
             return value.copy()
         if kind in (list, tuple, dict) and depth < 6:
             if len(value) > MOST_ITEMS:
-                return _described(f"a {kind.__name__} of {len(value)}")
+                return _described(
+                    f"{with_article(kind.__name__)} of {len(value)}"
+                )
             if kind is dict:
                 return {
                     str(key)[:200]: self._copy(one, depth + 1)
@@ -252,6 +254,11 @@ def _around() -> list[str]:
     return found
 
 
+def with_article(name: str) -> str:
+    """A class's name behind "a" or "an"."""
+    return f"{'an' if name[:1] in 'AEIOaeio' else 'a'} {name}"
+
+
 def _described(words: str) -> Mapping[str, str]:
     text = " ".join(words.split())
     if len(text) > LONGEST_WORDS:
@@ -285,9 +292,9 @@ def _words(value: Any) -> str:
     plain_repr: Any = object.__repr__
     if type(value).__repr__ is plain_repr:
         try:
-            return f"a {type(value).__name__} of {len(value)}"
+            return f"{with_article(type(value).__name__)} of {len(value)}"
         except TypeError:
-            return f"a {type(value).__name__}"
+            return with_article(type(value).__name__)
     return repr(value)
 
 
