@@ -8,6 +8,8 @@ every one.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -203,6 +205,38 @@ def test_names_say_what_was_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
         "torch.equal",
         "torch.nn.modules.module.Module.train",
     ]
+
+
+def test_what_torch_replaces_itself_is_not_named() -> None:
+    """To compile, to profile, to count operations, to load with workers."""
+    done = subprocess.run(
+        [sys.executable, "-c", HONEST_TOOLS],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+
+
+HONEST_TOOLS = """
+from course_grader.kernel.replaced import replaced
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+from torch.profiler import profile
+from torch.utils.data import DataLoader
+from torch.utils.flop_counter import FlopCounterMode
+
+x, layer = torch.ones(1, 2), nn.Linear(2, 2)
+torch.compile(layer, backend="eager")(x)
+torch.optim.SGD(layer.parameters()).step()
+vmap(grad(lambda one: (one**2).sum()))(x)
+functional_call(layer, dict(layer.named_parameters()), (x,))
+with FlopCounterMode(display=False), profile():
+    layer(x)
+list(DataLoader(range(4), num_workers=1))
+torch.set_default_device("cpu")
+print(replaced())
+"""
 
 
 def test_the_page_counts_the_forgeries() -> None:

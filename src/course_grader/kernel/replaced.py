@@ -54,6 +54,10 @@ _KINDS = (
 _OF_IPYTHON = frozenset(("exit", "quit", "open", "input", "display", "print"))
 """Names that a shell puts in the place of Python's own."""
 
+_OF_DYNAMO = frozenset(("__init__", "__setstate__", "_init_group"))
+"""Methods that torch itself wraps once something is compiled; nothing is measured with
+them."""
+
 Noted = list[tuple[str, Mapping[str, Any], str, Any, Any]]
 
 
@@ -86,6 +90,7 @@ def _note() -> Noted:
         for name, value in vars(of).items()
         if isinstance(value, _KINDS)
         and not (of is builtins and name in _OF_IPYTHON)
+        and not (isinstance(of, type) and name in _OF_DYNAMO)
         # most of its classes and private functions have to do with compiling
         and not (of is torch and (name[0] == "_" or isinstance(value, type)))
     ]
