@@ -87,7 +87,6 @@ def grade_class(
         Job,
         Outcome,
         grade_many,
-        worker_count,
     )
 
     classroom = nbgrader_api.open_classroom(course)
@@ -191,7 +190,8 @@ def grade_class(
                 name,
                 seed,
                 jobs,
-                worker_count(args.workers, len(todo)),
+                len(todo),
+                args.workers,
                 args.all_cells,
                 sandboxed,
             )
@@ -245,7 +245,7 @@ def _grade_folder(
 ) -> int:
     from course_grader.classroom.folder import Run, jobs_in
     from course_grader.grading.cluster import packed_course
-    from course_grader.grading.pool import grade_many, worker_count
+    from course_grader.grading.pool import grade_many
 
     jobs, refused = jobs_in(args.source)
     for student, why in refused.items():
@@ -271,7 +271,8 @@ def _grade_folder(
         name,
         seed,
         jobs,
-        worker_count(args.workers, len(jobs)),
+        len(jobs),
+        args.workers,
         args.all_cells,
         sandboxed,
         pages=True,
@@ -309,7 +310,7 @@ def _grade_file(
     jobs = [Job("you", submitted)]
     with saying(f"Starting the grader for {name}, then grading your notebook"):
         graded = grade_many(
-            course, name, seed, jobs, 1, args.all_cells, sandboxed, True
+            course, name, seed, jobs, 1, 1, args.all_cells, sandboxed, True
         )
         outcomes = list(chain.from_iterable(graded))
     # beside the grading

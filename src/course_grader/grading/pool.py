@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from course_grader.course import Course, CourseError
 from course_grader.grading.process import (
+    MANY,
     GradingClient,
     GradingFailed,
     GradingProcess,
@@ -71,6 +72,7 @@ def grade_many(
     chapter: str,
     seed: int,
     jobs: Iterable[Job],
+    num_jobs: int,
     workers: int | None = None,
     all_cells: bool = False,
     sandboxed: bool = True,
@@ -85,7 +87,8 @@ def grade_many(
         chapter: the chapter's name.
         seed: the cases of all of them are drawn from it.
         jobs: the submissions; taken one by one, as workers are free.
-        workers: grading processes; one per processor if None.
+        num_jobs: how many there will be.
+        workers: grading processes at most; one per processor if None.
         all_cells: run untouched reading cells too.
         sandboxed: in the sandbox; outside it only for code that is trusted.
         pages: learners' pages are wanted, not graded notebooks.
@@ -145,8 +148,10 @@ def grade_many(
                 worker.close()
             done.put(None)
 
-    count = workers or _cpu_count()
-    nursery = _Nursery(course, chapter, seed, sandboxed, shared=count > 1)
+    count = worker_count(workers, num_jobs)
+    nursery = _Nursery(
+        course, chapter, seed, sandboxed, count > 1, num_jobs >= MANY
+    )
     threads = [
         threading.Thread(target=work, name=f"grading-{n}", daemon=True)
         for n in range(count)
@@ -179,7 +184,8 @@ def grade_many(
 
 class _Nursery:
     """Where workers come from: a grading process that grades nothing itself. It
-    has the chapter ready where several share that; a worker alone makes it ready
+    has the chapter ready where several share that (`shared`), and imports what any
+    submission may need where there are `many`; a worker alone makes it ready
     beside its first submission. A new one is started if it has died."""
 
     def __init__(
@@ -189,8 +195,10 @@ class _Nursery:
         seed: int,
         sandboxed: bool,
         shared: bool,
+        many: bool,
     ) -> None:
-        self.course, self.sandboxed, self.shared = course, sandboxed, shared
+        self.course, self.sandboxed = course, sandboxed
+        self.shared, self.many = shared, many
         self.chapter, self.seed = chapter, seed
         self.asking = threading.Lock()
         self.process: GradingProcess | None = None
@@ -208,9 +216,11 @@ class _Nursery:
                     return self.process.fork(self.chapter, self.seed)
                 except GradingFailed:
                     self.close()
-            self.process = GradingProcess(self.course, self.sandboxed)
+            self.process = GradingProcess(
+                self.course, self.sandboxed, self.chapter
+            )
             if self.shared:
-                self.process.prepare(self.chapter, self.seed)
+                self.process.prepare(self.chapter, self.seed, self.many)
             return self.process.fork(self.chapter, self.seed)
 
     def close(self) -> None:

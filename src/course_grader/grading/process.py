@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from course_grader.grading.watched import Watch
     from course_grader.judge.warming import WarmProcess
 
+MANY = 12
+"""Submissions from which it pays to import beforehand all that any of them may."""
 PREPARED_KEPT = 4
 """Chapters kept ready: preparing one costs seconds, keeping one megabytes."""
 
@@ -145,9 +148,16 @@ class GradingProcess(GradingClient):
         course: the course.
         sandboxed: learner code runs in the sandbox; outside it only for code
             that is trusted.
+        chapter: it grades this chapter alone, so that what others need is not
+            imported; any if None.
     """
 
-    def __init__(self, course: Course, sandboxed: bool = True) -> None:
+    def __init__(
+        self,
+        course: Course,
+        sandboxed: bool = True,
+        chapter: str | None = None,
+    ) -> None:
         mine, theirs = socket.socketpair()
         self.process = subprocess.Popen(
             [
@@ -160,6 +170,7 @@ class GradingProcess(GradingClient):
                 str(theirs.fileno()),
                 str(course.root),
                 "sandboxed" if sandboxed else "unsandboxed",
+                chapter or "",
             ],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -168,15 +179,22 @@ class GradingProcess(GradingClient):
         theirs.close()
         super().__init__(mine)
 
-    def prepare(self, chapter: str, seed: int) -> None:
+    def prepare(self, chapter: str, seed: int, many: bool = True) -> None:
         """Makes a chapter ready, what its reference gives included, so that no
         submission waits for that.
+
+        Args:
+            chapter: the chapter's name.
+            seed: the cases are drawn from it.
+            many: so many submissions come that all that one of them may import is
+                imported beforehand.
 
         Raises:
             CourseError: the chapter cannot be graded.
             GradingFailed: the process died.
         """
-        self._ask({"op": "prepare", "chapter": chapter, "seed": seed}, b"")
+        asked = {"chapter": chapter, "seed": seed, "many": many}
+        self._ask({"op": "prepare", **asked}, b"")
 
     def fork(self, chapter: str, seed: int) -> GradingClient:
         """A fork of the process, which has what this one has made ready, and has
@@ -227,7 +245,8 @@ class GradingProcess(GradingClient):
 
 def main() -> None:
     """Serves one client on the inherited socket whose number is argv[1], for
-    the course in the folder argv[2]; argv[3] says whether sandboxed."""
+    the course in the folder argv[2]; argv[3] says whether sandboxed, argv[4] is the
+    one chapter that will be asked for, or empty."""
     from course_grader.judge.warming import WarmProcess
 
     import_fast()
@@ -235,7 +254,8 @@ def main() -> None:
     course = Course(Path(sys.argv[2]))
     sandboxed = sys.argv[3] == "sandboxed"
     group = delegated.own_group() if sandboxed else None
-    with WarmProcess(course.limits, sandboxed, group) as warm:
+    optimizers = _has_optimizers(course, sys.argv[4])
+    with WarmProcess(course.limits, sandboxed, group, optimizers) as warm:
         import torch
 
         # forks have it: no submission waits for imports
@@ -245,6 +265,24 @@ def main() -> None:
         torch.set_num_threads(1)
         _serve(sock, course, warm, OrderedDict())
     os._exit(0)  # unloading torch takes a second, and there is nothing to save
+
+
+def _has_optimizers(course: Course, chapter: str) -> bool:
+    """Whether what is run of a chapter makes optimizers, as far as its text tells;
+    True where the chapter is not known. Parsing it would take longer than starting
+    the warm process."""
+    try:
+        source = course.source_of(chapter).read_text(encoding="utf-8")
+        probes = course.autograde / chapter / "probes.py"
+        cells = [probes.read_text(encoding="utf-8")]
+    except (OSError, UnicodeDecodeError):
+        return True
+    cells += [
+        cell
+        for cell in source.split("\n# %%")
+        if re.match(r" (?:exercise|setup)=", cell)
+    ]
+    return any("optim" in cell for cell in cells)
 
 
 def _serve(
@@ -280,7 +318,7 @@ def _serve(
                 answer, text = {}, b""
             else:
                 answer, text = _answer(
-                    request, blob, course, warm, ready, watch, served > 0
+                    request, blob, course, warm, ready, watch, served
                 )
                 served += 1
         except ChannelClosed:
@@ -353,7 +391,7 @@ def _answer(
     warm: WarmProcess,
     ready: OrderedDict[tuple[str, int], Prepared],
     watch: Watch,
-    again: bool,
+    served: int,
 ) -> tuple[dict[str, Any], bytes]:
     from course_grader.grading.watched import rehearse
 
@@ -361,14 +399,14 @@ def _answer(
     if _read(request, course, warm, ready):
         watch.close()  # it does not know this chapter
     if request["op"] == "prepare":
-        ready[key].work_out()
+        ready[key].work_out(request["many"])
         rehearse(ready[key])
         # collecting in a fork would copy every page that these objects stand on
         gc.freeze()
         watch.close()  # what it lacks is known here now
         return {}, b""
-    if again and not warm.complete:
-        warm.import_rest()  # this is not the only submission
+    if served >= MANY and not warm.complete:
+        warm.import_rest()
     report, text = watch.grade(
         key,
         blob,

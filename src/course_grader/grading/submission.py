@@ -87,10 +87,11 @@ class Prepared:
     misconceptions: Misconceptions
     shows: Shows | None
 
-    def work_out(self) -> None:
+    def work_out(self, many: bool = True) -> None:
         """Asks the reference for everything, so that no submission waits for
-        it, and keeps no process or thread: after this one may fork. The warm
-        process imports what other submissions need meanwhile.
+        it, and keeps no process or thread: after this one may fork. Where `many`
+        submissions come, the warm process imports what any of them may need
+        meanwhile.
 
         Raises:
             CourseError: the reference does not run or breaks its own checks.
@@ -99,7 +100,7 @@ class Prepared:
             ids = [one.id for one in self.grading.chapter.exercises]
             self.reference.start()  # importing, the warm process starts nothing
             self.reference.begin(ids)
-            if not self.reference.warm.complete:
+            if many and not self.reference.warm.complete:
                 self.reference.warm.import_rest()
             for one in ids:
                 self.reference.of(one)
