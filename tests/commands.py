@@ -208,6 +208,16 @@ def run_nbgrader(
     )
 
 
+def nbgrader_says(
+    folder: Path, settings: dict[str, str], *arguments: str
+) -> str:
+    """What nbgrader's own command line prints in a folder, with settings of the
+    folder's own; it must succeed."""
+    done = _type(NBGRADER, list(arguments), folder, settings, apart=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
 def exported(root: Path, chapter: str) -> dict[str, dict[str, str]]:
     """The rows of `course export`, by student."""
     done = run_course(root, "export", chapter)

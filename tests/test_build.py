@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import json
 import multiprocessing
 import os
 import re
 import subprocess
 import sys
-from multiprocessing.context import ForkServerContext
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -442,14 +444,22 @@ def test_a_text_says_all_that_is_checked_in_the_order_of_the_checks(
 
 
 @pytest.fixture(scope="module")
-def forkserver() -> ForkServerContext:
-    """Every process that it starts is a fresh one: what tests before left
-    switched on in this one is not there. What takes seconds is imported once."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["torch._dynamo", "matplotlib.pyplot", "pytest", "course_grader.bank"]
-    )
-    return context
+def elsewhere() -> Iterator[ProcessPoolExecutor]:
+    """A process that has imported what takes seconds and done nothing else: what
+    tests before left switched on in this one is not there."""
+    with ProcessPoolExecutor(
+        1,
+        multiprocessing.get_context("spawn"),
+        importlib.import_module,
+        ("torch._dynamo",),
+    ) as executor:
+        executor.submit(importlib.import_module, "matplotlib.pyplot")
+        yield executor
+
+
+def told_in_a_fork(source: Path, folder: Path) -> list[str]:
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(told_by_examples, (source, folder))
 
 
 def told_by_examples(source: Path, folder: Path) -> list[str]:
@@ -481,12 +491,11 @@ def test_examples_of_the_texts_give_what_they_show(
     course: Course,
     chapter: str,
     tmp_path: Path,
-    forkserver: ForkServerContext,
+    elsewhere: ProcessPoolExecutor,
 ) -> None:
-    with forkserver.Pool(1) as pool:
-        told = pool.apply(
-            told_by_examples, (course.source_of(chapter), tmp_path)
-        )
+    told = elsewhere.submit(
+        told_in_a_fork, course.source_of(chapter), tmp_path
+    ).result()
     assert not told, "".join(told)
 
 

@@ -3,7 +3,6 @@
 import base64
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from commands import nbgrader_says
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
@@ -63,17 +63,7 @@ def isolated(home: Path) -> dict[str, str]:
 
 def nbgrader(course: Path, *args: str) -> str:
     """Runs the real command line; its output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *args],
-        cwd=course,
-        env=isolated(course / "home"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return nbgrader_says(course, isolated(course / "home"), *args)
 
 
 @pytest.fixture(scope="module")

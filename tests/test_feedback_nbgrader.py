@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+from commands import nbgrader_says
 from feedback_samples import (
     CANARY,
     CHAPTER,
@@ -153,14 +153,7 @@ def run_nbgrader(root: Path, *arguments: str) -> None:
     environment = {
         name: value for name, value in os.environ.items() if name not in apart
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *arguments],
-        cwd=root,
-        env=environment | {"HOME": str(home)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    nbgrader_says(root, environment | {"HOME": str(home)}, *arguments)
 
 
 def test_it_is_the_page_that_the_course_makes(pages: dict[str, str]) -> None:
