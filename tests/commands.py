@@ -75,8 +75,11 @@ def _become(
     folder: Path,
     settings: dict[str, str],
     output: tuple[str, str],
+    umask: int | None,
 ) -> None:
     """In the forked process: what the shell and Python's start would do."""
+    if umask is not None:
+        os.umask(umask)
     for stream, (file, flags) in enumerate(
         [
             (os.devnull, os.O_RDONLY),
@@ -98,6 +101,7 @@ def _type(
     folder: Path,
     settings: dict[str, str],
     apart: bool,
+    umask: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs `main` of a module in a forked process, errors apart or among the rest."""
     context = multiprocessing.get_context("forkserver")
@@ -114,7 +118,8 @@ def _type(
     ):
         files = (out.name, err.name if apart else out.name)
         one = context.Process(
-            target=_become, args=(module, arguments, folder, settings, files)
+            target=_become,
+            args=(module, arguments, folder, settings, files, umask),
         )
         one.start()
         one.join()
@@ -124,18 +129,26 @@ def _type(
 
 
 def run_course(
-    root: Path, *arguments: object, **more: Any
+    root: Path,
+    *arguments: object,
+    env: dict[str, str] | None = None,
+    umask: int | None = None,
+    **more: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Runs `course` in the course's folder, nothing activated.
 
     Args:
+        env: the environment.
+        umask: of the shell; this process' own if None.
         more: what `subprocess.run` takes; with any of it the program is started by
             its path.
     """
     typed = [str(one) for one in arguments]
-    settings = environment(activated=False)
+    settings = environment(activated=False) if env is None else env
     if not more:
-        return _type("course_grader.cli", typed, root, settings, apart=True)
+        return _type(
+            "course_grader.cli", typed, root, settings, apart=True, umask=umask
+        )
     return subprocess.run(
         [SCRIPTS / "course", *typed],
         **{

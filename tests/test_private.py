@@ -26,12 +26,8 @@ def others(folder: Path) -> dict[str, str]:
     return found
 
 
-def loose() -> None:
-    os.umask(0o000)
-
-
 def run(root: Path, *arguments: object) -> None:
-    done = run_course(root, *arguments, preexec_fn=loose)
+    done = run_course(root, *arguments, umask=0)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
