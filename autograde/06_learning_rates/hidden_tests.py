@@ -1,5 +1,6 @@
 """What is checked in chapter 06: learning rates."""
 
+import math
 from typing import Any
 
 import torch
@@ -757,6 +758,13 @@ def without_error(case: Case) -> Case:
     return {**case, "batches": [(X, torch.zeros_like(y)), *later]}
 
 
+def with_a_bad_target(case: Case, value: float) -> Case:
+    """The same case with this value in a target: the loss is not finite."""
+    for _, y in case["batches"]:
+        y[0, 0] = value
+    return case
+
+
 def weights_unless(sentence: str, *parts: str) -> Rule:
     """Rule: the weights of these parts (of all, if none is named) are right."""
 
@@ -1006,6 +1014,8 @@ def leaves_the_others(draw: Draw) -> list[Case]:
         decay(draw, **others, decoupled=True),
         decay(draw, **others, train_norm=False),
         decay(draw, **others, optimizer="Adam", decoupled=True, train=False),
+        with_a_bad_target(decay(draw, 1, **others), math.inf),
+        with_a_bad_target(decay(draw, 1, **others, decoupled=True), math.nan),
     ]
 
 

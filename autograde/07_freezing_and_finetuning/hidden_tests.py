@@ -1,5 +1,6 @@
 """What is checked in chapter 07: freezing and fine-tuning."""
 
+import math
 from typing import Any
 
 import torch
@@ -933,6 +934,12 @@ def into_a_in_place(draw: Draw) -> list[Case]:
     return [pair(draw), pair(draw, "norm", "in place")]
 
 
+def with_a_bad_number(case: Case, key: str, value: float) -> Case:
+    """The same pair with this value in `x` or `y`: the loss is not finite."""
+    case[key][0, 0] = value
+    return case
+
+
 MODES = [
     {"a": True, "b": False},
     {"a": False, "b": True},
@@ -967,6 +974,8 @@ def once_in_their_modes_b(draw: Draw) -> list[Case]:
         *(pair(draw, "norm", "norm", training=modes) for modes in MODES),
         pair(draw, "norm", "norm", inner_eval=["a"]),
         pair(draw, "norm", "norm", inner_eval=["a", "b"]),
+        with_a_bad_number(pair(draw, "norm", "norm"), "y", math.inf),
+        with_a_bad_number(pair(draw, "norm", "norm"), "x", math.nan),
     ]
 
 
@@ -990,6 +999,8 @@ def once_in_their_modes_a(draw: Draw) -> list[Case]:
         *(pair(draw, "norm", "norm", training=modes) for modes in MODES),
         pair(draw, "norm", "norm", inner_eval=["a"]),
         pair(draw, "norm", "norm", inner_eval=["a", "b"]),
+        with_a_bad_number(pair(draw, "norm", "norm"), "y", math.inf),
+        with_a_bad_number(pair(draw, "norm", "norm"), "x", math.nan),
     ]
 
 

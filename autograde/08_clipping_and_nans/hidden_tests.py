@@ -433,7 +433,8 @@ def spread(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "after a NaN norm each gradient is NaN; after an infinite one the "
         "infinite entries are NaN and all others 0",
-        "no case has finite entries whose norm a float32 does not hold",
+        "no case has finite entries whose squares (or other powers), added up, a "
+        "float32 does not hold",
     ],
 )
 def nonfinite_spreads(draw: Draw) -> list[Case]:
@@ -581,10 +582,12 @@ def number(value: object) -> Node:
 NAMES = {"on": ("names",)}
 
 
+# An infinity that is not seen costs this check and those of dtypes and of large
+# numbers: the others have NaN alone.
 @check(
     "nonfinite_entries",
     probe=probes.named,
-    weight=2,
+    weight=6,
     **NAMES,
     says="NaN, infinity and negative infinity in the tensors of a dict",
 )
@@ -603,7 +606,7 @@ def nan_and_infinities(draw: Draw) -> list[Case]:
 def nested(draw: Draw, depth: int) -> Node:
     """A tree of this depth with good and bad leaves."""
     if depth == 0:
-        value = draw.choice([None, None, NAN, INF, -INF])
+        value = draw.choice([None, None, NAN])
         return tensor_leaf(draw, value, shape=(draw.integer(1, 4),))
     inner = [nested(draw, depth - 1) for _ in range(draw.integer(2, 4))]
     leaf = [tensor_leaf(draw, NAN, shape=(2,))]
@@ -622,7 +625,7 @@ def nested(draw: Draw, depth: int) -> Node:
     corners=["one name for each; two entries may have the same one"],
 )
 def names_of_nested_entries(draw: Draw) -> list[Case]:
-    deep: Node = tensor_leaf(draw, INF)
+    deep: Node = tensor_leaf(draw, NAN)
     for _ in range(6):
         filler = [tensor_leaf(draw) for _ in range(draw.integer(1, 4))]
         kind = draw.choice(["dict", "list", "tuple"])
@@ -761,7 +764,6 @@ def every_kind_of_tensor(draw: Draw) -> list[Case]:
     empty = [tensor_leaf(draw, shape=(0, 3)), tensor_leaf(draw, shape=(0,))]
     return [
         tree(draw, shuffled(draw, *leaves(NAN), *empty)),
-        tree(draw, shuffled(draw, *leaves(INF), *empty)),
         tree(draw, shuffled(draw, *leaves(None), *empty, *leaves(NAN)[:1])),
     ]
 
@@ -776,7 +778,7 @@ def every_kind_of_tensor(draw: Draw) -> list[Case]:
 )
 def relatives_of_the_types(draw: Draw) -> list[Case]:
     def leaf(form: str = "plain") -> Node:
-        value = draw.choice([None, NAN, INF])
+        value = draw.choice([None, NAN])
         return tensor_leaf(draw, value, form=form, shape=(3,))
 
     def keys(*nodes: Node) -> list[object]:
@@ -839,7 +841,7 @@ def texts_and_none(draw: Draw) -> list[Case]:
     none: Node = ["none", None]
     return [
         tree(draw, shuffled(draw, *texts, none, number(NAN))),
-        tree(draw, shuffled(draw, none, none, tensor_leaf(draw, INF))),
+        tree(draw, shuffled(draw, none, none, tensor_leaf(draw, NAN))),
         tree(draw, ["list", [*texts, none, tensor_leaf(draw, NAN), none]]),
     ]
 
@@ -1307,6 +1309,9 @@ def the_rest_is_left_alone(draw: Draw) -> list[Case]:
         *(batches(draw, 3, mode=mode) for mode in ("train", "eval", "mixed")),
         spoilt(draw, batches(draw, 3, num_epochs=2), (1, "x", NAN)),
         spoilt(draw, batches(draw, 3), (1, "row", 0.0)),
+        spoilt(draw, batches(draw, 3, loss="ratio"), (1, "y", 0.0)),
+        spoilt(draw, batches(draw, 3), (2, "target", 1e200)),
+        spoilt(draw, batches(draw, 3, loss="huge"), (1, "y", 60.0)),
     ]
 
 

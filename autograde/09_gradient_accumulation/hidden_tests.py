@@ -29,7 +29,7 @@ def same(seen: object, expected: Tensor) -> bool:
         isinstance(seen, Tensor)
         and seen.dtype == expected.dtype
         and seen.shape == expected.shape
-        and torch.allclose(seen, expected, rtol=1e-9, atol=1e-12)
+        and torch.allclose(seen, expected, 1e-9, 1e-12, equal_nan=True)
     )
 
 
@@ -242,6 +242,7 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4, num_batches=3),
         batches(draw, 2, num_batches=1),
+        broken_batch(draw),
     ]
 
 
@@ -262,6 +263,7 @@ def small_micro_batches(draw: Draw) -> list[Case]:
         batches(draw, 4),
         batches(draw, 8, size=8, num_batches=1),
         batches(draw, 20, size=40),
+        broken_batch(draw),
     ]
 
 
@@ -473,7 +475,10 @@ def ignored_labels(draw: Draw) -> list[Case]:
     on=("gradients", "loss"),
     **CLOSE,
     says="a micro-batch in which nothing counts adds nothing, and no NaN",
-    corners=["a NaN of a sample that counts shows in gradients and loss"],
+    corners=[
+        "a NaN of a sample that counts shows in gradients and loss; in no case "
+        "is there one in a micro-batch in which nothing counts"
+    ],
 )
 def nothing_counts_in_one(draw: Draw) -> list[Case]:
     weight = class_weights(draw)
@@ -576,6 +581,7 @@ def small_windows(draw: Draw) -> list[Case]:
         window(draw, 12, 9, 10),
         window(draw, 8, 16),
         relabelled(window(draw, 9, 12), -100, 3, 5),
+        with_a_nan(window(draw, 9, 12, 7)),
     ]
 
 
@@ -908,6 +914,7 @@ def small_in_the_loop(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 5, 2),
         epochs(draw, [6, 2, 5, 3], 3, num_epochs=2),
+        with_a_nan(epochs(draw, [4] * 4, 2)),
     ]
 
 
@@ -1246,9 +1253,23 @@ def replaced(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
-def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
+NOT_ONE = (
+    "A sample does not have variance 1 before weight and bias, in training or in "
+    "eval, for inputs of any size."
+)
+
+
+def off_one(square: Tensor, one: float) -> float:
+    """How far mean squares are from this number. The median: two numbers in a group
+    may be so near that eps shows."""
+    return float((square - one).abs().median())
+
+
+def follows_each_sample(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
     """Whether each replacement, less its weight and bias, brings every sample
-    to mean 0 and variance 1, in the order of the case's inputs."""
+    to mean 0 and variance 1, of n or of n - 1, in the order of the case's inputs."""
     found = replaced(case, seen, expected)
     if found:
         return found
@@ -1262,20 +1283,28 @@ def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
         flat, given = output.flatten(1), inputs.flatten(1)
         if not torch.isfinite(flat).all():
             return "A replacement's output is not finite."
-        square = (flat**2).mean(1)
+        square, fewer = (flat**2).mean(1), 1 - 1 / flat.shape[1]
         if float(flat.mean(1).abs().max()) > 0.02:
             return "A sample does not have mean 0 before weight and bias."
-        # The median: two numbers in a group may be so near that eps shows.
-        if float((square - 1).abs().median()) > 0.02:
-            return (
-                "A sample does not have variance 1 before weight and bias, in "
-                "training or in eval, for inputs of any size."
-            )
+        if min(off_one(square, 1.0), off_one(square, fewer)) > 0.02:
+            return NOT_ONE
         given = given - given.mean(1, keepdim=True)
         along = (flat * given).mean(1) / given.pow(2).mean(1).sqrt()
         # Groups of two numbers reach 0.56; what belongs to other inputs, 0.
         if float(along.mean()) < 0.35:
             return "What a replacement gives does not follow from its input."
+    return None
+
+
+def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
+    """The same, of the biased variance, and the gradient goes through both."""
+    complaint = follows_each_sample(case, seen, expected)
+    if complaint:
+        return complaint
+    for name in expected.data["outputs"]:
+        square = (seen.data["outputs"][name].to(DOUBLE).flatten(1) ** 2).mean(1)
+        if not case["trained"] and off_one(square, 1.0) > 0.02:
+            return NOT_ONE
     for pull in seen.data["pulls"].values():
         if pull is None or max(pull) > 0.02:
             return (
@@ -1286,7 +1315,7 @@ def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
 
 
 def no_gap(case: Case, seen: Result, expected: Result) -> str | None:
-    complaint = normalizes(case, seen, expected)
+    complaint = follows_each_sample(case, seen, expected)
     if complaint:
         return complaint
     if seen.data["left"]:
@@ -1298,7 +1327,7 @@ def no_gap(case: Case, seen: Result, expected: Result) -> str | None:
 
 
 def keeps_the_rest(case: Case, seen: Result, expected: Result) -> str | None:
-    complaint = normalizes(case, seen, expected)
+    complaint = follows_each_sample(case, seen, expected)
     if complaint:
         return complaint
     others, right = seen.data["others"], expected.data["others"]
@@ -1346,7 +1375,7 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
         if case["frozen_norm"]:
             return "A replacement is not frozen as its batch norm was."
         return "A replacement's weight or bias cannot be trained."
-    return normalizes(case, seen, expected)
+    return follows_each_sample(case, seen, expected)
 
 
 @check(
@@ -1398,7 +1427,7 @@ def still_normalizes(draw: Draw) -> list[Case]:
 @check(
     "without_batch_norm",
     probe=probes.repaired,
-    rule=normalizes,
+    rule=follows_each_sample,
     says="any number of channels, such as 3 or 7",
 )
 def any_number_of_channels(draw: Draw) -> list[Case]:
@@ -1481,7 +1510,7 @@ def others_are_kept(draw: Draw) -> list[Case]:
 @check(
     "without_batch_norm",
     probe=probes.repaired,
-    rule=normalizes,
+    rule=follows_each_sample,
     says="`eps` is no larger than the batch norm's",
 )
 def small_eps(draw: Draw) -> list[Case]:
@@ -1509,7 +1538,7 @@ def frozen_norms(draw: Draw) -> list[Case]:
 @check(
     "without_batch_norm",
     probe=probes.repaired,
-    rule=normalizes,
+    rule=follows_each_sample,
     says="a model that is itself a batch norm",
 )
 def model_is_a_batch_norm(draw: Draw) -> list[Case]:

@@ -617,17 +617,24 @@ def repaired(without_batch_norm, case):
         "shared": any(
             p.untyped_storage().data_ptr() in own for p in new.parameters()
         ),
-        "gaps": gaps_of(new, case, shape) if case["measured"] else [],
+        "gaps": gaps_of(new.double(), case, shape) if case["measured"] else [],
     }
 
 
 def output_of(model, name, inputs):
-    """What the layer of this name makes of the case's inputs; None without it."""
+    """What the layer of this name makes of the case's inputs, in its own dtype;
+    None without it."""
     try:
         layer = model.get_submodule(name)
     except AttributeError:
         return None
-    return layer(inputs).detach()
+    return layer(in_dtype_of(layer, inputs)).detach()
+
+
+def in_dtype_of(layer, inputs):
+    """A layer of a wrong dtype is told so by its dtype alone."""
+    own = [one.dtype for one in layer.parameters() if one.is_floating_point()]
+    return inputs.to(own[0] if own else inputs.dtype)
 
 
 def pull_of(model, name, inputs):
@@ -635,8 +642,10 @@ def pull_of(model, name, inputs):
     a stretch of each sample: nothing, if it goes through mean and variance."""
     if output_of(model, name, inputs) is None:
         return None
+    layer = model.get_submodule(name)
+    inputs = in_dtype_of(layer, inputs)
     x = inputs.clone().requires_grad_()
-    output = model.get_submodule(name)(x)
+    output = layer(x)
     if output.shape != x.shape or not output.requires_grad:
         return None
     slope = torch.linspace(0.5, 1.5, x[0].numel(), dtype=x.dtype)

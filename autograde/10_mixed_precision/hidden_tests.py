@@ -55,9 +55,12 @@ def off_by(seen: object, expected: Tensor, start: Tensor) -> float:
 
 
 def same(seen: object, expected: Tensor, tolerance: float = 1e-9) -> bool:
-    """Whether two vectors agree, as a share of their length."""
+    """Whether two vectors agree, as a share of their length; NaN is NaN."""
     if not isinstance(seen, Tensor) or seen.shape != expected.shape:
         return False
+    if not torch.equal(seen.isnan(), expected.isnan()):
+        return False
+    seen, expected = (one[~one.isnan()] for one in (seen, expected))
     distance = (seen - expected).norm().item()
     return distance <= 1e-12 + tolerance * expected.norm().item()
 
@@ -374,7 +377,13 @@ def layers_in_bf16(draw: Draw) -> list[Case]:
     corners=["in autocast, or from logits that you have made float32"],
 )
 def loss_in_float32(draw: Draw) -> list[Case]:
-    return [bf16(draw), bf16(draw, 1), bf16(draw, enabled=False)]
+    return [
+        bf16(draw),
+        bf16(draw, 1),
+        bf16(draw, enabled=False),
+        bf16(draw, 3, kinds=".en"),
+        bf16(draw, 2, kinds="n", enabled=False),
+    ]
 
 
 @check(
@@ -710,6 +719,7 @@ def small_gradients_arrive(draw: Draw) -> list[Case]:
         "a gradient of finite numbers, however large, is none of these, nor is "
         "one of zeros; no case divides one into infinity",
         "also if `scale(loss)` itself is infinite",
+        "in no case is a gradient mended between `unscale_` and `step`",
     ],
 )
 def overflow_skips_the_step(draw: Draw) -> list[Case]:
@@ -1241,6 +1251,7 @@ def one_step_one_update(draw: Draw) -> list[Case]:
         steps(draw, "..."),
         steps(draw, ".", max_norm=20.0),
         steps(draw, ".x"),
+        steps(draw, ".n"),
     ]
 
 
@@ -1642,7 +1653,7 @@ def skipped_windows(draw: Draw) -> list[Case]:
     weight=2,
     rule=scheduler_follows,
     says="the scheduler steps after each step that was made, and only then",
-    corners=["a disabled scaler skips nothing"],
+    corners=["a disabled scaler skips nothing", "no optimizer is `fused`"],
 )
 def schedule_of_made_steps(draw: Draw) -> list[Case]:
     growing = {"growth_interval": 1, "init_scale": 4.0}
@@ -1727,7 +1738,11 @@ def no_gradients_left(draw: Draw) -> list[Case]:
     "the next",
 )
 def epoch_graphs(draw: Draw) -> list[Case]:
-    return [epochs(draw, [12] * 4, 4), epochs(draw, [9, 12, 11, 8], 2)]
+    return [
+        epochs(draw, [12] * 4, 4),
+        epochs(draw, [9, 12, 11, 8], 2),
+        epochs(draw, [9, 12, 11, 8], 2, nans=(1,)),
+    ]
 
 
 @check(

@@ -245,7 +245,7 @@ optimizer keeps the names, in `group["param_names"]`.
 Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a
 factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on:
 one number makes all groups alike, a list has one for each. By default both
-also take over the momentum.
+also take over the momentum, and refuse an optimizer that has none, such as Adagrad.
 """
 
 # %% cell="ratio_of_groups"
@@ -347,7 +347,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is
-not compiled in. Then `get_last_lr()` holds tensors, and schedulers write into them: give each group a tensor of its own, and note `.item()`.
+not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do

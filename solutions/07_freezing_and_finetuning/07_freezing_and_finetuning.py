@@ -346,7 +346,7 @@ assert adapted(x).equal(plain(x))
 r"""
 The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too), and several
 adapters share one model. Afterwards the product can be added to the weight. The `peft` package does this for whole models. The backward pass still goes
-through the layers: what is saved is the memory of gradients and moments. Of activations only the input of a frozen `Linear` without an adapter is.
+through the layers: what is saved is the memory of gradients and moments. Of activations little is: the input of a frozen `Linear` without an adapter, say.
 """
 
 # %% [markdown]
@@ -546,7 +546,7 @@ The last line: only leaves have a flag to change. To cut a computed tensor off t
 A parameter that never had a gradient is skipped anyway, weight decay included. Three cases in
 which it matters: frozen *after* some steps, where `zero_grad(set_to_none=False)` leaves a
 gradient of zeros, momentum and decay still move the parameter. Unfrozen later, a parameter that
-the optimizer does not know never moves. And with nothing to train, the optimizer says so.
+the optimizer does not know never moves. And an empty list the optimizer refuses; a list of what is frozen it takes.
 """
 
 # %% cell="claim_000_31"
@@ -584,7 +584,7 @@ assert refused(torch.optim.SGD, once, lr=0.1) == "ValueError"
 
 # %% [markdown]
 r"""
-`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with. Under a schedule that is ten or a hundred times the
+`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with. (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the
 present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew. The old groups still have a key `initial_lr`, and a new
 `LambdaLR` begins there again. Delete the key first, and it begins at the present rate.
 """
@@ -1067,9 +1067,9 @@ r"""
 - A frozen parameter has `requires_grad=False` and `grad=None`. Freeze by prefix *with* the dot.
   `module.requires_grad = False` does nothing.
 - BatchNorm's statistics are not parameters: a frozen BatchNorm is in eval mode, again after every
-  `train()`. Momentum 0 keeps the statistics and still normalizes by the batch.
+  `train()`. Momentum 0 keeps mean and variance and still normalizes by the batch.
 - The optimizer gets a list of what is trainable. What is unfrozen later has to be added.
-- Frozen first layers save time and memory. Frozen last layers save what the layer needs only for its own gradient: the input of a `Linear`, nothing of a ReLU. Features of a frozen part in
+- Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution and a ReLU keep what they kept. Features of a frozen part in
   eval mode can be computed once, where its inputs stay the same.
 - LoRA freezes everything and trains two thin matrices beside each weight that it adapts.
 - `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters.

@@ -277,7 +277,7 @@ for name, function, at in (
 
 # %% [markdown]
 r"""
-At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN. (The `std` of a
+At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN, and so does `norm` differentiated twice. (The `std` of a
 single number is NaN itself: it divides by n - 1. With `correction=0` it is 0.)
 
 **The trap of `torch.where`.** `torch.where(x > 0, x.sqrt(), 0)` looks safe, and its value is. But both branches are
@@ -369,7 +369,7 @@ All ReLUs were off, the row's mean was 0, and 0 / 0 is NaN.
 ### Backward: anomaly mode
 
 `torch.autograd.detect_anomaly()` checks what each operation returns on the way back. At the first NaN it raises an error
-that names the operation, and prints where in *your* code that operation stood in the forward pass. (It does not see a NaN
+that names the operation, and, if the forward pass was in the block as well, prints where in *your* code that operation stood. (It does not see a NaN
 that is made where two gradients of the same weight are added: $\infty - \infty$.)
 """
 
@@ -708,7 +708,7 @@ assert not math.isfinite(unclipped[-1])
 r"""
 > **"A bad loss or network: a division by 0, the log of 0, the root of 0."**
 > *Correct.* The root of 0 is 0, and its slope is infinite. `torch.where` helps only if the input was made safe first.
-> `x.norm()` at 0 is safe, the root of a sum of squares is not.
+> The slope of `x.norm()` at 0 is 0, that of the root of a sum of squares is NaN.
 """
 
 # %% cell="claim_004_28"
@@ -1186,7 +1186,7 @@ again with `lr / 100` if there is a reason to.
 <details><summary>Hint 3: the name of the operation</summary>
 
 Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`. `re.search(r"'([^']+)'", str(error))`
-finds the name. `torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn. First go back without it, by
+finds the name. `torch.autograd.set_detect_anomaly(True)` is a context manager as well, and warns only where it raises. First go back without it, by
 `loss.backward(retain_graph=True)`. Only if a gradient is not finite go back once more, in anomaly mode: it is slow, and it complains of a NaN that a mask
 throws away later. It also raises for a NaN that never reaches the gradient of a parameter: that is no fault.
 </details>

@@ -261,7 +261,7 @@ $$g = \frac{1}{D} \sum_j \sum_{n \in \text{part } j} \nabla \ell_n$$
 |---|---|
 | a mean over samples | number of samples |
 | with `ignore_index` | number of labels that are not ignored |
-| with class weights | sum of the weights $w_{y_n}$ of these labels |
+| `F.cross_entropy` with class weights, labels as indices | sum of the weights $w_{y_n}$ of these labels |
 
 Dividing each part's *mean* by the number of parts is the special case in which all parts have
 the same share of $D$.
@@ -889,7 +889,7 @@ this micro-batch in the denominator. Without `weight` it is their number.
 </details>
 <details><summary>Hint 3: no NaN from an empty part</summary>
 
-`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well.
+`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well, if the logits are finite.
 </details>
 <details><summary>Help: multiplying the mean by its share gives NaN</summary>
 
@@ -1199,7 +1199,7 @@ r"""
 - Go backward on each part before the next goes forward, or no memory is saved.
 - Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample
   normalization does, for the norm.
-- float32 results agree to about 1e-7, not bitwise: the sums are taken in another order.
+- float32 results agree to 1e-6 or better, not bitwise: the sums are taken in another order.
 - DDP's `no_sync()` stands around forward and backward of all but the last part. DDP averages: times the number of
   processes.
 

@@ -286,8 +286,8 @@ r"""
 
 ### Autocast, operation by operation
 
-Autocast keeps lists. Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; the
-rest take what they get, or the widest of their inputs. The lists differ between devices: this is yours.
+Autocast keeps lists. Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; most
+others take what they get, or the widest of their inputs. The lists differ between devices: this is yours.
 """
 
 # %% cell="op_by_op"
@@ -344,7 +344,7 @@ The weights are float32, so a trained network runs in either precision, and noth
 block, an evaluation silently computes in float32; called inside one, in bfloat16. There scores tie that were apart, and a
 few predictions change. So let the evaluation open its own block, also to switch autocast *off*: that says what was measured.
 And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made,
-also when the weights have changed (`cache_enabled=False` makes new ones).
+also when the weights have changed (`cache_enabled=False` makes new ones). Under the other 16-bit dtype that is an error.
 """
 
 
@@ -426,7 +426,8 @@ r"""
 ### A skipped step and the schedule
 
 The scheduler (chapter 06) does not know that a step was skipped. It lowers the rate all the same; and if it was the
-very first step, PyTorch warns of a wrong order. Step the schedule only if the scale did not fall.
+very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.)
+Step the schedule only if the scale did not fall.
 """
 
 # %% cell="schedule_after_a_skip"

@@ -234,7 +234,7 @@ def test_names_in_groups():
 
 
 def test_the_ratio_of_groups():
-    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on: one number makes all groups alike, a list has one for each. By default both also take over the momentum.
+    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on: one number makes all groups alike, a list has one for each. By default both also take over the momentum, and refuse an optimizer that has none, such as Adagrad.
 
     `OneCycleLR` and `CyclicLR` replace each group's rate.
     """
@@ -263,6 +263,14 @@ def test_the_ratio_of_groups():
         first, second = (group["lr"] for group in sgd.param_groups)
         assert (first == second) == alike
         assert sgd.param_groups[0]["momentum"] != 0.5
+    for kind in (torch.optim.Adagrad, torch.optim.Adadelta, torch.optim.Rprop):
+        for make in (
+            lambda o, **how: lr_scheduler.OneCycleLR(o, 1.0, 10, **how),
+            lambda o, **how: lr_scheduler.CyclicLR(o, 0.01, 1.0, **how),
+        ):
+            with pytest.raises(ValueError, match="momentum"):
+                make(kind(two_groups(), lr=1.0))
+            make(kind(two_groups(), lr=1.0), cycle_momentum=False)
 
 
 def test_warm_up_and_past_the_end():
@@ -292,7 +300,7 @@ def test_warm_up_and_past_the_end():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in. Then `get_last_lr()` holds tensors, and schedulers write into them: give each group a tensor of its own, and note `.item()`."""
+    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -319,19 +327,20 @@ def test_a_compiled_step():
 
 @pytest.mark.parametrize("own", [False, True])
 def test_a_rate_that_is_a_tensor(own):
-    """Then `get_last_lr()` holds tensors, and schedulers write into them: give each group a tensor of its own, and note `.item()`."""
+    """Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`."""
     rate = torch.tensor(1.0)
     groups = [{"params": [one_weight()]} for _ in range(2)]
     if own:
         groups = [{**one, "lr": rate.clone()} for one in groups]
     sgd = torch.optim.SGD(groups, lr=rate)
     plan = lr_scheduler.ReduceLROnPlateau(sgd, factor=0.1, patience=0)
-    noted = sgd.param_groups[0]["lr"]
-    assert all(torch.is_tensor(one) for one in plan.get_last_lr())
+    noted, told = sgd.param_groups[0]["lr"], plan.get_last_lr()
+    assert torch.is_tensor(noted)
     for _ in range(2):
         plan.step(1.0)
     assert noted is sgd.param_groups[0]["lr"]
     assert noted.item() == pytest.approx(0.1 if own else 0.01)
+    assert told == [1.0, 1.0]  # copies: nobody writes into these
 
 
 def test_one_optimizer_one_schedule():

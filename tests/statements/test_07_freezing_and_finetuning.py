@@ -32,7 +32,7 @@ BY_CELL = {
         "frozen *after* some steps, where `zero_grad(set_to_none=False)` leaves a gradient of zeros, momentum and decay still move the parameter.",
     ],
     "claim_000_31_unfrozen": [
-        "Unfrozen later, a parameter that the optimizer does not know never moves. And with nothing to train, the optimizer says so.",
+        "Unfrozen later, a parameter that the optimizer does not know never moves.",
         "A `filter` object is empty after its first use.",
     ],
     "claim_001_32": [
@@ -210,7 +210,7 @@ def test_weight_decay_pulls_to_zero(kind):
 def test_low_rank_adapters():
     """The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too), and several adapters share one model. Afterwards the product can be added to the weight.
 
-    The backward pass still goes through the layers: what is saved is the memory of gradients and moments. Of activations only the input of a frozen `Linear` without an adapter is.
+    The backward pass still goes through the layers: what is saved is the memory of gradients and moments. Of activations little is: the input of a frozen `Linear` without an adapter, say.
     """
     layers = [nn.Linear(16, 16).requires_grad_(False) for _ in range(3)]
     downs = [nn.Linear(16, 2, bias=False) for _ in layers]
@@ -238,6 +238,13 @@ def test_low_rank_adapters():
     assert all(p.grad is None for layer in layers for p in layer.parameters())
     assert downs[0].weight.grad.any()
     assert sum(len(one) for one in adam.state.values()) == 3 * 6
+    first, scale = nn.Linear(16, 16), nn.Parameter(torch.ones(16))
+    for needed, bytes_kept in ((True, 32 * 16 * 4), (False, 0)):
+        scale.requires_grad_(needed)
+        with saved_tensor_bytes([*first.parameters(), scale, x]) as saved:
+            scaled = first(x) * scale
+            assert saved.live_bytes == bytes_kept
+        del scaled
     for layer in layers:
         layer.requires_grad_(True)
     with saved_tensor_bytes([*known, x]) as saved:
@@ -253,7 +260,7 @@ def test_low_rank_adapters():
 def test_what_is_kept(relu):
     """Where the *first* layers are frozen, the backward pass ends at the first trained one, and nothing before it is kept. Where the *last* ones are, the gradient passes through them, and it depends on the layer what that takes. A frozen `Linear` needs its weight and not its input. A ReLU needs its output, frozen or not. So here freezing the last half saves nothing with ReLUs, and more than half without.
 
-    Frozen first layers save time and memory. Frozen last layers save what the layer needs only for its own gradient: the input of a `Linear`, nothing of a ReLU.
+    Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution and a ReLU keep what they kept.
     """
     width, x = 16, torch.randn(32, 16)
     parts = [
@@ -281,6 +288,21 @@ def test_what_is_kept(relu):
         assert last_half < 0.5 * whole
     kept(range(4))
     loss.backward()
+    for last, saves in (
+        (nn.Linear(width, width), True),
+        (nn.Conv1d(2, 2, 3, padding=1), False),
+        (nn.ConvTranspose1d(2, 2, 3, padding=1), False),
+    ):
+        first, found = nn.Linear(width, width), []
+        known = [*first.parameters(), *last.parameters(), x]
+        rows = x if saves else x.view(16, 2, width)
+        for needed in (True, False):
+            last.requires_grad_(needed)
+            with saved_tensor_bytes(known) as saved:
+                out = last(first(rows))
+                found.append(saved.live_bytes)
+        assert found == ([activation, 0] if saves else [activation] * 2)
+        assert out.requires_grad
 
 
 def test_what_the_flag_says():
@@ -340,8 +362,20 @@ def test_without_a_gradient_it_is_skipped(kind, options):
     assert not torch.equal(one, torch.ones(2))
 
 
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_nothing_to_train(kind):
+    """And an empty list the optimizer refuses; a list of what is frozen it takes."""
+    with pytest.raises(ValueError, match="empty"):
+        kind([], lr=0.1)
+    kind([{"params": []}], lr=0.1)
+    head = nn.Linear(2, 1).requires_grad_(False)
+    before = copy.deepcopy(head.state_dict())
+    kind(head.parameters(), lr=0.1).step()
+    assert all(torch.equal(before[k], v) for k, v in head.state_dict().items())
+
+
 def test_added_under_a_schedule():
-    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with. Under a schedule that is ten or a hundred times the present one, and some schedulers cannot go on.
+    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with. (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the present one, and some schedulers cannot go on.
 
     `optimizer.add_param_group({"params": [...]})` fills in what the group does not say from the settings that the optimizer was made with.
     """
@@ -359,6 +393,10 @@ def test_added_under_a_schedule():
         sgd.add_param_group({"params": [later]})
         assert [round(g["lr"], 6) for g in sgd.param_groups] == [0.001, 0.1]
         assert sgd.param_groups[1]["momentum"] == 0.7
+        named = torch.optim.SGD([("head", head)], lr=0.1)
+        with pytest.raises(ValueError, match="names"):
+            named.add_param_group({"params": [later]})
+        named.add_param_group({"params": [("later", later)]})
         try:
             plan.step()
             went_on[name] = True
@@ -559,7 +597,7 @@ def test_prefixes_as_strings():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_momentum_of_zero(training):
-    """a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps the statistics and still normalizes by the batch."""
+    """a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps mean and variance and still normalizes by the batch."""
     for momentum, moves in ((0.1, True), (None, True), (0.0, False)):
         norm = nn.BatchNorm1d(2, momentum=momentum).requires_grad_(False)
         norm.train(training)

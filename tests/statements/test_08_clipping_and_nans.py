@@ -38,7 +38,7 @@ BY_CELL = {
     ],
     "claim_004_28": [
         "The root of 0 is 0, and its slope is infinite.",
-        "`x.norm()` at 0 is safe, the root of a sum of squares is not.",
+        "The slope of `x.norm()` at 0 is 0, that of the root of a sum of squares is NaN.",
     ],
     "claim_004_29": ["*Correct*, and test for infinity, and the targets."],
     "claim_004_30": ["`inf == inf` is True."],
@@ -325,7 +325,7 @@ def test_overflow_is_infinity_and_then_nan(dtype):
 @pytest.mark.parametrize("dtype", [*HALF, *FULL])
 @pytest.mark.parametrize("correction", [0, 1])
 def test_slopes_of_norm_and_std(correction, dtype):
-    """At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN.
+    """At 0 PyTorch takes 0 as the slope of `norm` and of `std`; the same formulas by hand give NaN, and so does `norm` differentiated twice.
 
     `torch.linalg.vector_norm` takes 0 as its gradient at 0.
     """
@@ -340,6 +340,10 @@ def test_slopes_of_norm_and_std(correction, dtype):
         value, found = slope(function, at, dtype)
         assert value == 0
         assert found.tolist() == zero
+    x = torch.tensor(zero, dtype=dtype, requires_grad=True)
+    (first,) = torch.autograd.grad(x.norm(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), x)
+    assert second.isnan().all()
     for by_hand, at in (
         (lambda x: x.pow(2).sum().sqrt(), zero),
         (lambda x: (x - x.mean()).pow(2).mean().sqrt(), same),
@@ -505,7 +509,7 @@ def test_anomaly_mode():
 
     it complains of a NaN that a mask throws away later.
 
-    At the first NaN it raises an error that names the operation, and prints where in *your* code that operation stood in the forward pass.
+    At the first NaN it raises an error that names the operation, and, if the forward pass was in the block as well, prints where in *your* code that operation stood.
 
     Anomaly mode raises a `RuntimeError` that begins with `Function 'SqrtBackward0' returned nan values`.
 
@@ -540,7 +544,7 @@ def test_anomaly_mode():
 
 
 def test_set_detect_anomaly_does_not_warn():
-    """`torch.autograd.set_detect_anomaly(True)` is a context manager as well, and does not warn."""
+    """`torch.autograd.set_detect_anomaly(True)` is a context manager as well, and warns only where it raises."""
     x = torch.ones(2, requires_grad=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -548,6 +552,14 @@ def test_set_detect_anomaly_does_not_warn():
             assert torch.is_anomaly_enabled()
             x.sum().backward()
     assert not torch.is_anomaly_enabled()
+    zeros = torch.zeros(2, requires_grad=True)
+    outside = zeros.pow(2).sum().sqrt()
+    with (
+        pytest.warns(UserWarning, match="No forward pass information"),
+        pytest.raises(RuntimeError, match="PowBackward0"),
+        torch.autograd.set_detect_anomaly(True),
+    ):
+        outside.backward()
     with (
         pytest.warns(UserWarning, match="Anomaly"),
         torch.autograd.detect_anomaly(),

@@ -249,7 +249,7 @@ def test_what_to_divide_by(ignored, weighted, sizes):
 
     | with `ignore_index` | number of labels that are not ignored |
 
-    | with class weights | sum of the weights $w_{y_n}$ of these labels |
+    | `F.cross_entropy` with class weights, labels as indices | sum of the weights $w_{y_n}$ of these labels |
 
     The update is then that of the 256, up to rounding, if the parts are weighted rightly and no layer looks at the whole batch.
 
@@ -272,10 +272,26 @@ def test_what_to_divide_by(ignored, weighted, sizes):
         **options,
     )
     assert error(parts, whole) < 1e-12
+    if weighted and not ignored:  # what other labels and losses divide by
+        z = torch.randn(32, 3).double()
+        shares = F.one_hot(y, 3).double()
+        for found, total in (
+            (F.cross_entropy(z, shares, weight=weight), denominator),
+            (F.multi_margin_loss(z, y, weight=weight), denominator),
+        ):
+            assert not torch.isclose(found * total, found * 32)
+        for loss, target in (
+            (F.cross_entropy, shares),
+            (F.multi_margin_loss, y),
+        ):
+            summed = loss(z, target, weight=weight, reduction="sum")
+            mean = loss(z, target, weight=weight)
+            torch.testing.assert_close(mean, summed / 32)
+            assert abs(mean - summed / denominator) > 1e-3
 
 
 def test_float32_agrees_to_rounding():
-    """float32 results agree to about 1e-7, not bitwise: the sums are taken in another order."""
+    """float32 results agree to 1e-6 or better, not bitwise: the sums are taken in another order."""
     whole = accumulated(mlp(torch.float32), [32], F.cross_entropy)
     found = [
         accumulated(
@@ -609,7 +625,7 @@ def test_optimizers_with_gradients_of_another_dtype():
 
 
 def test_reduction_of_an_empty_part():
-    """`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well.
+    """`reduction="mean"` divides 0 by 0. `reduction="sum"` gives 0, and its gradient is 0 as well, if the logits are finite.
 
     NaN · 0 is NaN.
     """
@@ -621,6 +637,10 @@ def test_reduction_of_an_empty_part():
     total.backward()
     assert total == 0
     assert not z.grad.any()
+    for bad in (torch.nan, torch.inf):
+        z = torch.full((3, 2), bad, requires_grad=True)
+        F.cross_entropy(z, ignored, reduction="sum").backward()
+        assert z.grad.isnan().all()
 
 
 def test_hints_of_the_exercises():

@@ -288,7 +288,7 @@ def test_an_overflow_in_a_window():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16])
 def test_operation_by_operation(dtype):
-    """Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; the rest take what they get, or the widest of their inputs.
+    """Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; most others take what they get, or the widest of their inputs.
 
     on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first: a formula that you write yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
     """
@@ -304,6 +304,7 @@ def test_operation_by_operation(dtype):
             low.sum(),
             low.exp(),
             F.layer_norm(low, [4]),
+            F.layer_norm(low, [4], torch.ones(4)),  # not the widest
             (low - low.sigmoid()).pow(2).mean(),
         ):
             assert got.dtype == dtype
@@ -366,7 +367,7 @@ def test_the_copies_of_a_block(dtype):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_an_evaluation_within_a_block(dtype):
-    """And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made, also when the weights have changed (`cache_enabled=False` makes new ones)."""
+    """And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made, also when the weights have changed (`cache_enabled=False` makes new ones). Under the other 16-bit dtype that is an error."""
     layer, row = nn.Linear(3, 1), torch.ones(1, 3)
 
     @torch.no_grad()
@@ -388,25 +389,30 @@ def test_an_evaluation_within_a_block(dtype):
 
 
 def test_a_skipped_step_and_the_schedule():
-    """It lowers the rate all the same; and if it was the very first step, PyTorch warns of a wrong order."""
-    for bad_first in (True, False):
-        weight = nn.Parameter(torch.ones(1))
-        sgd = torch.optim.SGD([weight], lr=0.1)
+    """It lowers the rate all the same; and if it was the very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.)"""
+    for bad_first, fused in itertools.product((True, False), repeat=2):
+        weight, calls = nn.Parameter(torch.ones(1)), []
+        sgd = torch.optim.SGD([weight], lr=0.1, fused=fused)
+        sgd.register_step_post_hook(lambda *_, calls=calls: calls.append(1))
         plan = torch.optim.lr_scheduler.StepLR(sgd, 1, 0.1)
         scaler = torch.amp.GradScaler("cpu")
         for turn in range(2):
             sgd.zero_grad()
             factor = math.inf if (turn == 0) == bad_first else 1.0
             scaler.scale(weight.sum() * factor).backward()
+            before = weight.item()
             scaler.step(sgd)
             scaler.update()
+            left_out = (turn == 0) == bad_first
+            assert (weight.item() == before) == left_out
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 plan.step()
             ordered = any(
                 "lr_scheduler.step()" in str(one.message) for one in told
             )
-            assert ordered == (bad_first and turn == 0)
+            assert ordered == (bad_first and turn == 0 and not fused)
+        assert len(calls) == (2 if fused else 1)
         assert sgd.param_groups[0]["lr"] == pytest.approx(0.001)
 
 

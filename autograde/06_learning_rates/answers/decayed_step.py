@@ -951,3 +951,21 @@ nothing_at_a_rate_of_zero = edit(
     tells="You leave out the decay while a group's rate is 0. Momentum remembers the "
     "gradient of such a step, and the weights are part of it.",
 )
+
+
+decay_with_a_second_look = edit(
+    SOLUTION,
+    {
+        """
+        error.backward()
+        """: """
+        if not error.isfinite():
+            error = F.mse_loss(model(X), y)
+        error.backward()
+        """
+    },
+    breaks=hidden_tests.leaves_the_others,
+    tells="Where the loss is not finite you call the model once more. One step has "
+    "one forward pass, whatever comes of it: a second one moves running "
+    "statistics again, and the loss is no better.",
+)

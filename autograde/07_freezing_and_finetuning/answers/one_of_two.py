@@ -649,3 +649,54 @@ seeding_in_one_of_two = edit(
     breaks=hidden_tests.once_in_their_modes_b,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+
+SECOND_LOOK = (
+    "Where a number is not finite you call a model once more. Each runs once, whatever "
+    "comes of it: a second pass moves running statistics again, and the loss is no better."
+)
+
+second_look_at_b = edit(
+    by_no_grad_and_flags,
+    {
+        """
+        loss = F.mse_loss(b(features.clone()), y)
+        """: """
+        loss = F.mse_loss(b(features.clone()), y)
+        if not loss.isfinite():
+            loss = F.mse_loss(b(features.clone()), y)
+        """
+    },
+    breaks=hidden_tests.once_in_their_modes_b,
+    tells=SECOND_LOOK,
+)
+
+second_look_at_the_features = edit(
+    by_no_grad_and_flags,
+    {
+        """
+        features = a(x)
+        """: """
+        features = a(x)
+        if not features.isfinite().all():
+            features = a(x)
+        """
+    },
+    breaks=hidden_tests.once_in_their_modes_b,
+    tells=SECOND_LOOK,
+)
+
+second_look_at_both = edit(
+    by_no_grad_and_flags,
+    {
+        """
+        loss = F.mse_loss(b(a(x)), y)
+        """: """
+        loss = F.mse_loss(b(a(x)), y)
+        if not loss.isfinite():
+            loss = F.mse_loss(b(a(x)), y)
+        """
+    },
+    breaks=hidden_tests.once_in_their_modes_a,
+    tells=SECOND_LOOK,
+)

@@ -1034,3 +1034,22 @@ epoch_leaves_gradients_of_others = edit(
     "optimizer holds. It may hold only some of the model's. Use "
     "`model.zero_grad()`.",
 )
+
+
+epoch_that_tries_a_bad_loss_again = edit(
+    SOLUTION,
+    {
+        """
+        loss = loss_function(model(x), y)
+        """: """
+        loss = loss_function(model(x), y)
+        if not loss.isfinite():
+            for buffer, value in zip(model.buffers(), kept, strict=True):
+                buffer.copy_(value)
+            loss = loss_function(model(x), y)
+        """
+    },
+    breaks=hidden_tests.the_rest_is_left_alone,
+    tells="A batch whose loss is not finite goes through the model a second time. "
+    "The loss is the same again: a bad batch passes at most once.",
+)

@@ -1027,3 +1027,23 @@ ignored_labels_clamped_from_below = edit(
     "`ignore_index` of 255 stays beyond the last class, and indexing raises. Leave "
     "the ignored labels out, then index.",
 )
+
+
+window_with_a_second_look = edit(
+    window_of_means_times_share,
+    {
+        """
+        (mean * share(y) / whole).backward()
+        """: """
+        if not mean.isfinite():
+            mean = F.cross_entropy(
+                model(x), y, weight=weight, ignore_index=ignore_index
+            )
+        (mean * share(y) / whole).backward()
+        """
+    },
+    breaks=hidden_tests.small_windows,
+    tells="Where a loss is not finite, its micro-batch goes through the model once "
+    "more. Each sample goes through once, whatever comes of it: nothing gets better by a "
+    "second pass.",
+)

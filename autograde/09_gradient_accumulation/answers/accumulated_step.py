@@ -935,3 +935,21 @@ step_without_a_nan = edit(
     tells="You make 0 of a loss that is NaN. The gradients are NaN all the same, and "
     "the loss that you return hides it. Leave it as it is.",
 )
+
+
+step_with_a_second_look = edit(
+    SOLUTION,
+    {
+        """
+        loss.backward()
+        """: """
+        if not loss.isfinite():
+            loss = F.cross_entropy(model(X_micro), y_micro) / num_micro
+        loss.backward()
+        """
+    },
+    breaks=hidden_tests.small_micro_batches,
+    tells="Where a loss is not finite, its micro-batch goes through the model once "
+    "more. Each sample goes through once, whatever comes of it: nothing gets better by a "
+    "second pass.",
+)

@@ -1273,3 +1273,21 @@ seeding_in_train_epoch = edit(
     breaks=hidden_tests.epoch_leaves_the_rest,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+
+epoch_with_a_second_look = edit(
+    SOLUTION,
+    {
+        """
+        (loss / window_size).backward()
+        """: """
+        if not loss.isfinite():
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+        (loss / window_size).backward()
+        """
+    },
+    breaks=hidden_tests.small_in_the_loop,
+    tells="Where a loss is not finite, its micro-batch goes through the model once "
+    "more. Each sample goes through once, whatever comes of it: nothing gets better by a "
+    "second pass.",
+)

@@ -424,7 +424,7 @@ def repair_with_the_usual_32_groups(model):
 
 
 @wrong(
-    breaks=[hidden_tests.dtype_is_kept, hidden_tests.equality_holds],
+    breaks=hidden_tests.dtype_is_kept,
     tells="Your new layers are float32, whatever the model is. Give them the "
     "dtype of the weight that they replace, or copy the parameters "
     "themselves.",
@@ -1170,4 +1170,12 @@ repair_views_each_sample = edit(
     tells="You flatten each sample with `view`. It raises for images in "
     "`torch.channels_last`, which batch norm takes: use `flatten(1)`, or name the "
     "dimensions of the mean.",
+)
+
+repair_with_the_unbiased_variance = edit(
+    repair_with_a_layer_of_its_own,
+    {"correction=0": "correction=1"},
+    breaks=hidden_tests.still_normalizes,
+    tells="You divide by the root of the variance of n - 1. Normalization layers take the "
+    "biased one, of n: with few channels the difference shows.",
 )

@@ -1007,3 +1007,20 @@ loss_by_the_next_scale = edit(
     tells="You divide the scaled loss by the scale after `update()`, which may have "
     "changed it. Keep the loss before it is scaled.",
 )
+
+
+clip_with_a_second_look = edit(
+    SOLUTION,
+    {
+        """
+        loss = F.cross_entropy(model(x), y)
+        """: """
+        loss = F.cross_entropy(model(x), y)
+        if not loss.isfinite():
+            loss = F.cross_entropy(model(x), y)
+        """
+    },
+    breaks=hidden_tests.one_step_one_update,
+    tells="Where a loss is not finite, you call the model once more. It is called "
+    "once for each batch, whatever comes of it: the loss is the same again.",
+)

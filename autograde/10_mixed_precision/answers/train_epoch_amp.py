@@ -1291,3 +1291,20 @@ losses_by_the_next_scale = edit(
     tells="You divide scaled losses by the scale after `update()`, which may have "
     "changed it. Keep each loss before it is scaled.",
 )
+
+
+amp_epoch_with_a_second_look = edit(
+    SOLUTION,
+    {
+        """
+        loss = F.cross_entropy(model(x), y, reduction="sum")
+        """: """
+        loss = F.cross_entropy(model(x), y, reduction="sum")
+        if not loss.isfinite():
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+        """
+    },
+    breaks=hidden_tests.epoch_graphs,
+    tells="Where a loss is not finite, you call the model once more. It is called "
+    "once for each batch, whatever comes of it: the loss is the same again.",
+)

@@ -762,3 +762,38 @@ bf16_switched_by_hand = edit(
     tells="If the model or the loss raises, autocast stays on for the rest of the "
     "program. A `with` block ends it whatever happens.",
 )
+
+
+bf16_with_a_second_look = edit(
+    SOLUTION,
+    {
+        """
+        loss = loss_fn(model(x), y)
+        """: """
+        loss = loss_fn(model(x), y)
+        if not loss.isfinite():
+            loss = loss_fn(model(x), y)
+        """
+    },
+    breaks=hidden_tests.loss_in_float32,
+    tells="Where a loss is not finite, you call the model once more. It is called "
+    "once for each batch, whatever comes of it: the loss is the same again.",
+)
+
+
+bf16_with_a_second_forward = edit(
+    SOLUTION,
+    {
+        """
+        loss.backward()
+        """: """
+        if not loss.isfinite():
+            with torch.no_grad():
+                model(x)
+        loss.backward()
+        """
+    },
+    breaks=hidden_tests.loss_in_float32,
+    tells="Where a loss is not finite, you call the model once more. It is called "
+    "once for each batch, whatever comes of it: the loss is the same again.",
+)
