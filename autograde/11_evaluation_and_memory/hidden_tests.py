@@ -608,7 +608,7 @@ def accuracy_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 6, 6, num_classes=6),
         labelled(draw, 20, 20, close=2e-3),
         labelled(draw, 9, 6, base=-40.0),
-        labelled(draw, 12, 6, scale=1e-9),
+        labelled(draw, 12, 6, scale=1e-20),
     ]
 
 
@@ -843,12 +843,12 @@ def with_a_nan(case: Case) -> Case:
 
 
 def nearly_equal_logits(case: Case) -> Case:
-    """The case with logits that are no farther than 1e-8 apart, that of class 0 the
-    lowest: in float32 the softmax of each row is one number."""
+    """The case with logits that are no farther than 1e-20 apart, that of class 0 the
+    lowest: in float64, too, the softmax of each row is one number."""
     start, num_classes = case["start"].clone(), case["num_classes"]
     last = start[probes.WIDTH * (case["num_features"] + 1) :]
-    last[: (probes.WIDTH + 1) * num_classes] *= 1e-10
-    last[probes.WIDTH * num_classes] = -1e-8  # the bias of class 0
+    last[: (probes.WIDTH + 1) * num_classes] *= 1e-22
+    last[probes.WIDTH * num_classes] = -1e-20  # the bias of class 0
     return {**case, "start": start}
 
 
@@ -1284,7 +1284,7 @@ def precision_and_recall(draw: Draw) -> list[Case]:
     return [
         ruled_out,
         classified(draw, 24, base=-30000.0),
-        classified(draw, 24, scale=1e-9),
+        classified(draw, 24, scale=1e-20),
         classified(draw, 12, 8, dtype=torch.float16, strided=True),
         classified(draw, 24),
         once_and_rightly(draw),

@@ -147,6 +147,7 @@ def drops_the_tail(draw: Draw) -> list[Case]:
     rule=right_sizes,
     says='`tail="merge"`: a lone last sample joins the batch before it, which '
     "then has `batch_size` + 1",
+    corners=["`len` of the loader is its number of batches"],
 )
 def merges_a_lone_sample(draw: Draw) -> list[Case]:
     return [
@@ -429,6 +430,11 @@ def about_seeding(case: Case, seen: Result, expected: Result) -> str | None:
         return "PyTorch's global generator has been seeded."
     if seen.data["others"] is not True:
         return "The global generators of Python or NumPy have been touched."
+    if seen.data["put back"] is not False:
+        return (
+            "A global generator is seeded for a moment and then put back. Draw "
+            "from a generator of your own."
+        )
     for key in ("sizes", "samples"):
         if seen.data.get(key) != expected.data.get(key):
             return "An epoch does not hold what it should."
@@ -441,7 +447,7 @@ def about_seeding(case: Case, seen: Result, expected: Result) -> str | None:
     rule=about_seeding,
     says="the global generators of PyTorch, NumPy and Python are not seeded: "
     "no `torch.manual_seed`",
-    corners=["they are not seeded for a while either, as between two batches"],
+    corners=["nor for a moment, with their state put back at once"],
 )
 def global_seed_is_kept(draw: Draw) -> list[Case]:
     return [some(draw, 2, "drop"), some(draw, 1, "merge"), some(draw, 3, None)]
@@ -1147,7 +1153,7 @@ def same_batches_with_workers(draw: Draw) -> list[Case]:
     "no `torch.manual_seed`",
     corners=[
         "in workers, too",
-        "they are not seeded for a while either, as between two batches",
+        "nor for a moment, with their state put back at once",
     ],
 )
 def loader_keeps_the_global_seed(draw: Draw) -> list[Case]:

@@ -342,26 +342,61 @@ def spread(epochs, as_given):
     return neighbours < 0.4 * sum(len(epoch) - 1 for epoch in epochs)
 
 
+class GlobalSeeds:
+    """Notes whether this thread seeds global generators or puts them back."""
+
+    def __init__(self):
+        self.seen = False
+
+    def _trace(self, frame, event, what):
+        if event == "c_call" and what.__self__ is torch.default_generator:
+            self.seen |= what.__name__ in ("manual_seed", "seed", "set_state")
+        elif event == "c_call" and what.__self__ is random._inst:
+            self.seen |= what.__name__ in ("seed", "setstate")
+
+    def _noted(self, function):
+        def call(*args, **kwargs):
+            self.seen = True
+            return function(*args, **kwargs)
+
+        return call
+
+    def __enter__(self):
+        self.before = sys.getprofile(), np.random.seed, np.random.set_state
+        # NumPy's functions are not among those that a profile shows
+        np.random.seed = self._noted(np.random.seed)
+        np.random.set_state = self._noted(np.random.set_state)
+        sys.setprofile(self._trace)
+        return self
+
+    def __exit__(self, *error):
+        profile, np.random.seed, np.random.set_state = self.before
+        sys.setprofile(profile)
+
+
 def seed_left_alone(make_loaders, case):
     """Whether global generators are seeded, by making or by going through."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
-        train, validation = two_loaders(make_loaders, case)
-        found = [seeds_kept(python, numpy_state)]
-        batches, sizes = iter(train), []
-        try:
-            for batch in batches:  # the training loop draws, too
-                found.append(seeds_kept(python, numpy_state))
-                sizes.append(len(batch))
-        finally:
-            end_workers_of(batches, train)
-        gone_through(validation)
+        found, sizes = [], []
+        with GlobalSeeds() as seeds:
+            train, validation = two_loaders(make_loaders, case)
+            found.append(seeds_kept(python, numpy_state))
+            batches = iter(train)
+            try:
+                for batch in batches:  # the training loop draws, too
+                    found.append(seeds_kept(python, numpy_state))
+                    sizes.append(len(batch))
+            finally:
+                end_workers_of(batches, train)
+            gone_through(validation)
         found.append(seeds_kept(python, numpy_state))
         of_torch, of_others = zip(*found, strict=True)
         return {
             "torch": all(of_torch),
             "others": all(of_others),
+            "put back": seeds.seen,
             "sizes": sizes,
         }
 
@@ -618,7 +653,7 @@ def loader_seed_left_alone(fitting_loader, case):
         python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
         SEEDED_AGAIN.unlink(missing_ok=True)
         found, samples = [], []
-        with forked_workers() as loaders:
+        with forked_workers() as loaders, GlobalSeeds() as seeds:
             loaders.append(fitting(fitting_loader, case))
             batches = iter(loaders[0])
             try:
@@ -632,6 +667,7 @@ def loader_seed_left_alone(fitting_loader, case):
         return {
             "torch": all(of_torch) and not SEEDED_AGAIN.exists(),
             "others": all(of_others),
+            "put back": seeds.seen,
             "samples": sorted(samples),
         }
 

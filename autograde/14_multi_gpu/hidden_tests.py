@@ -978,7 +978,8 @@ def samples_change_ranks(draw: Draw) -> list[Case]:
     corners=[
         "whatever the caller did with the list, and whoever draws random "
         "numbers in between",
-        "another `seed` gives other orders; `seed` is 0 if none is given",
+        "in every epoch another `seed` gives another order; `seed` is 0 if none "
+        "is given",
         "`epoch` and `seed` are at least 0 and below 2³¹",
     ],
 )

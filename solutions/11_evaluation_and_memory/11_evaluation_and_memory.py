@@ -521,8 +521,8 @@ figure
 # %% [markdown]
 r"""
 The worst one keeps nothing but losses: each of them holds its graph, and the graph holds inputs and activations.
-After a backward pass the graph lets go of these, and what is left are its nodes and the outputs
-you keep.
+After a backward pass without `retain_graph` the graph lets go of these, and what is left are its
+nodes and the outputs you keep.
 
 **A traceback holds tensors too.** After an out-of-memory error in a notebook, the error keeps every frame it
 went through, with all local names in them.
@@ -634,8 +634,8 @@ print("use_reentrant=False: requires_grad", new_way.requires_grad)
 
 # %% [markdown]
 r"""
-Both forms restore the random state for the second pass (`preserve_rng_state`), so dropout drops the same units. Batch norm in training is
-another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two
+Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's
+`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two
 moves by that are one move by `m`.
 """
 

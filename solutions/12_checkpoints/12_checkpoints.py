@@ -114,9 +114,9 @@ except (OSError, RuntimeError) as error:
 r"""
 The new checkpoint was not finished, and the old one was gone before the first byte of the
 new one was written. Days of work lay in that file. The message names no cause: `torch.load` looks
-for the index of the file at its end, and the end is missing. Where PyTorch opens the file in
-another way, the same fault reads "PytorchStreamReader failed reading zip archive: failed finding
-central directory".
+for the index of the file at its end, and the end is missing. Where 100 kB or more of the file are
+left, the same fault reads "PytorchStreamReader failed reading zip archive: failed finding central
+directory", and then it goes on to say that the file is probably broken.
 """
 
 # %% [markdown]
@@ -264,7 +264,7 @@ rename itself is safe when the folder has been synced too. On a network file sys
 may see it later.)
 
 **Load** with the defaults of `torch.load`, plus `map_location="cpu"`. By default it reads tensors,
-numbers, strings and their containers, and refuses objects. It is meant to run no code, but its
+numbers, strings, and lists, tuples, dicts and sets of them, and refuses nearly all else. It is meant to run no code, but its
 reader has had holes (CVE-2025-32434 before PyTorch 2.6, CVE-2026-24747 before 2.10). Keep PyTorch
 patched, and take weights of strangers as *safetensors*: `safetensors.torch.load_file` reads tensors
 and has no pickle at all.
@@ -530,7 +530,7 @@ for kind in SCHEDULES:
 
 # %% [markdown]
 r"""
-Only the first column is *yes* throughout. Making a scheduler writes to the optimizer's
+Only the first column is *yes* throughout. Making a scheduler can change the optimizer's
 learning rates, so make both before you load either.
 """
 
@@ -1254,7 +1254,7 @@ a tensor of the array.
 </details>
 <details><summary>Hint 3: the order of things at the start</summary>
 
-Make all four parts first, then load all four: making a scheduler changes learning rates of the
+Make all four parts first, then load all four: making a scheduler can change learning rates of the
 optimizer. Set the random states last: making a model draws numbers.
 </details>
 <details><summary>Help: the result is right when I stop after an epoch, wrong in the middle of one</summary>

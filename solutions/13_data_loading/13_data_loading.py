@@ -849,7 +849,7 @@ inherits from `BatchSampler` gets such lists from `super().__iter__()`.
 </details>
 <details><summary>Help: the second epoch depends on the validation</summary>
 
-A loader draws a number from its `generator` whenever it is gone through, and from the global one if it has none. Two loaders with one generator disturb each other.
+A loader without workers draws a number from its `generator` whenever it is gone through, and from the global one if it has none. Two loaders with one generator disturb each other.
 </details>
 """
 

@@ -553,8 +553,8 @@ r"""
 ## 5 · Accumulating: `no_sync`
 
 With micro-batches (chapter 09) an exchange after each is a waste: only the sum has to cross. `no_sync()` skips it. DDP decides in the
-*forward* pass whether the next `backward()` will exchange, so `no_sync` has to stand around both. A hook counts how often gradients cross for four
-micro-batches:
+*forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing. The usual form stands around both. A hook
+counts how often gradients cross for four micro-batches:
 """
 
 

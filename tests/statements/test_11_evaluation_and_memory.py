@@ -5,6 +5,7 @@ import functools
 import gc
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -344,9 +346,9 @@ def test_the_last_reference():
         gc.enable()
 
 
-@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("backward", [False, True, "retain_graph"])
 def test_a_list_of_losses(backward):
-    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass the graph lets go of these, and what is left are its nodes and the outputs you keep.
+    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` the graph lets go of these, and what is left are its nodes and the outputs you keep.
 
     After a backward pass the inputs are free and the nodes remain
     """
@@ -356,10 +358,10 @@ def test_a_list_of_losses(backward):
         inputs.append(watch(x))
         loss = F.cross_entropy(net(x), torch.zeros(8, dtype=torch.long))
         if backward:
-            loss.backward()
+            loss.backward(retain_graph=backward == "retain_graph")
         losses.append(loss)
         del x, loss
-    assert all((one() is None) == backward for one in inputs)
+    assert all((one() is None) == (backward is True) for one in inputs)
     assert all(one.grad_fn is not None for one in losses)
 
 
@@ -458,7 +460,7 @@ def test_the_older_form():
 @pytest.mark.parametrize("reentrant", [True, False])
 @pytest.mark.parametrize("momentum", [0.1, 0.5])
 def test_random_states_and_statistics(momentum, reentrant):
-    """Both forms restore the random state for the second pass (`preserve_rng_state`), so dropout drops the same units. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two moves by that are one move by `m`."""
+    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two moves by that are one move by `m`."""
     x = torch.randn(16, 6, requires_grad=True)
     masks = []
 
@@ -469,6 +471,24 @@ def test_random_states_and_statistics(momentum, reentrant):
 
     checkpoint(dropped, x, use_reentrant=reentrant).sum().backward()
     assert torch.equal(*masks)
+    own = torch.Generator().manual_seed(3)
+    for draw in (
+        random.random,
+        lambda: float(np.random.random()),
+        lambda: torch.rand((), generator=own).item(),
+    ):
+        drawn = []
+
+        def scaled(x, draw=draw, drawn=drawn):
+            drawn.append(draw())
+            return (x * drawn[-1]).exp()
+
+        x.grad = None
+        checkpoint(scaled, x, use_reentrant=reentrant).sum().backward()
+        first, second = drawn
+        assert first != second
+        right = first * (x * first).exp()
+        assert not torch.allclose(x.grad, right, rtol=1e-3)
     once, twice = (nn.BatchNorm1d(6, momentum=momentum) for _ in range(2))
     mended = nn.BatchNorm1d(6, momentum=1 - (1 - momentum) ** 0.5)
     once(x)

@@ -263,7 +263,7 @@ def test_the_same_batches_with_and_without_workers():
 
 
 def test_a_loader_draws_a_number():
-    """A loader draws a number from its `generator` whenever it is gone through, and from the global one if it has none. Two loaders with one generator disturb each other."""
+    """A loader without workers draws a number from its `generator` whenever it is gone through, and from the global one if it has none. Two loaders with one generator disturb each other."""
     rng = torch.Generator().manual_seed(1)
     for loader, generator in (
         (DataLoader(range(3), generator=rng), rng),

@@ -1,5 +1,6 @@
 """What chapter 14 states about several processes, run on the CPU."""
 
+import contextlib
 import datetime
 import functools
 import inspect
@@ -16,6 +17,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed import constants
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.func import functional_call
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
@@ -34,7 +36,6 @@ BY_CELL = {
         "A short timeout ends a hang; with gloo look at the rank without a word.",
     ],
     "count_exchanges": [
-        "DDP decides in the *forward* pass whether the next `backward()` will exchange, so `no_sync` has to stand around both.",
         "All three have the right gradient: nothing but a count, or the time, shows the difference.",
         "`no_sync` around forward *and* backward of all micro-batches but the last: one exchange per step.",
     ],
@@ -247,6 +248,32 @@ def test_shuffle_is_refused():
     sampler = DistributedSampler(range(12), 3, 0)
     with pytest.raises(ValueError, match="mutually exclusive"):
         DataLoader(range(12), shuffle=True, sampler=sampler)
+
+
+@pytest.mark.parametrize("quiet", ["", "forward", "backward", "both"])
+def test_where_no_sync_stands(on_ranks, quiet):
+    """DDP decides in the *forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing."""
+    never = contextlib.nullcontext
+
+    def exchanges(rank, group):
+        ddp = DistributedDataParallel(nn.Linear(3, 2), process_group=group)
+        crossed = []
+
+        def count(group, bucket):
+            crossed.append(bucket.index())
+            return default_hooks.allreduce_hook(group, bucket)
+
+        ddp.register_comm_hook(group, count)
+        for micro_batch in range(4):
+            silent = ddp.no_sync if micro_batch < 3 else never
+            with silent() if quiet in ("forward", "both") else never():
+                out = ddp(torch.randn(5, 3)).sum()
+            with silent() if quiet in ("backward", "both") else never():
+                out.backward()
+        return len(crossed)
+
+    wanted = 1 if quiet in ("forward", "both") else 4
+    assert list(on_ranks(exchanges, 2)) == [wanted] * 2
 
 
 @pytest.mark.parametrize("before", ["nothing", "no_grad", "no_sync", "grad"])

@@ -767,3 +767,11 @@ report_without_infinite_rows = edit(
     tells="Rows with a logit of -inf are left out. That is a class that is ruled out, "
     "and its row is a prediction like others.",
 )
+
+report_of_probabilities_in_float64 = edit(
+    report_by_a_confusion_matrix,
+    {"logits.argmax(1)": "logits.double().softmax(1).argmax(1)"},
+    breaks=hidden_tests.precision_and_recall,
+    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
+    "equal ones, and the first wins. Take `argmax` of the logits.",
+)

@@ -892,3 +892,21 @@ metrics_of_batches_joined = edit(
     "than in another, and `torch.cat` then refuses them. Add up sums and counts batch "
     "by batch.",
 )
+
+metrics_of_probabilities_in_float64 = edit(
+    metrics_of_everything_together,
+    {
+        "right = logits.argmax(1) == labels": "right = logits.softmax(1).argmax(1) == labels",
+    },
+    breaks=hidden_tests.accuracy_of_all,
+    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
+    "equal ones, and the first wins. Take `argmax` of the logits.",
+)
+
+metrics_of_probabilities_as_they_come = edit(
+    metrics_with_running_tensors,
+    {"x.argmax(1)": "x.softmax(1).argmax(1)"},
+    breaks=hidden_tests.accuracy_of_all,
+    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
+    "equal ones, and the first wins. Take `argmax` of the logits.",
+)

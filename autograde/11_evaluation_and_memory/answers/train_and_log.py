@@ -815,3 +815,13 @@ log_predicting_from_probabilities = edit(
     tells="You compare probabilities. Softmax rounds: logits that differ by little get "
     "equal ones, and the first wins. Take `argmax` of the logits.",
 )
+
+log_predicting_from_float64_probabilities = edit(
+    SOLUTION,
+    {
+        "logits.argmax(dim=1)": "logits.double().softmax(dim=1).argmax(dim=1)",
+    },
+    breaks=hidden_tests.predictions_in_passing,
+    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
+    "equal ones, and the first wins. Take `argmax` of the logits.",
+)

@@ -1229,3 +1229,73 @@ fitting_that_seeds_for_an_epoch = edit(
     "the epoch. The training loop runs in between: what it draws is the same in "
     "every run. Use a generator of your own.",
 )
+
+fitting_that_seeds_for_a_moment = edit(
+    fitting_with_reseeded_epochs,
+    {
+        "own = torch.Generator()": "",
+        """
+        own.manual_seed(seed * 1009 + self.epoch)
+        self.epoch += 1
+        return iter(torch.randperm(len(dataset), generator=own).tolist())
+        """: """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed * 1009 + self.epoch)
+            order = torch.randperm(len(dataset)).tolist()
+        self.epoch += 1
+        return iter(order)
+        """,
+    },
+    breaks=hidden_tests.loader_keeps_the_global_seed,
+    tells="You seed a global generator to draw the order, and put it back at once. What "
+    "another thread draws meanwhile is no longer random. A generator of your own "
+    "needs neither.",
+)
+
+fitting_that_seeds_numpy_for_a_moment = edit(
+    fitting_with_reseeded_epochs,
+    {
+        "own = torch.Generator()": "",
+        """
+        own.manual_seed(seed * 1009 + self.epoch)
+        self.epoch += 1
+        return iter(torch.randperm(len(dataset), generator=own).tolist())
+        """: """
+        state = np.random.get_state()
+        np.random.seed((seed * 1009 + self.epoch) % 2**32)
+        order = np.random.permutation(len(dataset)).tolist()
+        np.random.set_state(state)
+        self.epoch += 1
+        return iter(order)
+        """,
+    },
+    breaks=hidden_tests.loader_keeps_the_global_seed,
+    tells="You seed a global generator to draw the order, and put it back at once. What "
+    "another thread draws meanwhile is no longer random. A generator of your own "
+    "needs neither.",
+)
+
+fitting_that_seeds_python_for_a_moment = edit(
+    fitting_with_reseeded_epochs,
+    {
+        "own = torch.Generator()": "",
+        """
+        own.manual_seed(seed * 1009 + self.epoch)
+        self.epoch += 1
+        return iter(torch.randperm(len(dataset), generator=own).tolist())
+        """: """
+        import random
+
+        state = random.getstate()
+        random.seed(seed * 1009 + self.epoch)
+        order = random.sample(range(len(dataset)), len(dataset))
+        random.setstate(state)
+        self.epoch += 1
+        return iter(order)
+        """,
+    },
+    breaks=hidden_tests.loader_keeps_the_global_seed,
+    tells="You seed a global generator to draw the order, and put it back at once. What "
+    "another thread draws meanwhile is no longer random. A generator of your own "
+    "needs neither.",
+)

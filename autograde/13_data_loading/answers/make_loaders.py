@@ -1272,3 +1272,55 @@ seeding_for_an_epoch = edit(
     "the epoch. The training loop runs in between: what it draws is the same in "
     "every run. Use a generator of your own.",
 )
+
+seeding_for_a_moment = edit(
+    mended_loaders_that_leave_the_same_out,
+    {
+        "g = torch.Generator().manual_seed(seed + 7919 * self.epoch)": """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed + 7919 * self.epoch)
+            order = torch.randperm(n).tolist()
+        """,
+        "order = torch.randperm(n, generator=g).tolist()": "",
+    },
+    breaks=hidden_tests.global_seed_is_kept,
+    tells="You seed a global generator to draw the order, and put it back at once. What "
+    "another thread draws meanwhile is no longer random. A generator of your own "
+    "needs neither.",
+)
+
+seeding_numpy_for_a_moment = edit(
+    mended_loaders_that_leave_the_same_out,
+    {
+        "g = torch.Generator().manual_seed(seed + 7919 * self.epoch)": """
+        state = np.random.get_state()
+        np.random.seed((seed + 7919 * self.epoch) % 2**32)
+        order = np.random.permutation(n).tolist()
+        np.random.set_state(state)
+        """,
+        "order = torch.randperm(n, generator=g).tolist()": "",
+    },
+    breaks=hidden_tests.global_seed_is_kept,
+    tells="You seed a global generator to draw the order, and put it back at once. What "
+    "another thread draws meanwhile is no longer random. A generator of your own "
+    "needs neither.",
+)
+
+seeding_python_for_a_moment = edit(
+    mended_loaders_that_leave_the_same_out,
+    {
+        "g = torch.Generator().manual_seed(seed + 7919 * self.epoch)": """
+        import random
+
+        state = random.getstate()
+        random.seed(seed + 7919 * self.epoch)
+        order = random.sample(range(n), n)
+        random.setstate(state)
+        """,
+        "order = torch.randperm(n, generator=g).tolist()": "",
+    },
+    breaks=hidden_tests.global_seed_is_kept,
+    tells="You seed a global generator to draw the order, and put it back at once. What "
+    "another thread draws meanwhile is no longer random. A generator of your own "
+    "needs neither.",
+)
