@@ -1063,7 +1063,8 @@ True
   nowhere else; the stream stays open.
 - A batch is taken from the loader only when it is asked for. The loader's exceptions reach the caller, those of `len` too.
 - But where `len` raises a `TypeError`, it works all the same, and the bar shows no `a/b` of two counts. Where it gives an n above 0,
-  the last line on `file` has `n/n` in it when all n batches have been given out, and not before.
+  the last line on `file` has `n/n` in it once the loop over all n batches has ended. No line has it while the caller holds an
+  earlier batch than the last. So the bar may move just before a batch is given out, or just after.
 - `seconds_for` returns a float, in seconds. `rate` is what tqdm shows: `"1.54it/s"` or `"2.50s/it"`, with blanks around it
   or with another unit than `it`.
 - tqdm shows `"?it/s"` as long as it does not know the rate: then the result is None.
