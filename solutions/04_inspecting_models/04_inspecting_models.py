@@ -741,8 +741,9 @@ r"""
 
 `torch.compile(model)` puts `_orig_mod.` before every name that you list, and `AveragedModel` puts `module.`. A filter
 such as `name.startswith("head")` then matches nothing, without a word: no layer is frozen, no group gets its
-learning rate. `model.compile()` keeps the names. It compiles in place what has a `forward` of its own; a bare `nn.Sequential` it
-leaves as it is in 2.13, without a word. Chapter 12 loads such files.
+learning rate. `model.compile()` keeps the names. It compiles in place every `forward` that you wrote, also those inside a bare
+`nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in
+2.13, without a word. Chapter 12 loads such files.
 """
 
 # %% cell="wrapped_names"
