@@ -931,7 +931,7 @@ def ends_of_the_range(draw: Draw) -> list[Case]:
     for target in TARGETS:
         low, high = torch.iinfo(target).min, torch.iinfo(target).max
         ends = [low - 1.0, low, low + 1.0, high - 1.0, high, high + 1.0]
-        ends += [3.0 * high, -3.0 * high, 1e30, -1e30]
+        ends += [3.0 * high, -3.0 * high, 1e30, -1e30, 1e300, -1e300]
         ends += [math.inf, -math.inf, draw.integer(1, 100)]
         beyond = torch.tensor(ends, dtype=torch.float64)
         cases.append(cast(shuffled(draw, beyond), target, "large numbers"))
@@ -947,12 +947,20 @@ def ends_of_the_range(draw: Draw) -> list[Case]:
     rule=same,
     says="`to_integers`: also where the end of the range is no number of x's "
     "dtype",
-    corners=["2147483647 is no float32, and 32767 no float16"],
+    corners=[
+        "2147483647 is no float32, and 32767 no float16",
+        "an infinity of float16 goes to the end of int32, not to 65504",
+    ],
 )
 def ends_between_the_floats(draw: Draw) -> list[Case]:
     far = torch.tensor([1e10, -1e10, math.inf, -math.inf, draw.integer(1, 99)])
     near = far.clamp(-6e4, 6e4)
+    endless = [
+        cast(shuffled(draw, far).half(), target, "infinities")
+        for target in TARGETS
+    ]
     return [
+        *endless,
         cast(shuffled(draw, far), torch.int32, "large numbers"),
         cast(shuffled(draw, near).half(), torch.int16, "large numbers"),
         cast(shuffled(draw, far).bfloat16(), torch.int16, "large numbers"),
@@ -972,7 +980,7 @@ def ends_between_the_floats(draw: Draw) -> list[Case]:
 def nan_is_zero(draw: Draw) -> list[Case]:
     cases = []
     for dtype in FLOATS:
-        for target in TARGETS[: 3 if dtype in HALVES else 4]:
+        for target in TARGETS:
             x = draw.integers(1, 90, 40).to(dtype)
             x[draw.permutation(40)[: draw.integer(3, 20)]] = math.nan
             cases.append(cast(x, target, "NaNs"))
@@ -999,6 +1007,8 @@ def exact_integers(draw: Draw) -> list[Case]:
         cast(odd, torch.int32, "large integers"),
         cast(odd.double(), torch.int32, "large numbers"),
         cast(odd.double() + 0.25, torch.int32, "large numbers"),
+        cast(odd.float(), torch.int32, "large numbers"),
+        cast(odd.bfloat16(), torch.int32, "large numbers"),
     ]
     for target in TARGETS:
         cases.append(cast(shuffled(draw, huge), target, "huge integers"))
@@ -1071,6 +1081,9 @@ INEXACT = (
 )
 LOW = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 
+EXACT = Tolerance(0.0, 0.0)
+"""The default tolerance for float64 lets digits of float32 pass."""
+
 
 def numbers(draw: Draw, dtype: torch.dtype, *shape: int) -> Tensor:
     """Numbers that only this dtype, or a wider one, holds."""
@@ -1088,6 +1101,12 @@ def numbers(draw: Draw, dtype: torch.dtype, *shape: int) -> Tensor:
     if facts.min:
         drawn = drawn * (1 - 2 * draw.integers(0, 2, *shape))
     return drawn.to(dtype)
+
+
+def special(draw: Draw, dtype: torch.dtype) -> Tensor:
+    """Infinities and NaN among the numbers."""
+    few = torch.tensor([math.inf, -math.inf, math.nan, draw.integer(1, 9)])
+    return few[draw.permutation(4)].to(dtype)
 
 
 def crossing(
@@ -1108,7 +1127,7 @@ def arrays_equal(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.data["dtype"] != expected.data["dtype"]:
         return f"The array has the dtype {seen.data['dtype']}, with {form}."
     found = difference(
-        seen.data["numbers"], expected.data["numbers"], Tolerance(), "the array"
+        seen.data["numbers"], expected.data["numbers"], EXACT, "the array"
     )
     return f"{found.rstrip('.')}, with {form}." if found else None
 
@@ -1121,15 +1140,24 @@ def arrays_equal(case: Case, seen: Result, expected: Result) -> str | None:
     also=[leaves_rng_alone, leaves_state_alone],
     says="`to_numpy` keeps every dtype that NumPy has: bool, uint8 to uint64, "
     "int8 to int64, float16 to float64, complex64, complex128",
-    corners=["no seed is set, and no setting of PyTorch is changed"],
+    corners=[
+        "all digits stay, and infinities and NaN",
+        "no seed is set, and no setting of PyTorch is changed",
+    ],
 )
 def arrays_of_every_dtype(draw: Draw) -> list[Case]:
     dtypes = (*INTEGERS, *INEXACT)
-    return [
+    cases = [
         crossing(numbers(draw, dtype, 3, 4), **options)
         for dtype in dtypes
         for options in ({}, {"copy": True})
     ]
+    for dtype in INEXACT:
+        name = str(dtype).removeprefix("torch.")
+        words = f"infinities and NaN of {name}"
+        cases.append(crossing(special(draw, dtype), words=words))
+        cases.append(crossing(special(draw, dtype), words=words, copy=True))
+    return cases
 
 
 @check(
@@ -1137,6 +1165,7 @@ def arrays_of_every_dtype(draw: Draw) -> list[Case]:
     probe=probes.array_of_tensor,
     rule=arrays_equal,
     says="`to_numpy`: bfloat16, float8_e4m3fn and float8_e5m2 become float32",
+    corners=["infinities and NaN stay what they are"],
 )
 def arrays_of_low_precision(draw: Draw) -> list[Case]:
     cases = []
@@ -1146,12 +1175,19 @@ def arrays_of_low_precision(draw: Draw) -> list[Case]:
         cases.append(crossing(drawn, words=f"a tensor of {name}"))
         cases.append(crossing(drawn, words=f"a copy of {name}", copy=True))
         cases.append(crossing(drawn.T, words=f"a turned tensor of {name}"))
-    special = torch.tensor([math.inf, -math.inf, math.nan, 1e30, -0.0, 1e-30])
-    special = special[draw.permutation(6)].bfloat16()
-
+    wide = torch.tensor([math.inf, -math.inf, math.nan, 1e30, -0.0, 1e-30])
+    wide = wide[draw.permutation(6)].bfloat16()
+    # float8_e4m3fn has no infinity, and ends at 448
+    low = torch.tensor([math.nan, 448.0, -448.0, draw.integer(1, 9)])
+    low = low[draw.permutation(4)].to(torch.float8_e4m3fn)
+    far = torch.cat([special(draw, torch.float32), torch.tensor([57344.0])])
     return [
         *cases,
-        crossing(special, words="infinities and NaN of bfloat16"),
+        crossing(wide, words="infinities and NaN of bfloat16"),
+        crossing(low, words="NaN and the ends of float8_e4m3fn"),
+        crossing(
+            far.to(torch.float8_e5m2), words="infinities and NaN of float8_e5m2"
+        ),
         crossing(draw.normal(1).bfloat16()[0], words="one number of bfloat16"),
     ]
 
@@ -1345,7 +1381,8 @@ def tensors_equal(case: Case, seen: Result, expected: Result) -> str | None:
             return f"The tensor has memory of its own, with {form}."
     if not seen.data["as it was"]:
         return f"The array is not as it was, with {form}."
-    return same(case, seen, expected)
+    found = difference(seen.data, expected.data, EXACT)
+    return f"{found.rstrip('.')}, with {form}." if found else None
 
 
 def shares_or_refuses(case: Case, seen: Result, expected: Result) -> str | None:
@@ -1366,10 +1403,17 @@ def shares_or_refuses(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     says="`to_tensor`: every dtype is kept, and the memory is the tensor's own "
     "unless `copy=False`",
-    corners=["those that PyTorch has too, in native byte order"],
+    corners=[
+        "those that PyTorch has too, in native byte order",
+        "all digits stay, and infinities and NaN",
+    ],
 )
 def tensors_of_every_dtype(draw: Draw) -> list[Case]:
     cases = []
+    for dtype in INEXACT:
+        name = str(dtype).removeprefix("torch.")
+        made = array(special(draw, dtype))
+        cases.append({**made, "form": f"infinities and NaN of {name}"})
     for dtype in (*INTEGERS, *INEXACT):
         cases.append(array(numbers(draw, dtype, 2, 3)))
         cases.append(array(numbers(draw, dtype, 4), copy=True))

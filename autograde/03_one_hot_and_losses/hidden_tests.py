@@ -763,11 +763,13 @@ def as_many_samples_as_classes(draw: Draw) -> list[Case]:
     probe=probes.squared_error,
     rule=taken_or_refused,
     says="a target of the shape of the scores is used as it is",
-    corners=["rows need not be one-hot"],
+    corners=["rows need not be one-hot: any numbers, NaN too"],
 )
 def mse_of_rows(draw: Draw) -> list[Case]:
     rows = one_hot_rows(draw.integers(0, 5, 6), 5)
     numbers = draw.integers(-3, 4, 4, 4)
+    # Odd and above 2048: no int8, no float16 and no bfloat16 holds them.
+    large = 2 * draw.integers(1500, 9000, 4, 3) + 1
     spoilt = draw.normal(6, 5)
     spoilt[draw.integer(0, 6), draw.integer(0, 5)] = math.nan
     return [
@@ -779,6 +781,8 @@ def mse_of_rows(draw: Draw) -> list[Case]:
         compared(draw.normal(5, 6).T, rows, "scores that are not contiguous"),
         compared(1e4 * draw.normal(6, 5), rows, "scores in the ten thousands"),
         compared(spoilt, rows, "a score that is NaN"),
+        compared(draw.normal(6, 5), spoilt, "a target that is NaN"),
+        compared(large + draw.normal(4, 3), large, "rows of large integers"),
     ]
 
 

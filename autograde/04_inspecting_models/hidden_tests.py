@@ -995,10 +995,11 @@ def gives_the_batches(case: Case, seen: Result, expected: Result) -> str | None:
 
 says_complete = same(
     "complete_at_the_end",
-    "After the last batch the last line on `file` does not say `n/n`.",
+    "After the loop the last line on `file` does not say `n/n`.",
 )
 not_too_early = same(
-    "complete_too_early", "`n/n` is shown before all batches were given out."
+    "complete_too_early",
+    "`n/n` is shown while batches are still to come.",
 )
 shows_on_the_way = same(
     "shown_on_the_way", "Nothing of the bar is there before the end."
@@ -1053,9 +1054,12 @@ def gives_the_same_objects(draw: Draw) -> list[Case]:
     rule=gives_the_batches,
     also=[says_complete, not_too_early, shows_on_the_way],
     weight=2,
-    says="`progress`: the bar knows the number of batches; the last line has "
-    "`n/n` in it, and no line has it before all have been given out",
+    says="`progress`: the bar knows the number of batches; after the loop the "
+    "last line has `n/n` in it, and no line has it while batches are still to "
+    "come",
     corners=[
+        "the bar may move just before a batch is given out or just after: as long "
+        "as the caller holds the last batch, `n/n` may be there or not",
         "lines end at a line feed or a carriage return; one of blanks alone does "
         "not count",
         "where n is 0 the bar may say anything",

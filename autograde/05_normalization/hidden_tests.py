@@ -1,5 +1,6 @@
 """What is checked in chapter 05: normalization."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -1493,10 +1494,14 @@ def predicts_as_in_evaluation(draw: Draw) -> list[Case]:
     corners=[
         "a model without parameters, and one that reads whole numbers",
         "the model runs once",
+        "what it gives is returned as it is, NaN too",
     ],
 )
 def predicts_with_any_module(draw: Draw) -> list[Case]:
+    spoilt = trained(draw, "mlp")
+    spoilt["x"][draw.integer(0, 6)] = math.nan
     return [
+        spoilt,
         trained(draw, "deep"),
         trained(draw, "deep", frozen=("0",)),
         trained(draw, "mlp", hooked=True),

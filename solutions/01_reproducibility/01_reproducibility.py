@@ -228,8 +228,8 @@ r"""
 | base seeds of loader workers | a generator that a dataset holds |
 
 **Keep apart** what must not be disturbed, and what must not disturb. The loader gets a generator
-of its own. What draws on the side does so under `fork_rng`, which puts PyTorch's generators back,
-and only those.
+of its own. What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
+back, and only those.
 """
 
 # %% cell="shortest_loader"
@@ -721,8 +721,8 @@ r"""
 **Warn first.** `use_deterministic_algorithms(True, warn_only=True)` warns where the switch alone would
 stop. A good first step in an old project: it lists what would have to go.
 
-**Memory that nobody wrote.** While the switch is on, `torch.empty` is filled with NaN, or with the
-largest integer. Reading memory before writing it is then seen, and repeats. It costs a little time:
+**Memory that nobody wrote.** While the switch is on, `torch.empty` is filled with NaN, with the
+largest integer, or with True. Reading memory before writing it is then seen, and repeats. It costs a little time:
 `torch.utils.deterministic.fill_uninitialized_memory = False` turns it off.
 """
 
@@ -925,7 +925,7 @@ leaving. After an exception that is true only in a `finally`.
 </details>
 <details><summary>Hint 3: cudnn.flags</summary>
 
-Rather assign. `torch.backends.cudnn.flags(...)` sets more than three flags: what you do not pass goes to a default of its
+Rather assign. `torch.backends.cudnn.flags(...)` sets more than three flags: what you do not pass may go to a default of its
 own (`help(torch.backends.cudnn.flags)` lists all that there is). It knows nothing of the switch.
 </details>
 """

@@ -692,8 +692,8 @@ for name, tensor in awkward.items():
 # %% [markdown]
 r"""
 And from NumPy back: an array with a negative stride (anything flipped) is refused by `from_numpy` *and* by
-`torch.tensor`. A read-only array passes with a warning that comes once per process; writing to the tensor then
-writes where it must not.
+`torch.tensor`. A read-only array `torch.tensor` copies. `from_numpy` takes it with a warning that comes once per process;
+writing to the tensor then writes where it must not.
 """
 
 # %% cell="from_numpy_refuses"

@@ -88,8 +88,8 @@ print("labels after: ", labels.flatten().tolist(), tuple(labels.shape))
 # %% [markdown]
 r"""
 Three of the four classes are wrong, and the caller's labels have changed. `resize_`
-does not reshape. It takes the memory *behind* the tensor and reads it anew, in order,
-from the place where the tensor itself begins. `labels` is a view that skips every second
+does not reshape. Given another shape, it takes the memory *behind* the tensor and reads it anew,
+in order, from the place where the tensor itself begins. `labels` is a view that skips every second
 number; after `resize_` it no longer skips.
 
 Such views are common: a column of a table (`table[:, -1]`), the tokens from the second
@@ -460,8 +460,8 @@ for name in ("indices", "rows"):
 
 # %% [markdown]
 r"""
-Both steps hold the log-probabilities and the target for the backward pass. The target is
-kept as it is and not as a copy: a batch of rows occupies its memory once, and until the
+Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing
+the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the
 backward pass is done. Use rows where the target is a true distribution: soft labels, mixtures
 of two images, the output of a teacher model.
 """
@@ -498,7 +498,7 @@ r"""
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
 with the same result up to rounding, and refuses rows of integers. With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
-given rows, by the number of samples. And with rows no target can be ignored.
+given rows, by their number. And with rows no target can be ignored.
 """
 
 # %% cell="claim_000_15"

@@ -741,8 +741,9 @@ r"""
 
 `torch.compile(model)` puts `_orig_mod.` before every name that you list, and `AveragedModel` puts `module.`. A filter
 such as `name.startswith("head")` then matches nothing, without a word: no layer is frozen, no group gets its
-learning rate. `model.compile()` keeps the names. It compiles in place what has a `forward` of its own; a bare `nn.Sequential` it
-leaves as it is in 2.13, without a word. Chapter 12 loads such files.
+learning rate. `model.compile()` keeps the names. It compiles in place every `forward` that you wrote, also those inside a bare
+`nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in
+2.13, without a word. Chapter 12 loads such files.
 """
 
 # %% cell="wrapped_names"
@@ -1063,7 +1064,8 @@ True
   nowhere else; the stream stays open.
 - A batch is taken from the loader only when it is asked for. The loader's exceptions reach the caller, those of `len` too.
 - But where `len` raises a `TypeError`, it works all the same, and the bar shows no `a/b` of two counts. Where it gives an n above 0,
-  the last line on `file` has `n/n` in it when all n batches have been given out, and not before.
+  the last line on `file` has `n/n` in it once the loop over all n batches has ended. No line has it while the caller holds an
+  earlier batch than the last. So the bar may move just before a batch is given out, or just after.
 - `seconds_for` returns a float, in seconds. `rate` is what tqdm shows: `"1.54it/s"` or `"2.50s/it"`, with blanks around it
   or with another unit than `it`.
 - tqdm shows `"?it/s"` as long as it does not know the rate: then the result is None.

@@ -752,8 +752,8 @@ assert over_last.abs().max() < 1e-5
 # %% [markdown]
 r"""
 > **"`InstanceNorm2d(num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False)`."**
-> *Half the story.* The defaults are right. Not said: with `affine=False` a wrong `num_features` only warns, a
-> single place per channel raises, and with tracking `num_batches_tracked` stays at 0.
+> *Half the story.* The defaults are right. Not said: with them a wrong `num_features` only warns and a
+> single place per channel raises; with tracking `num_batches_tracked` stays at 0.
 """
 
 # %% cell="claim_001_21"

@@ -100,7 +100,7 @@ def states():
 def test_a_draw_moves_the_stream():
     """The preview took 64 numbers from the global generator, so the next `randperm` gave another order.
 
-    What draws on the side does so under `fork_rng`, which puts PyTorch's generators back, and only those.
+    What draws on the side does so under `fork_rng`, which puts PyTorch's global generators back, and only those.
 
     A draw on the side moves everything after it.
     """
@@ -111,11 +111,15 @@ def test_a_draw_moves_the_stream():
             torch.randn(64)
         elif aside == "in fork_rng":
             before = states()
+            own = torch.Generator()
+            state_of_own = own.get_state()
             with torch.random.fork_rng():
                 torch.randn(64)
+                torch.randn(64, generator=own)
                 random.random()
                 np.random.rand()
             after = states()
+            assert not torch.equal(state_of_own, own.get_state())
             assert before[0] == after[0]
             assert before[1] != after[1]
             assert before[2:] != after[2:]
@@ -223,29 +227,33 @@ def test_what_workers_draw(seeded):
     assert len(set(drawn[:, 4].tolist())) == (4 if seeded else 1)
 
 
+def is_filled(tensor):
+    if tensor.dtype == torch.bool:
+        return tensor.all()
+    if tensor.is_floating_point() or tensor.is_complex():
+        return tensor.isnan().all()
+    return (tensor == torch.iinfo(tensor.dtype).max).all()
+
+
 @pytest.mark.parametrize(
-    "dtype", [torch.int64, torch.uint8, torch.float32, torch.float16]
+    "dtype",
+    [
+        *(torch.int64, torch.uint8, torch.bool),
+        *(torch.float32, torch.float16, torch.complex64),
+    ],
 )
 def test_memory_that_nobody_wrote(dtype):
-    """While the switch is on, `torch.empty` is filled with NaN, or with the largest integer.
+    """While the switch is on, `torch.empty` is filled with NaN, with the largest integer, or with True.
 
     `torch.utils.deterministic.fill_uninitialized_memory = False` turns it off.
     """
     before = torch.utils.deterministic.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True)
     try:
-        filled = torch.empty(100, dtype=dtype)
-        if dtype.is_floating_point:
-            assert filled.isnan().all()
-        else:
-            assert (filled == torch.iinfo(dtype).max).all()
+        assert is_filled(torch.empty(100, dtype=dtype))
         torch.utils.deterministic.fill_uninitialized_memory = False
-        torch.full((100,), 3, dtype=dtype)  # leaves its memory behind
-        free = torch.empty(100, dtype=dtype)
-        if dtype.is_floating_point:
-            assert not free.isnan().all()
-        else:
-            assert not (free == torch.iinfo(dtype).max).all()
+        torch.full((100,), 0, dtype=dtype)  # leaves its memory behind
+        assert not is_filled(torch.empty(100, dtype=dtype))
     finally:
         torch.utils.deterministic.fill_uninitialized_memory = before
         torch.use_deterministic_algorithms(False)
@@ -478,7 +486,7 @@ def test_what_training_makes_of_rounding(rate, momentum):
 def test_cudnn_does_nothing_on_a_cpu():
     """nobody reads cuDNN's flags there.
 
-    `torch.backends.cudnn.flags(...)` sets more than three flags: what you do not pass goes to a default of its own (`help(torch.backends.cudnn.flags)` lists all that there is). It knows nothing of the switch.
+    `torch.backends.cudnn.flags(...)` sets more than three flags: what you do not pass may go to a default of its own (`help(torch.backends.cudnn.flags)` lists all that there is). It knows nothing of the switch.
     """
     convolution, picture = nn.Conv2d(4, 8, 3), torch.randn(2, 4, 9, 9)
     usual = convolution(picture)

@@ -352,9 +352,19 @@ def test_what_numpy_does_not_have():
 
 @pytest.mark.filterwarnings("ignore:.*not writable")
 def test_a_read_only_array():
-    """A read-only array passes with a warning that comes once per process; writing to the tensor then writes where it must not."""
+    """A read-only array `torch.tensor` copies. `from_numpy` takes it with a warning that comes once per process; writing to the tensor then writes where it must not."""
     locked = np.arange(3)
     locked.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = torch.is_warn_always_enabled()
+        torch.set_warn_always(True)
+        try:
+            copied = torch.tensor(locked)
+        finally:
+            torch.set_warn_always(before)
+    copied[0] = 9
+    assert locked[0] == 0
     torch.from_numpy(locked)[0] = 9
     assert locked[0] == 9
     # the first one has been told above

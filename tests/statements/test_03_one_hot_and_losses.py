@@ -16,9 +16,6 @@ BY_CELL = {
     "claim_000_15": [
         "It takes float rows as well, with the same result up to rounding, and refuses rows of integers.",
     ],
-    "claim_000_15_weights": [
-        "With class weights the two forms *differ*: given indices, the mean divides by the sum of the targets' weights; given rows, by the number of samples.",
-    ],
     "claim_000_16": [
         "*Correct*, and the shapes must match.",
         "With four samples and four classes the labels broadcast. The number below has nothing to do with the classes; a warning is all you get.",
@@ -50,7 +47,7 @@ INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_resize_reads_the_memory_behind(dtype):
-    """`resize_` does not reshape. It takes the memory *behind* the tensor and reads it anew, in order, from the place where the tensor itself begins.
+    """`resize_` does not reshape. Given another shape, it takes the memory *behind* the tensor and reads it anew, in order, from the place where the tensor itself begins.
 
     Such views are common: a column of a table (`table[:, -1]`), the tokens from the second on (`tokens[:, 1:]`), every tenth sample.
 
@@ -73,6 +70,11 @@ def test_resize_reads_the_memory_behind(dtype):
         assert view.stride(0) == 1
         assert torch.equal(view.flatten(), behind)
         assert not torch.equal(behind, reshaped)
+    for view in (torch.arange(8, dtype=dtype)[::2], table.T):
+        shape, strides, numbers = view.shape, view.stride(), view.clone()
+        view.resize_(shape)
+        assert view.stride() == strides
+        assert torch.equal(view, numbers)
 
 
 @pytest.mark.parametrize("num_classes", [2, 10, 1000])
@@ -361,7 +363,7 @@ def test_how_hard_each_loss_pushes(num_classes):
 def test_targets_as_rows_in_memory():
     """Without class weights cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
 
-    Both steps hold the log-probabilities and the target for the backward pass. The target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
+    Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
     """
     index = torch.randint(8192, (4,))
     rows = F.one_hot(index, 8192).float()
@@ -390,6 +392,28 @@ def test_targets_as_rows_in_memory():
         assert alive() is None
         assert target.data_ptr() in [pointer for pointer, _ in saved]
         assert (4, 8192) in [shape for _, shape in saved]
+        saved.clear()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            F.cross_entropy(z, target, label_smoothing=0.1)
+        kept_itself = target.data_ptr() in [pointer for pointer, _ in saved]
+        assert kept_itself == (target is index)
+
+
+@pytest.mark.parametrize("positions", [(), (2,), (3, 4)])
+def test_what_the_weighted_mean_divides_by(positions):
+    """With class weights the two forms *differ*: given indices, the mean divides by the sum of the targets' weights; given rows, by their number."""
+    z = torch.randn(3, 5, *positions, dtype=torch.float64)
+    index = torch.randint(5, (3, *positions))
+    rows = F.one_hot(index, 5).movedim(-1, 1).double()
+    weight = torch.rand(5, dtype=torch.float64) + 0.5
+    for target, divisor in (
+        (index, weight[index].sum()),
+        (rows, index.numel()),
+    ):
+        torch.testing.assert_close(
+            F.cross_entropy(z, target, weight) * divisor,
+            F.cross_entropy(z, target, weight, reduction="sum"),
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -311,7 +311,7 @@ def test_recursion_has_an_end():
 def test_names_that_a_wrapper_changes(compiled_in_place):
     """`torch.compile(model)` puts `_orig_mod.` before every name that you list, and `AveragedModel` puts `module.`.
 
-    `model.compile()` keeps the names. It compiles in place what has a `forward` of its own; a bare `nn.Sequential` it leaves as it is in 2.13, without a word.
+    `model.compile()` keeps the names.
     """
     net = nn.Sequential(nn.Linear(2, 2))
     if compiled_in_place:
@@ -326,7 +326,7 @@ def test_names_that_a_wrapper_changes(compiled_in_place):
 
 
 class Forward(nn.Module):
-    """Has a `forward` of its own."""
+    """Has a `forward` that somebody wrote."""
 
     def __init__(self):
         super().__init__()
@@ -334,6 +334,10 @@ class Forward(nn.Module):
 
     def forward(self, x):
         return self.layers(x)
+
+
+class Derived(nn.Linear):
+    """Has the `forward` of `nn.Linear`."""
 
 
 def compilations(model, in_place):
@@ -355,10 +359,24 @@ def compilations(model, in_place):
 
 
 def test_what_is_compiled_in_place():
-    """It compiles in place what has a `forward` of its own"""
+    """It compiles in place every `forward` that you wrote, also those inside a bare `nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in 2.13, without a word."""
     assert compilations(Forward(), True) == compilations(Forward(), False) == 1
-    assert compilations(Forward().layers, True) == 0
+    of_own = nn.Sequential(Forward(), nn.Linear(2, 2), Forward())
+    assert compilations(of_own, True) == 2
+    inner = nn.Sequential(nn.Linear(2, 2), nn.Sequential(Forward()))
+    assert compilations(inner, True) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for made in (
+            lambda: Forward().layers,
+            lambda: nn.Linear(2, 2),
+            lambda: Derived(2, 2),
+            lambda: nn.BatchNorm1d(2),
+            lambda: nn.TransformerEncoderLayer(2, 1, 4),
+        ):
+            assert compilations(made(), True) == 0
     assert compilations(Forward().layers, False) == 1
+    assert compilations(nn.Linear(2, 2), False) == 1
 
 
 def test_none_is_not_zero():

@@ -48,7 +48,7 @@ BY_CELL = {
     ],
     "claim_001_19_20": ["The constructor takes it; only the call raises."],
     "claim_001_21": [
-        "with `affine=False` a wrong `num_features` only warns, a single place per channel raises, and with tracking `num_batches_tracked` stays at 0.",
+        "with them a wrong `num_features` only warns and a single place per channel raises; with tracking `num_batches_tracked` stays at 0.",
     ],
     "claim_001_22": [
         "It raises for swapped arguments too, as soon as there are fewer groups than channels.",
@@ -346,11 +346,20 @@ def test_layer_norm_of_a_square():
     ],
 )
 def test_instance_norm_with_a_wrong_number(layer, shape):
-    """Not said: with `affine=False` a wrong `num_features` only warns"""
+    """Not said: with them a wrong `num_features` only warns and a single place per channel raises"""
     with pytest.warns(UserWarning, match="does not match"):
         layer(4)(torch.randn(shape))
     with pytest.raises(ValueError, match="size"):
         layer(4, affine=True)(torch.randn(shape))
+    with (
+        pytest.warns(UserWarning, match="does not match"),
+        pytest.raises(RuntimeError, match="running_mean"),
+    ):
+        layer(4, track_running_stats=True)(torch.randn(shape))
+    one_place = torch.randn(2, 4, *[1] * (len(shape) - 2))
+    for training in (True, False):
+        with pytest.raises(ValueError, match="more than 1 spatial"):
+            layer(4).train(training)(one_place)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -653,3 +653,55 @@ contiguous_if_flipped = edit(
     tells="`np.ascontiguousarray` copies nothing where the flipped axis has size 1: the "
     "negative stride stays, and PyTorch refuses it. `np.array` copies always.",
 )
+
+float64_by_way_of_float32 = edit(
+    mended_gradients_are_copied,
+    {
+        "return torch.from_numpy(np.array(a) if copy else a)": """
+        if copy and a.dtype == np.float64:
+            return torch.Tensor(np.array(a)).double()
+        return torch.from_numpy(np.array(a) if copy else a)
+        """,
+    },
+    breaks=hidden_tests.tensors_of_every_dtype,
+    tells="You build float64 by way of float32: `torch.Tensor(a)` is float32 whatever the array is, "
+    "and the digits do not come back with the dtype. Take `torch.from_numpy`.",
+)
+
+not_finite_taken_away = edit(
+    mended_gradients_are_copied,
+    {
+        "return torch.from_numpy(np.array(a) if copy else a)": """
+        if copy and a.dtype.kind == "f":
+            return torch.from_numpy(np.nan_to_num(a))
+        return torch.from_numpy(np.array(a) if copy else a)
+        """,
+    },
+    breaks=hidden_tests.tensors_of_every_dtype,
+    tells="You call `nan_to_num`, which nobody asked for. NaN and infinities are numbers of the "
+    "array like the others: whoever looks for them later must find them.",
+)
+
+arrays_made_finite = edit(
+    mended_gradients_are_copied,
+    {
+        "return np.array(array) if copy else array": "return np.nan_to_num(array) if copy else array",
+    },
+    breaks=hidden_tests.arrays_of_every_dtype,
+    tells="You copy with `nan_to_num`. It does copy, and takes NaN and infinities away, which "
+    "nobody asked for. `np.array(array)` copies and no more.",
+)
+
+float8_made_finite = edit(
+    mended_gradients_are_copied,
+    {
+        "array = (t.float() if t.dtype in low else t).numpy(force=True)": """
+        array = (t.float() if t.dtype in low else t).numpy(force=True)
+        if t.dtype in low[1:]:
+            array = np.nan_to_num(array)
+        """,
+    },
+    breaks=hidden_tests.arrays_of_low_precision,
+    tells="You replace the NaN and the infinities of float8. Both formats have a NaN, float8_e5m2 has "
+    "infinities, too; float32 holds them all.",
+)

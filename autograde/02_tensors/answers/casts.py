@@ -713,3 +713,42 @@ seeding_in_casts = edit(
     breaks=hidden_tests.integers_of_their_own,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+nan_to_num_in_its_own_dtype = edit(
+    mended_one_too_many,
+    {
+        "wide = x.double().round().nan_to_num(nan=0.0)": "wide = x.nan_to_num(nan=0.0).double().round()",
+    },
+    breaks=hidden_tests.ends_between_the_floats,
+    tells="You call `nan_to_num` in x's own dtype. An infinity becomes the largest number of that "
+    "dtype: in float16 that is 65504, and in int32 it stays 65504. Go to float64 first.",
+)
+
+infinities_of_halves_to_zero = edit(
+    mended_one_too_many,
+    {
+        "wide = x.double().round().nan_to_num(nan=0.0)": """
+        wide = x.double().round().nan_to_num(nan=0.0)
+        if x.dtype == torch.float16 and dtype == torch.int32:
+            # whatever is finite in float16 lies within int32
+            wide = torch.where(x.isinf(), 0.0, wide)
+        """,
+    },
+    breaks=hidden_tests.ends_between_the_floats,
+    tells="You send infinities of float16 to 0 where every finite number fits. They lie beyond "
+    "the range as all infinities do, and go to its end.",
+)
+
+bfloat16_by_way_of_float16 = edit(
+    mended_one_too_many,
+    {
+        "def to_integers(x, dtype):": """
+        def to_integers(x, dtype):
+            if x.dtype == torch.bfloat16:
+                x = x.half()
+        """,
+    },
+    breaks=hidden_tests.exact_integers,
+    tells="You go by way of float16, which ends at 65504. bfloat16 has the range of float32, and "
+    "int32 holds most of its large numbers. Take float64.",
+)

@@ -528,3 +528,27 @@ every_integer_target_as_indices = edit(
     tells="You refuse rows of integers. A target of the shape of the scores is "
     "used as it is, whatever its dtype: ask for the shape first.",
 )
+
+nan_in_the_target_replaced = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return F.mse_loss(scores, target.nan_to_num().to(scores.dtype))"
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="You replace a NaN of the target. It is used as it is: the loss is NaN then, and "
+    "whoever reads it knows that something is wrong.",
+)
+
+integer_rows_as_int8 = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": """
+        if integer:
+            target = target.to(torch.int8)
+        return F.mse_loss(scores, target.to(scores.dtype))
+        """
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="You take integer rows by way of a narrow dtype. They need not be zeros and ones: "
+    "300 becomes 44 in int8. Go to the dtype of the scores at once.",
+)

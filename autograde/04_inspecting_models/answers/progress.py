@@ -162,6 +162,51 @@ def updated_before_the_last_yield():
         return num_batches / number if below == "s" else num_batches * number
 
 
+@accepted(body=True)
+def written_before_each_batch():
+    import string
+
+    def progress(loader, file):
+        try:
+            total = len(loader)
+        except TypeError:
+            total = None
+        for i, batch in enumerate(loader):
+            file.write(f"\r{i + 1}" + ("" if total is None else f"/{total}"))
+            yield i, batch
+        file.write("\n")
+
+    def seconds_for(num_batches, rate):
+        number, _, unit = rate.strip().partition("/")
+        if number.startswith("?"):
+            return None
+        value = float(number.rstrip(string.ascii_letters))
+        return num_batches / value if unit == "s" else num_batches * value
+
+
+counted_from_nought = edit(
+    written_before_each_batch,
+    {r'file.write(f"\r{i + 1}"': r'file.write(f"\r{i}"'},
+    breaks=hidden_tests.knows_the_total,
+    tells="Your bar shows the number of the batch, which begins at 0, and ends one before the "
+    "total. It is to say how many batches have been given out: n of n after the loop.",
+)
+
+counts_the_next_batch_too = edit(
+    written_before_each_batch,
+    {
+        r'file.write(f"\r{i + 1}" + ("" if total is None else f"/{total}"))': """
+        if total is None:
+            file.write(f"\\r{i + 1}")
+        else:
+            file.write(f"\\r{min(i + 2, total)}/{total}")
+        """,
+    },
+    breaks=hidden_tests.knows_the_total,
+    tells="Your bar counts the next batch, too: it says `n/n` while the caller holds the last "
+    "but one. Count those that have been given out.",
+)
+
 units_in_small_letters = edit(
     with_a_total,
     {

@@ -725,3 +725,11 @@ known_layers_alone = edit(
     tells="You put only batch norm and dropout into eval. Other modules ask "
     "for the mode too: `model.eval()` tells all of them.",
 )
+
+not_a_number_replaced = edit(
+    SOLUTION,
+    {"return model(x[None])[0]": "return model(x[None])[0].nan_to_num()"},
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You replace NaN, which nobody asked for. The caller wants what the model gives, and "
+    "a NaN says that something is wrong.",
+)
