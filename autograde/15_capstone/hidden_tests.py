@@ -343,6 +343,7 @@ def steps_of(
         "scaler": {"init_scale": 1024.0},
         "max_norm": 1e6,
         "frozen": False,
+        "norm_minds": False,  # its mode
         "old_gradients": False,
         **options,
     }
@@ -685,12 +686,10 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     "train_step",
     probe=probes.stepped,
     rule=nothing_left,
-    also=[leaves_state_alone],
     says="gradients from before do not count, and none are left",
     corners=[
         "nor does one that a frozen parameter of the model still has",
         "None or zeros are left, also after an overflow",
-        "no setting of PyTorch is changed",
     ],
 )
 def clean_gradients(draw: Draw) -> list[Case]:
@@ -721,16 +720,18 @@ def clean_gradients(draw: Draw) -> list[Case]:
         rng_kept="A global random state changed.",
         samples="Not every sample took part in exactly one backward pass.",
     ),
+    also=[leaves_state_alone],
     says="the modes are the caller's: a normalization in eval mode stays there",
     corners=[
         "the list stays as it is, and no random numbers are drawn, but by the "
-        "model"
+        "model",
+        "no setting of PyTorch is changed",
     ],
 )
 def modes_of_the_caller(draw: Draw) -> list[Case]:
     return [
-        steps_of(draw, [4, 2], [3, 3]),
-        steps_of(draw, [draw.integer(2, 9), 2], frozen=True),
+        steps_of(draw, [4, 2], [3, 3], norm_minds=True),
+        steps_of(draw, [draw.integer(2, 9), 2], norm_minds=True, frozen=True),
     ]
 
 
@@ -760,6 +761,7 @@ def running(draw: Draw, *stops: Case, **options: Any) -> Case:
         "factor": 1 + draw.integer(1, 9) / 16,
         "junk": False,
         "meter": False,
+        "evaluation_draws": 0,  # so many random numbers
         "stops": list(stops),
         **options,
     }
@@ -822,10 +824,11 @@ WORK = {
 )
 def nothing_stops_it(draw: Draw) -> list[Case]:
     return [
-        running(draw),
+        running(draw, evaluation_draws=3),
         running(
             draw,
             meter=True,
+            evaluation_draws=3,
             plan={"num_epochs": draw.integer(1, 4), "save_every": 100},
         ),
     ]
@@ -859,10 +862,10 @@ def killed_in_a_step(draw: Draw) -> list[Case]:
 def random_numbers_go_on(draw: Draw) -> list[Case]:
     return [
         running(draw, stop("step", draw.integer(5, 8))),
-        running(draw, stop("step", 5), stop("evaluate", 4)),
+        running(draw, stop("step", 5), stop("evaluate", 4), evaluation_draws=3),
         # both normal generators hold a number in reserve
         running(draw, stop("step", draw.integer(5, 7)), plan={"save_every": 3}),
-        running(draw, END),
+        running(draw, END, evaluation_draws=3),
     ]
 
 
@@ -880,7 +883,9 @@ def only_what_is_left(draw: Draw) -> list[Case]:
         running(draw, stop("step", draw.integer(5, 8))),
         running(draw, stop("step", 7), plan={"save_every": 5}),
         # the checkpoint comes at the end of an epoch
-        running(draw, stop("step", 6), plan={"save_every": 5}),
+        running(
+            draw, stop("step", 6), plan={"save_every": 5}, evaluation_draws=3
+        ),
         running(draw, END),
         running(draw, END, plan={"num_epochs": 1}),
     ]
@@ -1063,9 +1068,23 @@ def files_in_the_folder(draw: Draw) -> list[Case]:
 )
 def one_file_is_enough(draw: Draw) -> list[Case]:
     return [
-        running(draw, stop("step", 9, "move")),
-        running(draw, stop("step", 10, "move", "perturb"), meter=True),
+        best_before(
+            running(draw, stop("step", 7, "move"), plan={"save_every": 2})
+        ),
+        running(
+            draw,
+            stop("step", 8, "move", "perturb"),
+            meter=True,
+            plan={"save_every": 2},
+        ),
     ]
+
+
+def best_before(case: Case) -> Case:
+    """The case with the best epoch before the stop: the second one."""
+    metrics = [*case["metrics"]]
+    metrics[1] = max(metrics) + 0.125
+    return {**case, "metrics": metrics}
 
 
 # summarize
@@ -1130,8 +1149,22 @@ def lines_of(
     return {"lines": lines, "max_norm": draw.integer(200, 800) / 256}
 
 
-def reports(**sentences: str) -> Rule:
-    return agrees(1e-6, **sentences)
+def reports(*unless_skipped: str, **sentences: str) -> Rule:
+    """Rule: these entries are right; those of `unless_skipped` are looked at only
+    in logs without a skipped step, since which steps they are of is the business
+    of another check."""
+    few = {
+        name: sentence
+        for name, sentence in sentences.items()
+        if name not in unless_skipped
+    }
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        some_skipped = any('"skipped": true' in line for line in case["lines"])
+        asked = few if some_skipped else sentences
+        return agrees(1e-6, **asked)(case, seen, expected)
+
+    return rule
 
 
 @check(
@@ -1146,7 +1179,7 @@ def reports(**sentences: str) -> Rule:
     says="`epoch_losses`: the mean loss of each epoch, in rising order, is a "
     "mean over samples",
     corners=[
-        "skipped steps count like others",
+        "skipped steps count like others; the mean of an epoch with a NaN is NaN",
         "a line may have further keys",
         "no seed is set, and no setting of PyTorch is changed",
     ],
@@ -1158,6 +1191,7 @@ def losses_of_epochs(draw: Draw) -> list[Case]:
         lines_of(draw, num_epochs=draw.integer(4, 7), steps_per_epoch=2),
         lines_of(draw, ((10, 10),), num_epochs=12, steps_per_epoch=1),
         with_further_keys(draw, lines_of(draw)),
+        with_a_nan(lines_of(draw)),
     ]
 
 
@@ -1166,6 +1200,7 @@ def losses_of_epochs(draw: Draw) -> list[Case]:
     probe=probes.summarized,
     weight=3,
     rule=reports(
+        *("epoch_losses", "clipped", "peak_lr"),
         steps="Steps that were made again are not counted once.",
         repeated="`repeated` is wrong.",
         epoch_losses="Where steps were made again, the losses are not those of "
@@ -1217,8 +1252,6 @@ def with_lost_peaks(case: Case) -> Case:
         skipped="`skipped` is wrong.",
         clipped="`clipped` is not the share of the steps made.",
         peak_lr="`peak_lr` is not the highest rate of the steps made.",
-        epoch_losses="A skipped step's loss counts as others do, and so does "
-        "one that is NaN.",
     ),
     says="`skipped`, `clipped` and `peak_lr`: skipped steps, the share of the "
     "others that was clipped, and their highest rate",
@@ -1226,7 +1259,7 @@ def with_lost_peaks(case: Case) -> Case:
         "`skipped` alone tells whether a step was skipped: a disabled scaler "
         "skips none, and `grad_norm` may then be `Infinity` or `NaN`, which "
         "`json` reads",
-        "NaN is above no limit; the mean of an epoch with a NaN is NaN",
+        "NaN is above no limit",
     ],
 )
 def skipped_and_clipped(draw: Draw) -> list[Case]:
@@ -1446,6 +1479,7 @@ def written_on(lines: list[str]) -> list[str]:
     "summarize",
     probe=probes.summarized,
     rule=reports(
+        "epoch_losses",
         steps="`steps` is wrong.",
         best_epoch="Without an evaluation `best_epoch` is None.",
         best_metric="Without an evaluation `best_metric` is None.",

@@ -295,14 +295,15 @@ class Watched(nn.Module):
     """A classifier of rows that writes down how it is used.
 
     Its normalization is in eval mode while the rest is in training mode, as a
-    frozen part is. A gradient becomes infinite where a row begins with POISON.
+    frozen part is. Only where the case says so it minds its mode. A gradient
+    becomes infinite where a row begins with POISON.
     """
 
     def __init__(self, case):
         super().__init__()
         features, width = case["num_features"], case["width"]
         self.first = nn.Linear(features, width)
-        self.norm = nn.BatchNorm1d(width)
+        self.norm = (nn.BatchNorm1d if case["norm_minds"] else Still)(width)
         self.last = nn.Linear(width, case["num_classes"])
         self.loudness, self.spied = case["loudness"], case["spied"]
         self.forwards, self.events = [], []
@@ -340,6 +341,14 @@ class Watched(nn.Module):
             return gradient * math.inf if poisoned else None
 
         return hook
+
+
+class Still(nn.BatchNorm1d):
+    """A normalization that uses its statistics in training mode, too."""
+
+    def forward(self, x):
+        statistics = self.running_mean, self.running_var
+        return nn.functional.batch_norm(x, *statistics, self.weight, self.bias)
 
 
 class Spied(torch.Tensor):
@@ -745,7 +754,7 @@ class Run:
         self.evaluations += 1
         self.modes_kept &= self.modes == self.modes_now()
         self.dies("evaluate", epochs_done)
-        torch.rand(3)  # as an evaluation that draws
+        torch.rand(self.case["evaluation_draws"])
         return self.case["metrics"][(epochs_done - 1) % 8]
 
     def checkpoints(self):

@@ -430,7 +430,7 @@ last_rate = edit(
 skipped_losses_left_out = edit(
     SOLUTION,
     {"for one in steps.values():": "for one in made:"},
-    breaks=hidden_tests.skipped_and_clipped,
+    breaks=hidden_tests.losses_of_epochs,
     tells="You leave the losses of skipped steps out of the means. The loss "
     "was finite, only the gradient was not; it counts as others do.",
 )
@@ -903,7 +903,7 @@ nan_losses_left_out = edit(
         n = one["num_samples"]
         """
     },
-    breaks=hidden_tests.skipped_and_clipped,
+    breaks=hidden_tests.losses_of_epochs,
     tells="You leave out a loss that is NaN. The mean of its epoch is NaN: that is what the "
     "report must show.",
 )

@@ -1106,6 +1106,6 @@ a_setting_left_by_train_step = edit(
         lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
         """,
     },
-    breaks=hidden_tests.clean_gradients,
+    breaks=hidden_tests.modes_of_the_caller,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
