@@ -216,9 +216,7 @@ class _Nursery:
                     return self.process.fork(self.chapter, self.seed)
                 except GradingFailed:
                     self.close()
-            self.process = GradingProcess(
-                self.course, self.sandboxed, self.chapter
-            )
+            self.process = GradingProcess(self.course, self.sandboxed)
             if self.shared:
                 self.process.prepare(self.chapter, self.seed, self.many)
             return self.process.fork(self.chapter, self.seed)

@@ -70,7 +70,6 @@ class WarmProcess:
         limits: Limits | None = None,
         sandboxed: bool = True,
         group: Path | None = None,
-        optimizers: bool = True,
     ) -> None:
         """Starts it.
 
@@ -79,8 +78,6 @@ class WarmProcess:
             sandboxed: inside the sandbox; outside it only for code that is
                 trusted.
             group: the control group in which this process is, if it may be divided.
-            optimizers: it imports what the first optimizer needs; without, that is
-                left to `import_rest` or to whoever makes one.
         """
         self.limits = limits or Limits()
         mine, theirs = socket.socketpair()
@@ -93,10 +90,7 @@ class WarmProcess:
         passed = [theirs.fileno()]
         if group is not None:
             passed.append(os.open(group, os.O_RDONLY | os.O_DIRECTORY))
-        arguments += [
-            str(passed[-1] if group is not None else -1),
-            "optimizers" if optimizers else "none",
-        ]
+        arguments.append(str(passed[-1] if group is not None else -1))
         self.runtime = sandbox.Runtime() if sandboxed else None
         self.process = subprocess.Popen(
             [*sandbox.plain_command("warm.main"), *arguments]
@@ -163,7 +157,7 @@ class WarmProcess:
         return mine, int(answer["pid"])
 
     def import_rest(self) -> None:
-        """Lets it import what not every exercise needs: worth its time where
+        """Lets it import what no exercise needs at once: worth its time where
         many processes are to be started."""
         try:
             with self.asking:
