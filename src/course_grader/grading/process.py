@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from course_grader.grading.watched import Watch
     from course_grader.judge.warming import WarmProcess
 
-MANY = 12
-"""Submissions from which it pays to import beforehand all that any of them may."""
+MANY = 3
+"""Submissions from which all that any of them may import is imported beforehand: the
+set-up cells of chapter 11 import scikit-learn, a second for each that has to."""
 PREPARED_KEPT = 4
 """Chapters kept ready: preparing one costs seconds, keeping one megabytes."""
 
