@@ -429,6 +429,8 @@ def batches_as_they_come(draw: Draw) -> list[Case]:
         evaluation(draw, 3, 0, 2),
         evaluation(draw, *[3] * 6, as_list=False),
         evaluation(draw, 2, 5, 3, 4, 1, as_list=False),
+        # once, whatever comes of it
+        evaluation(draw, 4, 3, not_finite=True),
     ]
 
 

@@ -601,12 +601,13 @@ def exchanged_once(draw: Draw) -> list[Case]:
     timeout_s=LIMIT_S,
     weight=2,
     rule=one_at_a_time,
-    says="each micro-batch goes forward and backward before the next one",
+    says="each micro-batch goes forward and backward, once, before the next one",
 )
 def one_graph_at_a_time(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[2, 3, 2], [4, 1, 1]]),
         sharded(draw, [[3], [draw.integer(2, 6)]], num_steps=2),
+        with_a_nan(sharded(draw, [[3], [2]])),
     ]
 
 

@@ -673,6 +673,9 @@ def one_micro_batch_at_a_time(draw: Draw) -> list[Case]:
     return [
         steps_of(draw, [4, 3, draw.integer(1, 9)], [2, 2]),
         steps_of(draw, [draw.integer(1, 9)], [1, 1, 1, 1]),
+        # each once, whatever comes of it
+        steps_of(draw, [3, 2], [2, 2], nans=((0, 0),)),
+        steps_of(draw, [3, 2], [2, 2], overflows=((0, 1),)),
     ]
 
 

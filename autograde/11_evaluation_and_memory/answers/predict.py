@@ -923,3 +923,21 @@ predict_on_the_device_of_a_parameter = edit(
     "and `next` then raises a StopIteration. Batches go through as they come: call "
     "`model(x)`.",
 )
+
+predict_and_look_again = edit(
+    SOLUTION,
+    {
+        "return torch.cat([model(x) for x in batches])": """
+        outputs = []
+        for x in batches:
+            out = model(x)
+            if not out.isfinite().all():
+                out = model(x)
+            outputs.append(out)
+        return torch.cat(outputs)
+        """
+    },
+    breaks=hidden_tests.batches_as_they_come,
+    tells="Where an output is not finite you call the model once more. In eval mode it "
+    "gives the same again: each batch goes through once, whatever comes of it.",
+)

@@ -985,3 +985,19 @@ step_that_knows_the_last_by_identity = edit(
     "the list several times, each of them is the last one, and the gradient crosses "
     "each time. Go by the number: `enumerate`.",
 )
+
+second_look_at_a_bad_loss = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.detach()": """
+        loss_sum += loss.detach()
+        if not loss.isfinite():
+            with torch.no_grad():
+                model(x)
+        """
+    },
+    breaks=hidden_tests.one_graph_at_a_time,
+    tells="Where the loss is not finite you call the model once more. Each micro-batch goes "
+    "through once, whatever comes of it; and the rank that does so alone may wait for the "
+    "others for ever, where the model has buffers.",
+)

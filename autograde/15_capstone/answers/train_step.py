@@ -973,6 +973,39 @@ a_second_forward_pass = edit(
     "statistics count it twice. Keep the loss of the first.",
 )
 
+SECOND_LOOK = (
+    "Where a number is not finite you call the model once more. Each micro-batch goes "
+    "through once, whatever comes of it: the scaler leaves the step out."
+)
+
+second_look_at_a_bad_loss = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss / num_samples).backward()": """
+        if not loss.isfinite():
+            with torch.no_grad():
+                model(x)
+        scaler.scale(loss / num_samples).backward()
+        """,
+    },
+    breaks=hidden_tests.one_micro_batch_at_a_time,
+    tells=SECOND_LOOK,
+)
+
+second_look_at_a_bad_gradient = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": """
+        loss_sum += loss.item()
+        if not all(p.grad.isfinite().all() for p in model.parameters() if p.requires_grad):
+            with torch.no_grad():
+                model(x)
+        """,
+    },
+    breaks=hidden_tests.one_micro_batch_at_a_time,
+    tells=SECOND_LOOK,
+)
+
 rate_of_the_last_group = edit(
     SOLUTION,
     {

@@ -216,7 +216,9 @@ class _Nursery:
                     return self.process.fork(self.chapter, self.seed)
                 except GradingFailed:
                     self.close()
-            self.process = GradingProcess(self.course, self.sandboxed)
+            self.process = GradingProcess(
+                self.course, self.sandboxed, self.chapter
+            )
             if self.shared:
                 self.process.prepare(self.chapter, self.seed, self.many)
             return self.process.fork(self.chapter, self.seed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -148,9 +149,16 @@ class GradingProcess(GradingClient):
         course: the course.
         sandboxed: learner code runs in the sandbox; outside it only for code
             that is trusted.
+        chapter: it grades this chapter alone, so that what others need is not
+            imported; any if None.
     """
 
-    def __init__(self, course: Course, sandboxed: bool = True) -> None:
+    def __init__(
+        self,
+        course: Course,
+        sandboxed: bool = True,
+        chapter: str | None = None,
+    ) -> None:
         mine, theirs = socket.socketpair()
         self.process = subprocess.Popen(
             [
@@ -163,6 +171,7 @@ class GradingProcess(GradingClient):
                 str(theirs.fileno()),
                 str(course.root),
                 "sandboxed" if sandboxed else "unsandboxed",
+                chapter or "",
             ],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -237,7 +246,8 @@ class GradingProcess(GradingClient):
 
 def main() -> None:
     """Serves one client on the inherited socket whose number is argv[1], for
-    the course in the folder argv[2]; argv[3] says whether sandboxed."""
+    the course in the folder argv[2]; argv[3] says whether sandboxed, argv[4] is the
+    one chapter that will be asked for, or empty."""
     from course_grader.judge.warming import WarmProcess
 
     import_fast()
@@ -245,7 +255,8 @@ def main() -> None:
     course = Course(Path(sys.argv[2]))
     sandboxed = sys.argv[3] == "sandboxed"
     group = delegated.own_group() if sandboxed else None
-    with WarmProcess(course.limits, sandboxed, group) as warm:
+    compiling = _compiles(course, sys.argv[4])
+    with WarmProcess(course.limits, sandboxed, group, compiling) as warm:
         import torch
 
         # forks have it: no submission waits for imports
@@ -255,6 +266,26 @@ def main() -> None:
         torch.set_num_threads(1)
         _serve(sock, course, warm, OrderedDict())
     os._exit(0)  # unloading torch takes a second, and there is nothing to save
+
+
+def _compiles(course: Course, chapter: str) -> bool:
+    """Whether what is run of a chapter asks for what compiles, as far as its text
+    tells: the first optimizer does, a change of the deterministic switch, and many an
+    operation on the meta device.
+    True where the chapter is not known. Parsing it would take longer than starting
+    the warm process."""
+    try:
+        source = course.source_of(chapter).read_text(encoding="utf-8")
+        probes = course.autograde / chapter / "probes.py"
+        cells = [probes.read_text(encoding="utf-8")]
+    except (OSError, UnicodeDecodeError):
+        return True
+    cells += [
+        cell
+        for cell in source.split("\n# %%")
+        if re.match(r" (?:exercise|setup)=", cell)
+    ]
+    return any(re.search("optim|use_determin|meta", cell) for cell in cells)
 
 
 def _serve(

@@ -70,6 +70,7 @@ class WarmProcess:
         limits: Limits | None = None,
         sandboxed: bool = True,
         group: Path | None = None,
+        compiling: bool = True,
     ) -> None:
         """Starts it.
 
@@ -78,6 +79,8 @@ class WarmProcess:
             sandboxed: inside the sandbox; outside it only for code that is
                 trusted.
             group: the control group in which this process is, if it may be divided.
+            compiling: it imports what compiles, which the first optimizer of a process
+                asks for; without, that is left to `import_rest` or to whoever needs it.
         """
         self.limits = limits or Limits()
         mine, theirs = socket.socketpair()
@@ -90,7 +93,10 @@ class WarmProcess:
         passed = [theirs.fileno()]
         if group is not None:
             passed.append(os.open(group, os.O_RDONLY | os.O_DIRECTORY))
-        arguments.append(str(passed[-1] if group is not None else -1))
+        arguments += [
+            str(passed[-1] if group is not None else -1),
+            "compiling" if compiling else "plain",
+        ]
         self.runtime = sandbox.Runtime() if sandboxed else None
         self.process = subprocess.Popen(
             [*sandbox.plain_command("warm.main"), *arguments]
@@ -157,7 +163,7 @@ class WarmProcess:
         return mine, int(answer["pid"])
 
     def import_rest(self) -> None:
-        """Lets it import what no exercise needs at once: worth its time where
+        """Lets it import what not every exercise needs: worth its time where
         many processes are to be started."""
         try:
             with self.asking:

@@ -213,9 +213,12 @@ def _same_conditions(settings: dict[str, Any]) -> Iterator[None]:
         # call of torch through Python
         device = settings["default device"]
         torch.set_default_device(None if device.type == "cpu" else device)
-        torch.use_deterministic_algorithms(
-            settings["deterministic"], warn_only=warn_only
-        )
+        # where it changed alone: setting it imports what compiles
+        warns = torch.is_deterministic_algorithms_warn_only_enabled()
+        if (_deterministic(), warns) != (settings["deterministic"], warn_only):
+            torch.use_deterministic_algorithms(
+                settings["deterministic"], warn_only=warn_only
+            )
         torch.set_autocast_enabled("cpu", settings["autocast"])
         _set_back(settings)
 

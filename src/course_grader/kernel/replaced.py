@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.utils import _python_dispatch
+from torch.utils import _device, _python_dispatch
 
 from course_grader.kernel import channel, plain, probing, shell, tracing
 
@@ -77,9 +77,10 @@ def _owners() -> Iterator[tuple[str, Any]]:
 
 def _hook_optimizers() -> None:
     """The first optimizer of a class wraps the class' `step`: that is torch's own
-    doing, so it is done before anything is noted."""
+    doing, so it is done before anything is noted. To make one would import what
+    compiles."""
     for kind in (torch.optim.SGD, torch.optim.AdamW):
-        kind([torch.zeros(1, requires_grad=True)])
+        kind._patch_step_function(object.__new__(kind))
 
 
 def _note() -> Noted:
@@ -97,9 +98,22 @@ def _note() -> Noted:
 
 
 _noted = _note()
+_WRAPS = torch._disable_dynamo(_note).__code__  # type: ignore[attr-defined, no-untyped-call]
+
+
+def _is_torchs_own(now: Any, value: Any) -> bool:
+    """Whether it is what torch puts in the place of a function when something is
+    compiled, or when the first optimizer is made: `torch.manual_seed`."""
+    return (
+        isinstance(now, types.FunctionType)
+        and now.__code__ is _WRAPS
+        and any(one.cell_contents is value for one in now.__closure__ or ())
+    )
+
+
 _MODES = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
 _function_mode = torch._C._get_function_stack_at
-_DEVICE = torch.utils._device.DeviceContext
+_DEVICE = _device.DeviceContext
 
 
 def replaced() -> list[str]:
@@ -108,7 +122,9 @@ def replaced() -> list[str]:
     found = [
         f"{owner}.{name}"
         for owner, names, name, value, code in _noted
-        if names.get(name) is not value
+        if not (
+            names.get(name) is value or _is_torchs_own(names.get(name), value)
+        )
         or (code is not None and _code(value) != code)
     ]
     dispatching, overriding = (one() for one in _MODES)

@@ -10,8 +10,8 @@ the first is the socket it was given:
     {"op": "stop", "pid": ...} -> {"why": ...}: it and all that it started end;
         the limit for which the sandbox had ended it before, if so
     {"op": "share"} with a socket attached -> {}: one more judge's connection
-    {"op": "rest"} -> {}: it imports what no exercise needs at once, so that many
-        submissions are quick, where one alone would only wait for it
+    {"op": "rest"} -> {}: it imports what not every exercise needs, so that many
+        submissions are quick, where a few would only wait for it
 
 What a judge has started ends with its connection, and this with the last one.
 """
@@ -50,7 +50,6 @@ HUGE_PAGE_BYTES = 2**21
 FOR_EXERCISES = (
     "numpy.testing",
     "torch",
-    "torch._dynamo",
     "torch.testing",
     "torch.testing._comparison",
     "torch.distributed",
@@ -66,6 +65,9 @@ FOR_EXERCISES = (
 )
 """What exercises and probes import on first use, so that no learner waits for it:
 the first `torch.testing.assert_close` alone brings 500 modules."""
+FOR_COMPILING = ("torch._dynamo",)
+"""What the first optimizer of a process imports, and whoever sets deterministic
+algorithms: as much again as torch."""
 FOR_READING = (
     "matplotlib.pyplot",
     "sklearn.datasets",
@@ -120,13 +122,16 @@ def use_huge_pages() -> None:
 def main() -> None:
     """Serves judges, the first on the inherited socket whose number is argv[1],
     with the limits in argv[2]; argv[3] tells whether this is in the sandbox, argv[4]
-    is the inherited folder in which rooms get control groups, or -1."""
+    is the inherited folder in which rooms get control groups, or -1, argv[5] tells
+    whether what compiles will be asked for."""
     control = socket.socket(fileno=int(sys.argv[1]))
     limits = Limits(**json.loads(sys.argv[2]))
     parent = int(sys.argv[4]) if int(sys.argv[4]) >= 0 else None
     sandboxed = sys.argv[3] == "sandboxed"
     keeper = Keeper(limits, control, parent) if sandboxed else None
     import_all(FOR_EXERCISES)
+    if sys.argv[5] == "compiling":
+        import_all(FOR_COMPILING)
     from course_grader.kernel.serve import receive_with_fd, serve
     from course_grader.kernel.shell import make_shell
 
@@ -148,7 +153,7 @@ def main() -> None:
             pid = request["pid"]
             return {"why": places.pop(pid).end(pid) if pid in places else ""}
         if request["op"] == "rest":
-            import_all(FOR_READING)
+            import_all(FOR_COMPILING + FOR_READING)
             use_huge_pages()
             return {}
         assert fd is not None
