@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course_grader.chapter.grading import load_grading
 from course_grader.chapter.kit import publish
 from course_grader.classroom import nbgrader_api
 from course_grader.classroom.demo import copy_course, synthetic_class
@@ -19,6 +20,11 @@ from course_grader.course import Course
 from course_grader.grading.pool import Job, Outcome
 from course_grader.grading.process import GradingProcess
 from course_grader.judge import sandbox
+from course_grader.judge.signatures import (
+    keep_signatures,
+    read_signatures,
+    signatures_file,
+)
 
 IN_CODE, IN_CASES = "canary_in_code", "canary in a case"
 CHAPTERS = sorted(
@@ -62,10 +68,34 @@ class Plant(ast.NodeTransformer):
 def planted(course: Course, chapter: str) -> int:
     """How many checks carry the words now."""
     path = course.autograde / chapter / "hidden_tests.py"
+    lost = signatures_of(course, chapter)
     plant = Plant()
     tree = plant.visit(ast.parse(path.read_text(encoding="utf-8")))
     path.write_text(ast.unparse(ast.fix_missing_locations(tree)))
+    # the words change nothing, so what wrong answers lose need not be found anew
+    grading = load_grading(course, chapter)
+    for exercise, signatures in lost.items():
+        keep_signatures(
+            signatures_file(course, chapter),
+            grading,
+            exercise,
+            [
+                (answer, signatures[answer.name])
+                for answer in grading.answers_of(exercise)
+                if answer.name in signatures
+            ],
+        )
     return plant.planted
+
+
+def signatures_of(course: Course, chapter: str) -> dict[str, dict[str, str]]:
+    """By exercise and wrong answer."""
+    grading = load_grading(course, chapter)
+    file = signatures_file(course, chapter)
+    return {
+        one.id: read_signatures(file, grading, one.id)
+        for one in grading.chapter.exercises
+    }
 
 
 @pytest.mark.parametrize(
