@@ -265,11 +265,27 @@ def ignoring(draw: Draw, case: Case, value: int = IGNORED) -> Case:
     return {**case, "target": target}
 
 
+DOUBLE = 1e-12
+"""Relative and absolute, of what is computed in float64 from beginning to end."""
+
+
+def with_all_digits(case: Case, seen: Result, expected: Result) -> str | None:
+    """The default comparison, and for float64 logits one to the digits of float64."""
+    found = difference(seen.data, expected.data, Tolerance())
+    if found or case["logits"].dtype != torch.float64:
+        return found
+    if difference(seen.data, expected.data, Tolerance(DOUBLE, DOUBLE)):
+        return "The loss of float64 logits has the digits of a narrower dtype."
+    return None
+
+
 @check(
     "cross_entropy",
     probe=probes.loss,
     weight=2,
+    rule=with_all_digits,
     says="the mean of -log softmax at the target, for logits (N, C)",
+    corners=["for float64 logits with the digits of float64"],
 )
 def plain_cross_entropy(draw: Draw) -> list[Case]:
     return [
@@ -678,13 +694,17 @@ def same_refused(case: Case, seen: Result, expected: Result) -> str | None:
 
 
 def taken_or_refused(case: Case, seen: Result, expected: Result) -> str | None:
-    """Values within `ROUNDING`, whatever their dtype, and the same forms
-    refused."""
+    """Values within `ROUNDING`, and of float64 scores within `DOUBLE`, whatever
+    their dtype, and the same forms refused."""
     found = same_refused(case, seen, expected)
     if found or "refused" in expected.data:
         return found
+    exact = case["scores"].dtype == torch.float64
     found = difference(
-        seen.data["loss"], expected.data["loss"], Tolerance(ROUNDING), "loss"
+        seen.data["loss"],
+        expected.data["loss"],
+        Tolerance(DOUBLE, DOUBLE) if exact else Tolerance(ROUNDING),
+        "loss",
     )
     return f"{found.rstrip('.')}, with {case['form']}." if found else None
 
@@ -694,6 +714,7 @@ def taken_or_refused(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.squared_error,
     rule=taken_or_refused,
     says="class indices (N,) are compared as one-hot rows",
+    corners=["for float64 scores with the digits of float64"],
 )
 def mse_of_indices(draw: Draw) -> list[Case]:
     form = "class indices (N,)"

@@ -552,3 +552,13 @@ integer_rows_as_int8 = edit(
     tells="You take integer rows by way of a narrow dtype. They need not be zeros and ones: "
     "300 becomes 44 in int8. Go to the dtype of the scores at once.",
 )
+
+mse_by_single_precision = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": "return F.mse_loss(scores.float(), target.float()).to(scores.dtype)"
+    },
+    breaks=hidden_tests.mse_of_indices,
+    tells="You compute in float32 whatever the scores are: of float64 scores half the "
+    "digits are lost. Compute in the dtype in which they come.",
+)

@@ -1113,3 +1113,13 @@ smoothing_masked_by_multiplying = edit(
     "ignored sample stays: NaN * 0 is NaN. Set the whole loss of such a sample to 0, "
     "with `torch.where` or `masked_fill`.",
 )
+
+single_precision_on_the_way = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": "log_probs = logits.float().log_softmax(dim=1).to(logits.dtype)"
+    },
+    breaks=hidden_tests.plain_cross_entropy,
+    tells="You compute in float32 whatever the logits are: of float64 logits half the "
+    "digits are lost. Compute in the dtype in which they come.",
+)
