@@ -1067,8 +1067,8 @@ Swapping only two axes does not tell that from its inverse; NHWC to NCHW does.
 </details>
 <details><summary>Hint 3: letters</summary>
 
-`sorted(target) != sorted(axes)` finds missing, unknown and repeated letters at once. `einsum` finds only some: it
-sums over a letter that `target` lacks, and takes the diagonal of one that is twice in `axes`.
+`sorted(target) != sorted(axes)` finds missing, unknown and repeated letters at once, but for one that is twice in both:
+that `len(set(axes))` tells. `einsum` finds only some: it sums over a letter that `target` lacks, and takes the diagonal of one that is twice in `axes`.
 </details>
 """
 

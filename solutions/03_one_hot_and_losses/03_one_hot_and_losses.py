@@ -849,8 +849,8 @@ First turn class indices into rows, if that is what you have. Then compare `targ
 </details>
 <details><summary>Hint 2: is it class indices?</summary>
 
-`target.is_floating_point()` tells labels from rows where shapes do not. `scores.shape[:1]` is
-`(N,)`, and a shape compares with a shape.
+It is if the shape is (N,) *and* the dtype an integer one: `not target.is_floating_point()`. Rows may be
+integers, too. `scores.shape[:1]` is `(N,)`, and a shape compares with a shape.
 </details>
 <details><summary>Help: I get "size of tensor a must match the size of tensor b"</summary>
 

@@ -601,7 +601,8 @@ r"""
 > *Wrong*, three times. The snippet indexes `param` and the list is called `params`. A small network has
 > no entry 28. And there is no gradient before `backward()`: it is None.
 
-Numbers of that kind also change with every layer that is added. Names do not.
+Numbers of that kind also change when a layer is put in before. Names that you gave do not; those in a plain
+`nn.Sequential` or an `nn.ModuleList` are numbers, too.
 """
 
 # %% cell="claim_002_39"

@@ -245,7 +245,7 @@ optimizer keeps the names, in `group["param_names"]`.
 Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a
 factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on:
 one number makes all groups alike, a list has one for each. By default both
-also take over the momentum, and refuse an optimizer that has none, such as Adagrad.
+also set the momentum (Adam's beta1), even where SGD had 0, and refuse an optimizer with neither, such as Adagrad.
 """
 
 # %% cell="ratio_of_groups"

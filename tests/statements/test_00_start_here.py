@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import operator
 import os
 from collections import OrderedDict, namedtuple
 
@@ -90,7 +91,7 @@ BY_SOURCE = {
 
 
 def test_one_operation_two_devices():
-    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not products of two matrices, convolutions and `nn.Embedding`.
+    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
     *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
     """
@@ -110,6 +111,8 @@ def test_one_operation_two_devices():
             matrix @ vector
     image, ids = torch.ones(1, 1, 8, 8), torch.tensor([[0, 1]])
     for passes in (
+        lambda: operator.iadd(torch.ones(3), away),
+        lambda: operator.iadd(torch.ones(3, device="meta"), here),
         lambda: kept @ there,
         lambda: there @ kept,
         lambda: kept[None] @ there[None],

@@ -679,10 +679,25 @@ def test_the_permutation_and_its_inverse(axes):
     assert (inverse.shape == right.shape) == (axes != "NHWC")
 
 
-@pytest.mark.parametrize("target", ["HW", "HWN", "HWX", "HHW", "WHC"])
-def test_letters_that_do_not_fit(target):
-    """`sorted(target) != sorted(axes)` finds missing, unknown and repeated letters at once."""
-    assert (sorted(target) != sorted("CHW")) == (target != "WHC")
+@pytest.mark.parametrize(
+    ("axes", "target"),
+    [
+        ("CHW", "HW"),
+        ("CHW", "HWN"),
+        ("CHW", "HWX"),
+        ("CHW", "HHW"),
+        ("CHH", "CHW"),
+        ("CHH", "CHH"),
+        ("CHH", "HCH"),
+        ("CHW", "WHC"),
+    ],
+)
+def test_letters_that_do_not_fit(axes, target):
+    """`sorted(target) != sorted(axes)` finds missing, unknown and repeated letters at once, but for one that is twice in both: that `len(set(axes))` tells."""
+    found = sorted(target) != sorted(axes)
+    twice_in_both = axes == "CHH" and target in ("CHH", "HCH")
+    assert found == (target != "WHC" and not twice_in_both)
+    assert (len(set(axes)) < len(axes)) == (axes == "CHH")
 
 
 def test_whose_memory():

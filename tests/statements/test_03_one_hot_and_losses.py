@@ -693,7 +693,7 @@ def test_nothing_times_infinity(logit):
 
 @pytest.mark.parametrize("n", [4, 3])
 def test_shapes_are_compared_with_shapes(n):
-    """`target.is_floating_point()` tells labels from rows where shapes do not. `scores.shape[:1]` is `(N,)`, and a shape compares with a shape.
+    """It is if the shape is (N,) *and* the dtype an integer one: `not target.is_floating_point()`. Rows may be integers, too. `scores.shape[:1]` is `(N,)`, and a shape compares with a shape.
 
     With other numbers it would not have given up. Compare shapes before you subtract.
 
@@ -704,6 +704,9 @@ def test_shapes_are_compared_with_shapes(n):
     assert labels.shape == numbers.shape == scores.shape[:1] == (n,)
     assert not labels.is_floating_point()
     assert numbers.is_floating_point()
+    rows = F.one_hot(labels, 4)
+    assert not rows.is_floating_point()
+    assert rows.shape == scores.shape != scores.shape[:1]
     if n == 4:
         assert (scores - numbers).shape == scores.shape
     else:

@@ -583,7 +583,7 @@ def test_what_the_picture_says(monkeypatch, tmp_path):
 
 
 def test_a_layer_without_a_gradient():
-    """Numbers of that kind also change with every layer that is added. Names do not."""
+    """Numbers of that kind also change when a layer is put in before. Names that you gave do not; those in a plain `nn.Sequential` or an `nn.ModuleList` are numbers, too."""
     layers = {"first": nn.Linear(2, 2), "last": nn.Linear(2, 1)}
     short = nn.ModuleDict(layers)
     long = nn.ModuleDict({"new": nn.Linear(2, 2), **layers})
@@ -592,6 +592,13 @@ def test_a_layer_without_a_gradient():
     for model in (short, long):
         named = dict(model.named_parameters())
         assert named["last.weight"] is layers["last"].weight
+    longer = nn.ModuleDict({**layers, "end": nn.Linear(1, 1)})
+    assert list(longer.parameters())[2] is layers["last"].weight
+    for kind in (lambda all_of: nn.Sequential(*all_of), nn.ModuleList):
+        for before in ([], [nn.Linear(2, 2)]):
+            named = dict(kind([*before, *layers.values()]).named_parameters())
+            name = f"{1 + len(before)}.weight"
+            assert named[name] is layers["last"].weight
 
 
 def test_the_rate_of_a_bar():

@@ -234,7 +234,7 @@ def test_names_in_groups():
 
 
 def test_the_ratio_of_groups():
-    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on: one number makes all groups alike, a list has one for each. By default both also take over the momentum, and refuse an optimizer that has none, such as Adagrad.
+    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on: one number makes all groups alike, a list has one for each. By default both also set the momentum (Adam's beta1), even where SGD had 0, and refuse an optimizer with neither, such as Adagrad.
 
     `OneCycleLR` and `CyclicLR` replace each group's rate.
     """
@@ -263,6 +263,13 @@ def test_the_ratio_of_groups():
         first, second = (group["lr"] for group in sgd.param_groups)
         assert (first == second) == alike
         assert sgd.param_groups[0]["momentum"] != 0.5
+        plain = torch.optim.SGD(two_groups(), lr=1.0)
+        assert plain.param_groups[0]["momentum"] == 0
+        make(plain)
+        assert plain.param_groups[0]["momentum"] > 0.8
+        adam = torch.optim.Adam(two_groups(), betas=(0.5, 0.9))
+        make(adam)
+        assert adam.param_groups[0]["betas"][0] > 0.8
     for kind in (torch.optim.Adagrad, torch.optim.Adadelta, torch.optim.Rprop):
         for make in (
             lambda o, **how: lr_scheduler.OneCycleLR(o, 1.0, 10, **how),
