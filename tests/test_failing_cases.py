@@ -48,7 +48,7 @@ from course_grader.judge.report import (
     half_points,
 )
 from course_grader.judge.warming import WarmProcess
-from course_grader.judge.written import described
+from course_grader.judge.written import described, pair
 from course_grader.kernel.plain import Unknown
 
 
@@ -581,3 +581,10 @@ def test_objects_and_several_things_agree_with_their_words() -> None:
     said = _agreeing("The gradients of `a`", "is None, but it should be 1.")
     assert said == "The gradients of `a` are None, but they should be 1."
     assert _agreeing("The layer", "has no axis.") == "The layer has no axis."
+
+
+def test_a_long_list_of_the_same_is_written_once() -> None:
+    assert pair([1] * 900, [2] * 450) == (
+        "a list of 900: each 1",
+        "a list of 450: each 2",
+    )

@@ -357,13 +357,12 @@ def _result(value: Any, digits: int, places: Sequence[Any]) -> str:
             lines.append(f"[{index}]  {_number(entry, digits)}")
         return "\n".join(lines)
     if isinstance(value, list | tuple | dict) and _size(value) > 4 * IN_FULL:
+        parts = [
+            summary(one)
+            for one in (value.values() if isinstance(value, dict) else value)
+        ]
+        alike = len(set(parts)) == 1 and len(parts) > 1
         return f"{type_words(value)} of {len(value)}: " + clean(
-            ", ".join(
-                summary(one)
-                for one in (
-                    value.values() if isinstance(value, dict) else value
-                )
-            ),
-            LONGEST_VALUE,
+            f"each {parts[0]}" if alike else ", ".join(parts), LONGEST_VALUE
         )
     return clean(literal(value, digits), LONGEST_VALUE)
