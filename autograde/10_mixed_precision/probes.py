@@ -359,6 +359,19 @@ def scaler_of(LossScaler, case):
     return LossScaler(**case["settings"])
 
 
+def good_steps(scaler, number):
+    """Steps of an optimizer that holds one number and moves nothing: a scaler
+    counts them, and they are cheap."""
+    weight = torch.zeros(1, requires_grad=True)
+    idle = torch.optim.SGD([weight])
+    idle.step = lambda closure=None: None
+    scaler.scale(weight.sum()).backward()
+    for _ in range(number):
+        weight.grad.fill_(1.0)
+        scaler.step(idle)
+        scaler.update()
+
+
 def some_steps(LossScaler, case):
     """Trains with the scaler, a batch a step; some gradients are spoilt."""
     model = made(case)
@@ -366,12 +379,8 @@ def some_steps(LossScaler, case):
     dtype = DTYPES.get(case["autocast"], torch.bfloat16)
     torch.default_generator.manual_seed(SEED)
     scaler = scaler_of(LossScaler, case)
-    for _ in range(case["steps_before"]):
-        # The gradient is zeros.
-        optimizer.zero_grad()
-        scaler.scale(0 * model.last.bias.sum()).backward()
-        scaler.step(optimizer)
-        scaler.update()
+    if case["steps_before"]:
+        good_steps(scaler, case["steps_before"])
     history = []
     for (x, y), spoilt in zip(case["batches"], case["spoilt"], strict=True):
         optimizer.zero_grad()
