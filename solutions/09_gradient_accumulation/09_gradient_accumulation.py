@@ -1199,7 +1199,8 @@ r"""
 - Go backward on each part before the next goes forward, or no memory is saved.
 - Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample
   normalization does, for the norm.
-- float32 results agree to 1e-6 or better, not bitwise: the sums are taken in another order.
+- float32 gradients agree to five or six digits, not bitwise: the sums are taken in another order. To fewer where
+  the terms cancel, as near a minimum.
 - DDP's `no_sync()` stands around forward and backward of all but the last part. DDP averages: times the number of
   processes.
 
