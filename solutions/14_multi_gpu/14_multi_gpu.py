@@ -726,7 +726,7 @@ r"""
 DDP averages gradients. Buffers it does not average: before a forward pass, rank 0's are sent to all, in eval mode and under `no_grad` too. (Not if the pass
 before it was one without gradients or within `no_sync()`, and never with `broadcast_buffers=False`.
 Newer versions want `forward_sync_buffers=False`, which sends them once, at the start.) So a checkpoint of rank 0 has the running statistics of
-*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; in a process group PyTorch refuses it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
+*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; in a process group PyTorch refuses to train it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
 """
 
 

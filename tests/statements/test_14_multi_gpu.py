@@ -426,7 +426,7 @@ def test_the_first_step_of_an_unused_layer(on_ranks, unused_first, dtype):
 
 
 def test_the_norm_of_several_ranks(one_process):
-    """in a process group PyTorch refuses it on a CPU.
+    """in a process group PyTorch refuses to train it on a CPU.
 
     `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped.
     """
@@ -439,6 +439,9 @@ def test_the_norm_of_several_ranks(one_process):
     assert not any(name.startswith("BatchNorm") for name in found)
     with pytest.raises(ValueError, match="GPU"):
         net[0](torch.randn(3, 2))
+    with pytest.raises(ValueError, match="GPU"):
+        DistributedDataParallel(net)
+    assert net[0].eval()(torch.randn(3, 2)).shape == (3, 2)
 
 
 @pytest.fixture
