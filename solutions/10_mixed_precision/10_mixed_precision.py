@@ -428,7 +428,9 @@ r"""
 ### A skipped step and the schedule
 
 The scheduler (chapter 06) does not know that a step was skipped. It lowers the rate all the same; and if it was the
-very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.)
+very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.
+Give no scaler to fused SGD with momentum: if its first step is skipped, its momentum is memory that nobody has written, and
+the next step adds it to the weights.)
 Step the schedule only if the scale did not fall.
 """
 

@@ -400,7 +400,7 @@ def test_an_evaluation_within_a_block(dtype):
 
 
 def test_a_skipped_step_and_the_schedule():
-    """It lowers the rate all the same; and if it was the very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.)"""
+    """It lowers the rate all the same; and if it was the very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it."""
     for bad_first, fused in itertools.product((True, False), repeat=2):
         weight, calls = nn.Parameter(torch.ones(1)), []
         sgd = torch.optim.SGD([weight], lr=0.1, fused=fused)
@@ -425,6 +425,45 @@ def test_a_skipped_step_and_the_schedule():
             assert ordered == (bad_first and turn == 0 and not fused)
         assert len(calls) == (2 if fused else 1)
         assert sgd.param_groups[0]["lr"] == pytest.approx(0.001)
+
+
+@pytest.fixture
+def marked_memory():
+    """What is allocated and not yet written is NaN."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.parametrize("skipped", [0, 1])
+def test_fused_sgd_with_momentum(marked_memory, skipped):
+    """Give no scaler to fused SGD with momentum: if its first step is skipped, its momentum is memory that nobody has written, and the next step adds it to the weights."""
+
+    def weight_after(kind, fused, **options):
+        weight = nn.Parameter(torch.ones(3))
+        optimizer = kind([weight], lr=0.1, fused=fused, **options)
+        scaler = torch.amp.GradScaler("cpu")
+        for turn in range(3):
+            optimizer.zero_grad()
+            factor = math.inf if turn == skipped else 1.0
+            scaler.scale((factor * weight).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        return weight.detach()
+
+    for kind, options in (
+        (torch.optim.SGD, {}),
+        (torch.optim.SGD, {"momentum": 0.9}),
+        (torch.optim.AdamW, {}),
+    ):
+        usual = weight_after(kind, False, **options)
+        fused = weight_after(kind, True, **options)
+        assert usual.isfinite().all()
+        if options and skipped == 0:
+            assert fused.isnan().all()
+        else:
+            torch.testing.assert_close(fused, usual)
 
 
 @pytest.mark.parametrize("rows", [4, 512])
