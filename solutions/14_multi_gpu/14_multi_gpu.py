@@ -798,7 +798,7 @@ r"""
   file (chapter 12 has what a checkpoint holds). A checkpoint needs the random states of all ranks: `dist.gather_object` brings them to rank 0.
 - **An unused layer** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: no gradient is averaged, not even those of
   the other layers, and the ranks part. `find_unused_parameters=True` looks for such layers in each
-  step, which costs time. `static_graph=True` looks once, for models that use the same layers always. Better: leave it out, or freeze it *before* the model is wrapped.
+  step, which costs time. `static_graph=True` looks once, for models that use the same layers always; its first backward pass must not stand in `no_sync()`. Better: leave it out, or freeze it *before* the model is wrapped.
 - **Freezing a wrapped model** is the same accident: DDP waits for gradients that no longer come. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
   in mid-run, wrap the model anew.
 """
