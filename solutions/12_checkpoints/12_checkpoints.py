@@ -1012,7 +1012,9 @@ r"""
 
 **Models larger than memory allows twice.** A model made under `torch.device("meta")` has shapes and
 no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into
-the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects.
+the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. Weights that were
+tied are two parameters then: tie them again. And the state dict remembers: loaded once more, without
+`assign=True`, it replaces the parameters all the same.
 """
 
 # %% cell="assign_to_meta"

@@ -689,6 +689,43 @@ def test_models_on_meta():
     assert empty.weight is before
 
 
+def test_tied_weights_and_assign():
+    """Weights that were tied are two parameters then: tie them again."""
+
+    def tied():
+        layers = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5, bias=False))
+        layers[1].weight = layers[0].weight
+        return layers
+
+    source = tied()
+    usual = tied()
+    usual.load_state_dict(source.state_dict())
+    assert usual[0].weight is usual[1].weight
+    with torch.device("meta"):
+        empty = tied()
+    empty.load_state_dict(source.state_dict(), assign=True)
+    assert len(list(source.parameters())) == 1
+    assert len(list(empty.parameters())) == 2
+    assert torch.equal(empty[0].weight, empty[1].weight)
+    empty[1].weight = empty[0].weight
+    assert len(list(empty.parameters())) == 1
+
+
+@pytest.mark.parametrize("assigned", [True, False])
+def test_a_state_dict_remembers_assign(assigned):
+    """And the state dict remembers: loaded once more, without `assign=True`, it replaces the parameters all the same."""
+    held = nn.Linear(2, 3).state_dict()
+    nn.Linear(2, 3).load_state_dict(held, assign=assigned)
+    layer = nn.Linear(2, 3)
+    before = layer.weight
+    layer.load_state_dict(held)
+    assert (layer.weight is before) == (not assigned)
+    layer = nn.Linear(2, 3)
+    before = layer.weight
+    layer.load_state_dict(dict(held))  # without its metadata
+    assert layer.weight is before
+
+
 def test_distributed_checkpoint(tmp_path: Path):
     """`get_state_dict` gathers the state of model and optimizer *by name*, so that a run can go on with another number of processes; `save` and `load` write and read a folder of files"""
     import torch.distributed.checkpoint as dcp
