@@ -689,7 +689,7 @@ def test_hints_of_the_exercises():
 
     Call `iter(loader)` once, before the loop; an empty list means the end.
 
-    `named_children()` gives the layers right below a module, and `setattr(module, name, new_layer)` replaces one, also in an `nn.Sequential`.
+    `named_children()` gives the layers right below a module, each once, and `setattr(module, name, new_layer)` replaces one, also in an `nn.Sequential`.
     """
     X = torch.arange(12)
     for n in (1, 2, 3, 4, 6, 12):
@@ -721,6 +721,8 @@ def test_hints_of_the_exercises():
     setattr(nested, "1", nn.Identity())
     assert isinstance(nested[1], nn.Identity)
     assert len(nested) == 2
+    twice = nn.Sequential(nested[1], nn.Tanh(), nested[1])
+    assert [name for name, _ in twice.named_children()] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
