@@ -1128,7 +1128,7 @@ replaced by a normalization that looks at each sample alone.
 ```
 
 - Every `nn.BatchNorm1d`, `nn.BatchNorm2d` and `nn.BatchNorm3d` is replaced where it stands, under the same name, at any depth. The model
-  itself may be one.
+  itself may be one. None stands in it twice.
 - Before its weight and bias, each sample of a replacement's output has mean 0 and variance 1 (the biased one, as in every
   normalization layer) over all channels and positions, taken together, in training and in `eval()`. C is at least 3 and may be any number, such as 7.
 - It has the weight and the bias of the batch norm, one number per channel, of the same values, trained or frozen as they were; none,
@@ -1143,7 +1143,7 @@ and one bias per channel, as batch norm does.
 </details>
 <details><summary>Hint 2: going through the model</summary>
 
-`named_children()` gives the layers right below a module, and `setattr(module, name, new_layer)` replaces one, also in an
+`named_children()` gives the layers right below a module, each once, and `setattr(module, name, new_layer)` replaces one, also in an
 `nn.Sequential`. A function that calls itself for every child reaches any depth.
 </details>
 <details><summary>Help: "mixed dtype" or "expected scalar type"</summary>
@@ -1199,7 +1199,8 @@ r"""
 - Go backward on each part before the next goes forward, or no memory is saved.
 - Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample
   normalization does, for the norm.
-- float32 results agree to 1e-6 or better, not bitwise: the sums are taken in another order.
+- float32 gradients agree to five or six digits, not bitwise: the sums are taken in another order. To fewer where
+  the terms cancel, as near a minimum.
 - DDP's `no_sync()` stands around forward and backward of all but the last part. DDP averages: times the number of
   processes.
 

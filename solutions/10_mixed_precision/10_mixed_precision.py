@@ -320,7 +320,8 @@ yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.nu
 ### The block belongs into the loop
 
 Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is
-used twice is converted once. (A frozen one is converted each time.) A block around the whole loop goes on with old copies.
+used twice is converted once. (A frozen one is converted each time, and so is any under `inference_mode`.) A block around the whole
+loop goes on with old copies.
 """
 
 # %% cell="stale_weights"
@@ -344,7 +345,8 @@ The weights are float32, so a trained network runs in either precision, and noth
 block, an evaluation silently computes in float32; called inside one, in bfloat16. There scores tie that were apart, and a
 few predictions change. So let the evaluation open its own block, also to switch autocast *off*: that says what was measured.
 And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made,
-also when the weights have changed (`cache_enabled=False` makes new ones). Under the other 16-bit dtype that is an error.
+also when the weights have changed. Under the other 16-bit dtype that is an error. (`cache_enabled=False` makes new copies, and so
+does `inference_mode`.)
 """
 
 
@@ -426,7 +428,9 @@ r"""
 ### A skipped step and the schedule
 
 The scheduler (chapter 06) does not know that a step was skipped. It lowers the rate all the same; and if it was the
-very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.)
+very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.
+Give no scaler to fused SGD with momentum: if its first step is skipped, its momentum is memory that nobody has written, and
+the next step adds it to the weights.)
 Step the schedule only if the scale did not fall.
 """
 

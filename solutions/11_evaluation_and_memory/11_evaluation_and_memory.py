@@ -278,7 +278,8 @@ for what, use in {
 # %% [markdown]
 r"""
 So: `inference_mode` where outputs are only looked at; `no_grad` where they will be used in training
-(targets of a teacher, an average of weights, features that are cached).
+(targets of a teacher, an average of weights, features that are cached), also where the model itself keeps some, such as a
+table that it makes at its first call.
 
 ## 3 · Averages and reports over all samples
 

@@ -714,14 +714,15 @@ assert returned.missing_keys == returned.unexpected_keys == []
 r"""
 > **"A checkpoint is the model, the optimizer and the epoch."** *Half the story.*
 >
-> **"Both come back by `load_state_dict`."** *Correct*, with three catches.
+> **"Both come back by `load_state_dict`."** *Correct*, with four catches.
 
 Scheduler, scaler and random states are missing; the table of section 2 has what each costs. The catches:
 an optimizer brings its old learning rate along, over the new one you may have set. Its
 state goes **by position**, not by name. If the same parameters come in another order, and the
-shapes happen to agree, each gets another's moments, and no error tells. And all tensors of the
+shapes happen to agree, each gets another's moments, and no error tells. All tensors of the
 state but `step` take the dtype of their parameter: what was float32 beside bfloat16 weights comes
-back rounded, and NAdam with float64 weights does not go on to the last bit.
+back rounded, and NAdam with float64 weights does not go on to the last bit. And where dtype and device
+fit nothing is copied: as training goes on, the state dict that you loaded changes.
 """
 
 
@@ -1012,7 +1013,9 @@ r"""
 
 **Models larger than memory allows twice.** A model made under `torch.device("meta")` has shapes and
 no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into
-the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects.
+the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. Weights that were
+tied are two parameters then: tie them again. And the state dict remembers: loaded once more, without
+`assign=True`, it replaces the parameters all the same.
 """
 
 # %% cell="assign_to_meta"

@@ -494,8 +494,9 @@ r"""
 
 Chapter 01 gave the loader a generator of its own: the first epoch is the same for any number of workers. With
 workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start
-of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples. (What a dataset draws
-itself, such as crops, still differs with the number of workers: seed it with epoch and index.)
+of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to
+its end. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index. Workers that
+stay do not see an epoch that you write into the dataset later.)
 """
 
 
@@ -828,7 +829,7 @@ a network with batch normalization and one to validate it, so that no training b
   out different ones.
 - `tail="merge"`: nothing is lost. If the last training batch would hold one sample, that joins the batch before it. Other incomplete
   last batches stay as they are.
-- The training order is shuffled, anew in each epoch. It depends on `seed` and on how many epochs came before, on nothing else.
+- The training order is shuffled, anew in each epoch. It depends on `seed` and on how many epochs came before (each read to its end), on nothing else.
 - Where training cannot work, `make_loaders` itself raises a `ValueError`, right away: if `batch_size` is less than 2, if there is one
   sample or none, if `tail="drop"` leaves no batch at all, and if `tail` is another word.
 - The validation loader, whatever `tail` is, hands out every sample exactly once, in the order of the dataset, in batches of
@@ -1000,8 +1001,8 @@ whose batches fit into the shared memory that is free.
 - Workers, where there are some, stay alive from epoch to epoch; name no start method. Memory is pinned if `device`, a `torch.device`, is a
   CUDA device, otherwise not.
 - Every epoch has each sample once, in batches of `batch_size`; the last may be smaller. The order is shuffled, anew in each epoch.
-- The order depends on `seed` and on how many epochs came before, on nothing else: **with any number of workers, in every epoch, the batches are
-  the same**. (Section 3 shows what breaks this.)
+- The order depends on `seed` and on how many epochs came before (each read to its end), on nothing else: **with any number of workers, in every
+  epoch, the batches are the same**. (Section 3 shows what breaks this.)
 
 <details><summary>Hint 1: without workers</summary>
 
@@ -1222,7 +1223,8 @@ r"""
 - *No space left on device* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches, and those that your loop keeps. Make it larger
   (`--shm-size`, `--ipc=host`) or the need smaller; another sharing strategy changes nothing.
 - `prefetch_factor` and `persistent_workers` only with workers. Pinned memory for an accelerator, and with `non_blocking=True`.
-- A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers.
+- A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if
+  each epoch is read to its end.
 - What workers need must be picklable wherever they are not forked. Where they are, large lists are copied bit by bit: use arrays.
 - Measure before you add workers: the time in `next` is waiting. Load time / step time workers, rounded up, hide it if each has a core.
 

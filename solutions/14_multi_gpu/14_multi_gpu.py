@@ -726,7 +726,7 @@ r"""
 DDP averages gradients. Buffers it does not average: before a forward pass, rank 0's are sent to all, in eval mode and under `no_grad` too. (Not if the pass
 before it was one without gradients or within `no_sync()`, and never with `broadcast_buffers=False`.
 Newer versions want `forward_sync_buffers=False`, which sends them once, at the start.) So a checkpoint of rank 0 has the running statistics of
-*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; in a process group PyTorch refuses it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
+*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; in a process group PyTorch refuses to train it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
 """
 
 
@@ -798,7 +798,7 @@ r"""
   file (chapter 12 has what a checkpoint holds). A checkpoint needs the random states of all ranks: `dist.gather_object` brings them to rank 0.
 - **An unused layer** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: no gradient is averaged, not even those of
   the other layers, and the ranks part. `find_unused_parameters=True` looks for such layers in each
-  step, which costs time. `static_graph=True` looks once, for models that use the same layers always. Better: leave it out, or freeze it *before* the model is wrapped.
+  step, which costs time. `static_graph=True` looks once, for models that use the same layers always; its first backward pass must not stand in `no_sync()`. Better: leave it out, or freeze it *before* the model is wrapped.
 - **Freezing a wrapped model** is the same accident: DDP waits for gradients that no longer come. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
   in mid-run, wrap the model anew.
 """

@@ -490,6 +490,36 @@ def test_inputs_given_by_keyword():
     assert seen == [((x,),), ((x,), {}), ((),), ((), {"input": x})]
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_module_that_writes_into_its_input(in_place):
+    """(A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A forward *pre*-hook sees it before.)"""
+
+    class Divided(nn.Module):
+        def forward(self, x):
+            return x.div_(0 * x) if in_place else x / (0 * x)
+
+    net = nn.Sequential(nn.Linear(2, 2), Divided())
+    before, blamed, blamed_by_both = [], [], []
+
+    def look_before(module, inputs):
+        before.append(inputs[0].isfinite().all())
+
+    def look(module, inputs, output):
+        if output.isfinite().all():
+            return
+        if inputs[0].isfinite().all():
+            blamed.append(module)
+        if before[-1]:
+            blamed_by_both.append(module)
+
+    for module in net:
+        module.register_forward_pre_hook(look_before)
+        module.register_forward_hook(look)
+    net(torch.ones(3, 2))
+    assert blamed == ([] if in_place else [net[1]])
+    assert blamed_by_both == [net[1]]
+
+
 def complaint_of(function):
     """The error of anomaly mode, and what it warned of."""
     with warnings.catch_warnings(record=True) as told:

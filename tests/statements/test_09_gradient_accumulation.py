@@ -290,19 +290,52 @@ def test_what_to_divide_by(ignored, weighted, sizes):
             assert abs(mean - summed / denominator) > 1e-3
 
 
-def test_float32_agrees_to_rounding():
-    """float32 results agree to 1e-6 or better, not bitwise: the sums are taken in another order."""
-    whole = accumulated(mlp(torch.float32), [32], F.cross_entropy)
-    found = [
-        accumulated(
-            mlp(torch.float32),
-            [32 // k] * k,
-            lambda z, t: F.cross_entropy(z, t, reduction="sum") / 32,
-        )
-        for k in (2, 4, 8, 32)
-    ]
-    assert all(error(one, whole) < 1e-6 for one in found)
-    assert not all(torch.equal(one, whole) for one in found)
+def parts_and_whole(model, X, y, num_parts, of=F.cross_entropy):
+    """The gradients of each part's share of the mean, and that of the whole."""
+    found = []
+    for size in (len(y) // num_parts, len(y)):
+        for x, t in zip(X.split(size), y.split(size), strict=True):
+            model.zero_grad()
+            (of(model(x), t, reduction="sum") / len(y)).backward()
+            found.append(gradient_of(model).clone())
+    return found[:-1], found[-1]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_float32_agrees_to_rounding(deep):
+    """float32 gradients agree to five or six digits, not bitwise: the sums are taken in another order."""
+    if deep:
+        torch.manual_seed(0)
+        layers = [nn.Conv2d(1, 16, 3, padding=1)]
+        for _ in range(20):
+            layers += [nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1)]
+        model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(1024, 10))
+        X, y = torch.randn(32, 1, 8, 8), torch.randint(10, (32,))
+    else:
+        model = mlp(torch.float32)
+        X, y = rows_and_classes(32, torch.float32)
+    together = []
+    for num_parts in (2, 4, 8, 32):
+        parts, whole = parts_and_whole(model, X, y, num_parts)
+        together.append(sum(parts))
+        assert error(together[-1], whole) < (1e-5 if deep else 1e-6)
+    assert not all(torch.equal(one, whole) for one in together)
+
+
+def test_float32_where_the_terms_cancel():
+    """To fewer where the terms cancel, as near a minimum."""
+    torch.manual_seed(0)
+    X, y = torch.randn(256, 20), torch.randn(256, 3)
+    model = nn.Linear(20, 3, bias=False)
+    parts, whole = parts_and_whole(model, X, y, 8, F.mse_loss)
+    assert error(sum(parts), whole) < 1e-6
+    best = torch.linalg.lstsq(X.double(), y.double()).solution
+    with torch.no_grad():
+        model.weight.copy_(best.T)
+    parts, whole = parts_and_whole(model, X, y, 8, F.mse_loss)
+    apart = (sum(parts) - whole).norm()
+    assert apart / whole.norm() > 1e-5
+    assert apart / sum(part.norm() for part in parts) < 1e-6
 
 
 def test_three_calls():
@@ -656,7 +689,7 @@ def test_hints_of_the_exercises():
 
     Call `iter(loader)` once, before the loop; an empty list means the end.
 
-    `named_children()` gives the layers right below a module, and `setattr(module, name, new_layer)` replaces one, also in an `nn.Sequential`.
+    `named_children()` gives the layers right below a module, each once, and `setattr(module, name, new_layer)` replaces one, also in an `nn.Sequential`.
     """
     X = torch.arange(12)
     for n in (1, 2, 3, 4, 6, 12):
@@ -688,6 +721,8 @@ def test_hints_of_the_exercises():
     setattr(nested, "1", nn.Identity())
     assert isinstance(nested[1], nn.Identity)
     assert len(nested) == 2
+    twice = nn.Sequential(nested[1], nn.Tanh(), nested[1])
+    assert [name for name, _ in twice.named_children()] == ["0", "1"]
 
 
 @pytest.mark.parametrize(

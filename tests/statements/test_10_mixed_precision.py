@@ -339,7 +339,7 @@ class Casts(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_the_copies_of_a_block(dtype):
-    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time.) A block around the whole loop goes on with old copies.
+    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time, and so is any under `inference_mode`.) A block around the whole loop goes on with old copies.
 
     Autocast keeps its 16-bit copies of the weights until the outermost block ends. A block around the loop would go on with the copies of the first step.
     """
@@ -355,6 +355,14 @@ def test_the_copies_of_a_block(dtype):
         frozen(row)
         frozen(row)
     assert casts.count == 2
+    # a layer that is converted anew sees what was written into its weight
+    looks_again = {torch.no_grad: False, torch.inference_mode: True}
+    for no_gradients, anew in looks_again.items():
+        own = nn.Linear(3, 5, bias=False)
+        with no_gradients(), torch.autocast("cpu", dtype):
+            assert own(row).any()
+            own.weight.data.zero_()
+            assert own(row).any() == (not anew)
     sgd = torch.optim.SGD(layer.parameters(), lr=1.0)
     with torch.autocast("cpu", dtype):
         before = layer(row)
@@ -367,7 +375,7 @@ def test_the_copies_of_a_block(dtype):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_an_evaluation_within_a_block(dtype):
-    """And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made, also when the weights have changed (`cache_enabled=False` makes new ones). Under the other 16-bit dtype that is an error."""
+    """And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made, also when the weights have changed. Under the other 16-bit dtype that is an error. (`cache_enabled=False` makes new copies, and so does `inference_mode`.)"""
     layer, row = nn.Linear(3, 1), torch.ones(1, 3)
 
     @torch.no_grad()
@@ -385,11 +393,14 @@ def test_an_evaluation_within_a_block(dtype):
         (other,) = set(HALF) - {dtype}
         with pytest.raises(RuntimeError, match="same dtype"):
             evaluated(dtype=other)
+        assert evaluated(dtype=other, cache_enabled=False) == 0
+        with torch.inference_mode():
+            assert evaluated(dtype=dtype) == evaluated(dtype=other) == 0
     assert evaluated(dtype=dtype) == 0
 
 
 def test_a_skipped_step_and_the_schedule():
-    """It lowers the rate all the same; and if it was the very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.)"""
+    """It lowers the rate all the same; and if it was the very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it."""
     for bad_first, fused in itertools.product((True, False), repeat=2):
         weight, calls = nn.Parameter(torch.ones(1)), []
         sgd = torch.optim.SGD([weight], lr=0.1, fused=fused)
@@ -414,6 +425,45 @@ def test_a_skipped_step_and_the_schedule():
             assert ordered == (bad_first and turn == 0 and not fused)
         assert len(calls) == (2 if fused else 1)
         assert sgd.param_groups[0]["lr"] == pytest.approx(0.001)
+
+
+@pytest.fixture
+def marked_memory():
+    """What is allocated and not yet written is NaN."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.parametrize("skipped", [0, 1])
+def test_fused_sgd_with_momentum(marked_memory, skipped):
+    """Give no scaler to fused SGD with momentum: if its first step is skipped, its momentum is memory that nobody has written, and the next step adds it to the weights."""
+
+    def weight_after(kind, fused, **options):
+        weight = nn.Parameter(torch.ones(3))
+        optimizer = kind([weight], lr=0.1, fused=fused, **options)
+        scaler = torch.amp.GradScaler("cpu")
+        for turn in range(3):
+            optimizer.zero_grad()
+            factor = math.inf if turn == skipped else 1.0
+            scaler.scale((factor * weight).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        return weight.detach()
+
+    for kind, options in (
+        (torch.optim.SGD, {}),
+        (torch.optim.SGD, {"momentum": 0.9}),
+        (torch.optim.AdamW, {}),
+    ):
+        usual = weight_after(kind, False, **options)
+        fused = weight_after(kind, True, **options)
+        assert usual.isfinite().all()
+        if options and skipped == 0:
+            assert fused.isnan().all()
+        else:
+            torch.testing.assert_close(fused, usual)
 
 
 @pytest.mark.parametrize("rows", [4, 512])

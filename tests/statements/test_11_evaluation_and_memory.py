@@ -671,7 +671,7 @@ def test_the_shortest_form(chapters_own):
 
 
 def test_where_inference_mode_is_in_the_way():
-    """So: `inference_mode` where outputs are only looked at; `no_grad` where they will be used in training (targets of a teacher, an average of weights, features that are cached)."""
+    """So: `inference_mode` where outputs are only looked at; `no_grad` where they will be used in training (targets of a teacher, an average of weights, features that are cached), also where the model itself keeps some, such as a table that it makes at its first call."""
     net, student, x = nn.Linear(3, 3), nn.Linear(3, 3), torch.randn(4, 3)
     weight = student.weight.detach()
     for context in (torch.no_grad, torch.inference_mode):
@@ -690,6 +690,23 @@ def test_where_inference_mode_is_in_the_way():
             else:
                 with pytest.raises(RuntimeError, match="nference"):
                     use(given)
+
+        class WithTable(nn.Linear):
+            table = None
+
+            def forward(self, x):
+                if self.table is None:
+                    self.table = torch.arange(3.0)
+                return super().forward(x) * self.table
+
+        model = WithTable(3, 3)
+        with context():
+            model(x)
+        if context is torch.no_grad:
+            model(x).sum().backward()
+        else:
+            with pytest.raises(RuntimeError, match="nference"):
+                model(x).sum().backward()
 
 
 def test_what_a_dispatch_mode_is_asked():

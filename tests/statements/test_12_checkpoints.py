@@ -348,6 +348,37 @@ def test_a_view_saves_its_storage(there):
     assert sizes[2] < 0.2 * sizes[0]
 
 
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("kind", ["AdamW", "SGD"])
+def test_what_an_optimizer_loads_is_not_copied(kind, fused):
+    """And where dtype and device fit nothing is copied: as training goes on, the state dict that you loaded changes."""
+    options = {"momentum": 0.9} if kind == "SGD" else {}
+
+    def steps(optimizer, state_dict=None):
+        if state_dict is not None:
+            optimizer.load_state_dict(state_dict)
+        (weight,) = optimizer.param_groups[0]["params"]
+        weight.grad = torch.ones_like(weight)
+        optimizer.step()
+        return optimizer
+
+    def begin(dtype=torch.float32):
+        weights = [nn.Parameter(torch.ones(3, dtype=dtype))]
+        return getattr(torch.optim, kind)(
+            weights, lr=0.1, fused=fused, **options
+        )
+
+    held = copy.deepcopy(steps(begin()).state_dict())
+    before = copy.deepcopy(held["state"][0])
+    name = "momentum_buffer" if kind == "SGD" else "exp_avg"
+    steps(begin(torch.float64), held)
+    assert torch.equal(held["state"][0][name], before[name])
+    steps(begin(), copy.deepcopy(held))
+    assert torch.equal(held["state"][0][name], before[name])
+    steps(begin(), held)
+    assert not torch.equal(held["state"][0][name], before[name])
+
+
 def test_without_the_optimizer_the_loss_is_higher():
     """Switch the optimizer off: at first the loss is higher, because AdamW begins again with empty moments and with its first learning rate, 0.02, also where the scheduler comes back."""
     from course_utils import digits
@@ -505,7 +536,7 @@ def test_state_goes_by_position(kind, named):
 )
 @pytest.mark.parametrize("kind", ["AdamW", "SGD", "NAdam"])
 def test_state_takes_the_dtype_of_weights(there, kind, dtype):
-    """And all tensors of the state but `step` take the dtype of their parameter: what was float32 beside bfloat16 weights comes back rounded, and NAdam with float64 weights does not go on to the last bit."""
+    """All tensors of the state but `step` take the dtype of their parameter: what was float32 beside bfloat16 weights comes back rounded, and NAdam with float64 weights does not go on to the last bit."""
     options = {"momentum": 0.9} if kind == "SGD" else {}
 
     def begin(weight):
@@ -687,6 +718,43 @@ def test_models_on_meta():
     before = empty.weight
     empty.load_state_dict(source.state_dict())
     assert empty.weight is before
+
+
+def test_tied_weights_and_assign():
+    """Weights that were tied are two parameters then: tie them again."""
+
+    def tied():
+        layers = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5, bias=False))
+        layers[1].weight = layers[0].weight
+        return layers
+
+    source = tied()
+    usual = tied()
+    usual.load_state_dict(source.state_dict())
+    assert usual[0].weight is usual[1].weight
+    with torch.device("meta"):
+        empty = tied()
+    empty.load_state_dict(source.state_dict(), assign=True)
+    assert len(list(source.parameters())) == 1
+    assert len(list(empty.parameters())) == 2
+    assert torch.equal(empty[0].weight, empty[1].weight)
+    empty[1].weight = empty[0].weight
+    assert len(list(empty.parameters())) == 1
+
+
+@pytest.mark.parametrize("assigned", [True, False])
+def test_a_state_dict_remembers_assign(assigned):
+    """And the state dict remembers: loaded once more, without `assign=True`, it replaces the parameters all the same."""
+    held = nn.Linear(2, 3).state_dict()
+    nn.Linear(2, 3).load_state_dict(held, assign=assigned)
+    layer = nn.Linear(2, 3)
+    before = layer.weight
+    layer.load_state_dict(held)
+    assert (layer.weight is before) == (not assigned)
+    layer = nn.Linear(2, 3)
+    before = layer.weight
+    layer.load_state_dict(dict(held))  # without its metadata
+    assert layer.weight is before
 
 
 def test_distributed_checkpoint(tmp_path: Path):

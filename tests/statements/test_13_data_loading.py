@@ -238,9 +238,9 @@ def epochs(workers, to_the_sampler, count=3):
 
 
 def test_the_same_batches_with_and_without_workers():
-    """the first epoch is the same for any number of workers. With workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index.)
+    """the first epoch is the same for any number of workers. With workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to its end. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index.
 
-    A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers.
+    A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if each epoch is read to its end.
     """
     alone, staying = epochs(0, False), epochs(1, False)
     assert alone[0] == staying[0]
@@ -260,6 +260,59 @@ def test_the_same_batches_with_and_without_workers():
         for workers in (0, 1)
     ]
     assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize("to_its_end", [True, False])
+def test_epochs_that_are_broken_off(to_its_end):
+    """if each epoch is read to its end."""
+
+    def orders(workers):
+        rng = torch.Generator().manual_seed(3)
+        loader = DataLoader(
+            range(8),
+            4,
+            sampler=RandomSampler(range(8), generator=rng),
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            multiprocessing_context="fork" if workers else None,
+        )
+        found = []
+        for _ in range(3):
+            for rows in loader:
+                found.append(rows.tolist())
+                if not to_its_end:
+                    break
+        return found
+
+    assert (orders(0) == orders(1)) == to_its_end
+
+
+class Epoch(Dataset):
+    """Its samples tell the epoch that was written into it."""
+
+    epoch = 0
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return self.epoch
+
+
+@pytest.mark.parametrize("stay", [True, False])
+def test_an_epoch_written_into_the_dataset(stay):
+    """Workers that stay do not see an epoch that you write into the dataset later.)"""
+    dataset, seen = Epoch(), []
+    loader = DataLoader(
+        dataset,
+        num_workers=1,
+        persistent_workers=stay,
+        multiprocessing_context="fork",
+    )
+    for epoch in range(2):
+        dataset.epoch = epoch
+        seen += [rows.item() for rows in loader]
+    assert seen == ([0, 0] if stay else [0, 1])
 
 
 def test_a_loader_draws_a_number():

@@ -360,7 +360,7 @@ def test_all_reduce(on_ranks):
 def test_unused_and_frozen(on_ranks):
     """Better: leave it out, or freeze it *before* the model is wrapped.
 
-    `static_graph=True` looks once, for models that use the same layers always.
+    `static_graph=True` looks once, for models that use the same layers always
     """
 
     def step(rank, group, freeze=False, **options):
@@ -390,6 +390,37 @@ def test_unused_and_frozen(on_ranks):
         options = {name: True}
         both = on_ranks(lambda r, g, set_=options: step(r, g, **set_), 2)
         assert both == [[[[1.5, 1.5]]] * 2] * 2
+
+
+def test_a_static_graph_and_no_sync(on_ranks):
+    """its first backward pass must not stand in `no_sync()`."""
+
+    def windows(rank, group, with_exchange, **options):
+        net = nn.Linear(2, 1)
+        nn.init.ones_(net.weight)
+        nn.init.ones_(net.bias)
+        ddp = DistributedDataParallel(net, process_group=group, **options)
+        if with_exchange:
+            ddp(torch.ones(1, 2)).sum().backward()
+        found = []
+        for _ in range(3):
+            net.zero_grad()
+            for i in range(3):
+                last = i == 2
+                with contextlib.nullcontext() if last else ddp.no_sync():
+                    x = torch.full((1, 2), rank + i + 1.0)
+                    ddp(x).square().sum().backward()
+            found.append(net.weight.grad.tolist())
+        return found
+
+    def static(rank, group, with_exchange):
+        return windows(rank, group, with_exchange, static_graph=True)
+
+    plain, other = on_ranks(lambda r, g: windows(r, g, False), 2)
+    assert plain == other
+    with pytest.raises(RuntimeError, match="expect_autograd_hooks_"):
+        on_ranks(lambda r, g: static(r, g, False), 2)
+    assert on_ranks(lambda r, g: static(r, g, True), 2) == [plain, plain]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -426,7 +457,7 @@ def test_the_first_step_of_an_unused_layer(on_ranks, unused_first, dtype):
 
 
 def test_the_norm_of_several_ranks(one_process):
-    """in a process group PyTorch refuses it on a CPU.
+    """in a process group PyTorch refuses to train it on a CPU.
 
     `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped.
     """
@@ -439,6 +470,9 @@ def test_the_norm_of_several_ranks(one_process):
     assert not any(name.startswith("BatchNorm") for name in found)
     with pytest.raises(ValueError, match="GPU"):
         net[0](torch.randn(3, 2))
+    with pytest.raises(ValueError, match="GPU"):
+        DistributedDataParallel(net)
+    assert net[0].eval()(torch.randn(3, 2)).shape == (3, 2)
 
 
 @pytest.fixture
