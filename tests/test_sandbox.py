@@ -958,7 +958,9 @@ def test_ones_own_notebook_just_runs(
 ) -> None:
     started: list[bool] = []
 
-    def start(course: Course, sandboxed: bool = True) -> None:
+    def start(
+        course: Course, sandboxed: bool = True, chapter: str = ""
+    ) -> None:
         started.append(sandboxed)
         raise CourseError("started")
 
