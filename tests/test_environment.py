@@ -180,7 +180,9 @@ class Course:
         return subprocess.run(
             ["/bin/sh", "tools/setup.sh", extras],
             cwd=self.folder,
-            env=os.environ | {"PYTHON": sys.executable} | env,
+            env=os.environ
+            | {"PYTHON": sys.executable, "PIP_NO_INDEX": "1"}
+            | env,
             capture_output=True,
             text=True,
         )
