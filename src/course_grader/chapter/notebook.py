@@ -3,7 +3,7 @@ notebook but the release."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -11,7 +11,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_grader.chapter.edition import Edition
 from course_grader.chapter.folds import with_solution
-from course_grader.chapter.grading import Grading
 from course_grader.chapter.links import Titles, linked, neighbours
 from course_grader.chapter.source import (
     BEGIN_SOLUTION,
@@ -26,6 +25,9 @@ from course_grader.chapter.task import (
     points_text,
     with_contract,
 )
+
+if TYPE_CHECKING:  # it imports torch, which the learner's server has no use for
+    from course_grader.chapter.grading import Grading
 
 INSTALL_CELL_ID = "setup-course-utils"
 SUMMARY_CELL_ID = "summary"

@@ -86,9 +86,11 @@ def newer_editions(course: Course) -> dict[str, str]:
     """The files beside learners' own that hold a newer edition, by chapter."""
     found = {}
     for chapter in course.chapters():
-        beside = _beside(
-            course.work / chapter, chapter, _digest(_text_of(course, chapter))
-        )
+        folder = course.work / chapter
+        # first by name: to tell which edition is the newest, all must be read
+        if not any(folder.glob(_beside(folder, chapter, "*").name)):
+            continue
+        beside = _beside(folder, chapter, _digest(_text_of(course, chapter)))
         if beside.exists():
             found[chapter] = beside.name
     return found
