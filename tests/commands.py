@@ -106,7 +106,12 @@ def _type(
     """Runs `main` of a module in a forked process, errors apart or among the rest."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["course_grader.cli", "course_grader.classroom.gradebook", NBGRADER]
+        [
+            "course_grader.cli",
+            "course_grader.chapter.build",  # with torch
+            "course_grader.classroom.gradebook",
+            NBGRADER,
+        ]
     )
     # in a terminal, too, what is printed has no colours
     quiet = environment() | {"TERM": "dumb"}

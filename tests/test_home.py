@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -30,6 +32,17 @@ NAME = "03_mini"
 def built(mini: Course) -> Course:
     course_says(mini.root, "build")
     return mini
+
+
+STARTS = """\
+import sys
+import course_grader.cli, course_grader.lab.extension, course_grader.lab.work
+assert "torch" not in sys.modules, "torch is imported before the page is there"
+"""
+
+
+def test_the_page_does_not_wait_for_torch() -> None:
+    subprocess.run([sys.executable, "-c", STARTS], check=True)
 
 
 def home_page(course: Course, base_url: str) -> str:
