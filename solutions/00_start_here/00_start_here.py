@@ -127,7 +127,7 @@ def attempt(function):
 r"""
 `away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape
 and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on
-the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and
+the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move, though not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and
 a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
 ### A report that stops the notebook

@@ -691,7 +691,7 @@ for name, tensor in awkward.items():
 
 # %% [markdown]
 r"""
-And from NumPy back: an array with a negative stride (anything flipped) is refused by `from_numpy` *and* by
+And from NumPy back: an array with a negative stride (as after a flip) is refused by `from_numpy` *and* by
 `torch.tensor`. A read-only array `torch.tensor` copies. `from_numpy` takes it with a warning that comes once per process;
 writing to the tensor then writes where it must not.
 """
@@ -1127,7 +1127,7 @@ r"""
   and rounds at the end; on a CPU a large sum is rounded once per thread, too.)
 - A cast to integers truncates, wraps, and past the range is undefined for floats. Round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.
-- `torch.tensor` and `np.array` copy; `from_numpy`, `as_tensor` and `numpy()` share. float64 comes from NumPy whatever
+- `torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay. float64 comes from NumPy whatever
   the default dtype is.
 - Named tensors are gone. A letter per axis and `permute` do it.
 

@@ -528,7 +528,7 @@ r"""
 > **"The number of parameters is the sum of `numel` over `model.parameters()`."**
 > *Correct.* A shared tensor counts once, a frozen one counts, a buffer does not.
 
-Summing `state_dict()` counts the shared one twice, and the buffers. torchinfo may count a shared *tensor* more than once, and a shared
+Summing `state_dict()` counts the shared one twice, and the buffers that are saved. torchinfo may count a shared *tensor* more than once, and a shared
 *layer* that stands in two containers. And a lazy layer has no size before its first batch: `numel`
 raises. torchinfo says 0.
 """
@@ -561,7 +561,7 @@ r"""
 > **"`state_dict()` or `named_parameters()` lists all trainable parameters, inherited ones too."**
 > *Wrong.* The part about inheritance is right.
 
-`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and the parameters and buffers in it never
+`named_parameters()` lists the frozen ones too. `state_dict()` adds the buffers that are saved, and the parameters and buffers in it never
 require a gradient, unless asked with `keep_vars=True`. So no filter can save it. Neither knows what is in a list.
 """
 

@@ -774,7 +774,7 @@ autocast to bfloat16.
 (3, True, torch.float32)
 ```
 
-- For each batch `x`, `y` the step is on `loss_fn(model(x), y)`; `loss_fn` is one of PyTorch's, such as `F.cross_entropy`. The
+- For each batch `x`, `y` the step is on `loss_fn(model(x), y)`; `loss_fn` is `F.cross_entropy` or another that autocast takes to float32. The
   model's layers compute in bfloat16, and the loss comes out in float32. Weights and gradients stay float32 all the time, and `x`
   goes into the model as it came.
 - Autocast is on in the forward pass. It is off in the backward pass, when the optimizer steps, and when the next batch is
@@ -794,7 +794,7 @@ copies of the first step.
 </details>
 <details><summary>Help: the loss is bfloat16</summary>
 
-Then it is computed after the block, from bfloat16 logits. Autocast takes PyTorch's usual losses to float32, but only while it is
+Then it is computed after the block, from bfloat16 logits. Autocast takes most of PyTorch's losses to float32, cross-entropy among them, but only while it is
 on. A formula of your own stays bfloat16 even then: give it `logits.float()`.
 </details>
 """

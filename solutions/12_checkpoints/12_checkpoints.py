@@ -719,8 +719,8 @@ r"""
 Scheduler, scaler and random states are missing; the table of section 2 has what each costs. The catches:
 an optimizer brings its old learning rate along, over the new one you may have set. Its
 state goes **by position**, not by name. If the same parameters come in another order, and the
-shapes happen to agree, each gets another's moments, and no error tells. All tensors of the
-state but `step` take the dtype of their parameter: what was float32 beside bfloat16 weights comes
+shapes happen to agree, each gets another's moments, and no error tells. Beside weights of
+a floating-point dtype, all tensors of the state but `step` take that dtype: what was float32 beside bfloat16 weights comes
 back rounded, and NAdam with float64 weights does not go on to the last bit. And where dtype and device
 fit nothing is copied: as training goes on, the state dict that you loaded changes.
 """

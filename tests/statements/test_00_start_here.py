@@ -91,7 +91,7 @@ BY_SOURCE = {
 
 
 def test_one_operation_two_devices():
-    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
+    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move, though not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
     *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
     """
@@ -125,6 +125,8 @@ def test_one_operation_two_devices():
     assert (away * torch.tensor(2.0)).is_meta
     assert away[torch.tensor([0, 1])].is_meta
     assert away.copy_(here).is_meta
+    with pytest.raises(NotImplementedError, match="no data"):
+        here.copy_(away)
 
 
 def test_what_a_module_owns():

@@ -56,7 +56,7 @@ BY_CELL = {
         "`numpy(force=True)` resolves the latter three, and moves to the CPU. It refuses bfloat16 (call `.float()` first) and sparse tensors (`.to_dense()`).",
     ],
     "from_numpy_refuses": [
-        "an array with a negative stride (anything flipped) is refused by `from_numpy` *and* by `torch.tensor`.",
+        "an array with a negative stride (as after a flip) is refused by `from_numpy` *and* by `torch.tensor`.",
     ],
     "claim_002_30": [
         "*Correct*: as a string with dtype and device in one. `.dtype` and `.device` can be compared.",
@@ -307,7 +307,7 @@ def test_the_default_dtype(default):
 
 
 def test_who_shares_with_numpy():
-    """`torch.tensor` and `np.array` copy; `from_numpy`, `as_tensor` and `numpy()` share."""
+    """`torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay."""
     for dtype in (np.float64, np.int8, np.complex64):
         a = np.zeros(3, dtype)
         for make, shared in (
@@ -319,6 +319,16 @@ def test_who_shares_with_numpy():
             t = make(a)
             a[0] = 5
             assert (t[0] == 5) == shared
+        a[0] = 0
+        wide = torch.complex128 if a.dtype.kind == "c" else torch.float32
+        for apart in (
+            torch.as_tensor(a, dtype=wide),
+            torch.as_tensor(torch.from_numpy(a), dtype=wide),
+        ):
+            a[0] = 5
+            assert apart[0] == 0
+            a[0] = 0
+        assert torch.as_tensor(a, device="meta").is_meta
         t = torch.from_numpy(a)
         for make, shared in (
             (np.array, False),

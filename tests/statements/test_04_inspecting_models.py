@@ -29,7 +29,7 @@ BY_CELL = {
         "And a lazy layer has no size before its first batch: `numel` raises.",
     ],
     "claim_002_38": [
-        "`named_parameters()` lists the frozen ones too. `state_dict()` adds buffers, and the parameters and buffers in it never require a gradient, unless asked with `keep_vars=True`.",
+        "`named_parameters()` lists the frozen ones too. `state_dict()` adds the buffers that are saved, and the parameters and buffers in it never require a gradient, unless asked with `keep_vars=True`.",
         "Neither knows what is in a list.",
     ],
     "claim_000_05": [
@@ -256,7 +256,7 @@ def test_modes_are_put_back_one_by_one():
 def test_what_the_count_gives():
     """It gives each tensor once.
 
-    Summing `state_dict()` counts the shared one twice, and the buffers.
+    Summing `state_dict()` counts the shared one twice, and the buffers that are saved.
 
     Count over `parameters()`: shared ones once, frozen ones too, buffers never.
     """
@@ -265,6 +265,7 @@ def test_what_the_count_gives():
     net.tied.weight = net[0].weight
     net[1].requires_grad_(False)
     assert sum(p.numel() for p in net.parameters()) == 9 + 6
+    net.register_buffer("not_saved", torch.ones(5), persistent=False)
     held = sum(v.numel() for v in net.state_dict().values())
     assert held == 9 + 9 + 6 + 3 + 3 + 1
     assert torch.ones(1, dtype=torch.bfloat16).element_size() == 2

@@ -603,7 +603,7 @@ def test_bfloat16_needs_no_scaler(size):
 def test_losses_want_float32(dtype):
     """Then it is computed after the block, from bfloat16 logits.
 
-    Autocast takes PyTorch's usual losses to float32, but only while it is on. A formula of your own stays bfloat16 even then: give it `logits.float()`.
+    Autocast takes most of PyTorch's losses to float32, cross-entropy among them, but only while it is on. A formula of your own stays bfloat16 even then: give it `logits.float()`.
     """
     low = torch.full((4, 4), 0.5, dtype=dtype)
     classes = torch.zeros(4, dtype=torch.int64)
@@ -620,6 +620,13 @@ def test_losses_want_float32(dtype):
         with torch.autocast("cpu", dtype):
             assert loss().dtype == torch.float32
         assert loss().dtype == dtype
+    positive = low.square()
+    for stays in (
+        lambda: F.gaussian_nll_loss(low, low, positive),
+        lambda: F.multilabel_soft_margin_loss(low, low),
+    ):
+        with torch.autocast("cpu", dtype):
+            assert stays().dtype == dtype
 
     def own(logits):
         return (logits - 1).pow(2).mean()

@@ -536,7 +536,7 @@ def test_state_goes_by_position(kind, named):
 )
 @pytest.mark.parametrize("kind", ["AdamW", "SGD", "NAdam"])
 def test_state_takes_the_dtype_of_weights(there, kind, dtype):
-    """All tensors of the state but `step` take the dtype of their parameter: what was float32 beside bfloat16 weights comes back rounded, and NAdam with float64 weights does not go on to the last bit."""
+    """Beside weights of a floating-point dtype, all tensors of the state but `step` take that dtype: what was float32 beside bfloat16 weights comes back rounded, and NAdam with float64 weights does not go on to the last bit."""
     options = {"momentum": 0.9} if kind == "SGD" else {}
 
     def begin(weight):

@@ -8,6 +8,7 @@ import math
 import operator
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ BY_CELL = {
         "DDP averages gradients. Buffers it does not average: before a forward pass, rank 0's are sent to all, in eval mode and under `no_grad` too.",
         "**Statistics** differ between ranks right after a forward pass.",
         "**Names** begin with `module.`.",
-        "**An unused layer** is an error in the *second* step: DDP still waits for its gradient.",
+        "**A layer that no rank uses** is an error in the *second* step: DDP still waits for its gradient.",
         "**Freezing a wrapped model** is the same accident",
     ],
     "fsdp_tour": [
@@ -392,6 +393,36 @@ def test_unused_and_frozen(on_ranks):
         assert both == [[[[1.5, 1.5]]] * 2] * 2
 
 
+def test_a_layer_that_some_ranks_use(on_ranks):
+    """A layer that only *some* ranks use hangs the first step already, until the timeout."""
+
+    def step(rank, group, ended, wait_s, **options):
+        torch.manual_seed(0)
+        net = nn.ModuleDict({"all": nn.Linear(2, 2), "one": nn.Linear(2, 2)})
+        net.forward = lambda x: (
+            net["one"](net["all"](x)) if rank == 0 else net["all"](x)
+        )
+        ddp = DistributedDataParallel(net, process_group=group, **options)
+        try:
+            ddp(torch.full((1, 2), rank + 1.0)).sum().backward()
+        except RuntimeError:  # the other rank has left
+            return False
+        ended[rank].set()
+        # the rank that is through stays, and sees whether the other gets there
+        return ended[1 - rank].wait(wait_s)
+
+    for options, both_end, wait_s in (
+        ({}, False, 1),
+        ({"find_unused_parameters": True}, True, 60),
+    ):
+        ended = threading.Event(), threading.Event()
+        told = on_ranks(
+            lambda r, g, e=ended, s=wait_s, o=options: step(r, g, e, s, **o), 2
+        )
+        assert told == [both_end, both_end]
+        assert ended[1].is_set()
+
+
 def test_a_static_graph_and_no_sync(on_ranks):
     """its first backward pass must not stand in `no_sync()`."""
 
@@ -426,7 +457,7 @@ def test_a_static_graph_and_no_sync(on_ranks):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("unused_first", [True, False])
 def test_the_first_step_of_an_unused_layer(on_ranks, unused_first, dtype):
-    """The *first* step is wrong and says nothing: no gradient is averaged, not even those of the other layers, and the ranks part."""
+    """The *first* step is wrong and says nothing: by default no gradient is averaged, not even those of the other layers, and the ranks part."""
 
     def gradients(rank, group, whole):
         torch.manual_seed(0)
