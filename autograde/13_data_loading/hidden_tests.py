@@ -1064,7 +1064,7 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
     rule=about_epochs,
     also=[leaves_state_alone, gives_no_warning],
     says="every epoch has each sample once, in an order that hangs on `seed` "
-    "and the epochs before alone; nothing warns",
+    "and the epochs before alone; without workers nothing warns",
     corners=[
         "in batches of `batch_size`, as PyTorch's own collating makes them; "
         "the last may be smaller",

@@ -637,7 +637,7 @@ print("use_reentrant=False: requires_grad", new_way.requires_grad)
 r"""
 Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's
 `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two
-moves by that are one move by `m`.
+moves by that, one in the forward and one in the backward pass, are one move by `m`.
 """
 
 # %% cell="statistics_move_twice"
@@ -656,9 +656,9 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 `context_fn=` of `checkpoint` with `create_selective_checkpoint_contexts`. *Offloading* moves what is saved to the CPU:
 `with torch.autograd.graph.save_on_cpu():`.
 
-**The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input and weight, and
-with `options=` works through the tokens in chunks, so that the whole never exists. Without options it saves nothing. With label smoothing it cannot either: it warns,
-and makes the whole. Older versions of PyTorch lack it.
+**The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
+with `options=` works through the tokens in chunks, so that the whole never exists. It saves where there are more words than the width has numbers, and allows one backward pass. Without options it saves
+nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. Older versions of PyTorch lack it.
 """
 
 # %% cell="chunked_loss"

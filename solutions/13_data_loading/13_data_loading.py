@@ -100,7 +100,7 @@ the filter.
 
 ### The workers run out of shared memory
 
-A worker is a process. It hands a batch over in *shared memory*: files in `/dev/shm`, which are held in RAM. A
+A worker is a process. It hands the tensors of a batch over in *shared memory*: files in `/dev/shm`, which are held in RAM. A
 container often gets 64 MB of it. We make that happen in a corner of its own: a child process with a `/dev/shm`
 of 8 MB, which nobody else sees and which is gone when the child ends. A batch has 16 MB.
 """
@@ -225,7 +225,7 @@ except ValueError as error:
 r"""
 | option | what it does | when |
 |---|---|---|
-| `num_workers` | so many processes load and collate | loading a batch takes longer than a step |
+| `num_workers` | so many processes load and collate | loading a batch takes a good part of a step; more than one if it takes longer than a step |
 | `prefetch_factor` | batches that each worker keeps ready (2) | loading times vary: more; memory is short: 1 |
 | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
 | `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
@@ -234,7 +234,7 @@ r"""
 
 $$\text{needed} = (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
 
-That is for a loop that lets each batch go. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+That is for a loop that lets each batch go, and counts tensors: what a collate function of your own returns as arrays or lists goes through a pipe. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 With `pin_memory` a thread copies each batch out of it early.
 
 If `/dev/shm` has less (`df -h /dev/shm`), make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;
@@ -715,7 +715,7 @@ r"""
 ### Also worth knowing
 
 **A dataset can read a batch at once.** If it has `__getitems__`, the loader calls that with all indices of a batch, in the worker, and collates the list
-that comes back. One query of a database or one read of a file then takes the place of 256.
+that comes back. (`Subset` passes it on, `ConcatDataset` does not.) One query of a database or one read of a file then takes the place of 256.
 """
 
 
@@ -744,7 +744,7 @@ repeated.
 are in chapter 01.
 
 **An iterable dataset is copied to every worker.** Each goes through all of it, so with two workers every sample comes
-twice. It has to ask `get_worker_info()` which part is its own.
+twice. It has to ask `get_worker_info()` which part is its own. Each batches its own part, so each has a rest of its own.
 """
 
 
@@ -926,11 +926,11 @@ workers keep ahead of the model, `prefetch_factor` of them per worker.
 
 - `sample` is what `dataset[i]` returns: a tensor, a NumPy array, a number or a string, or dicts, lists and tuples of them, nested as deep
   as you like. All samples are of the same form, and all batches are full.
-- Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype, Python ints
+- Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype (it refuses scalars of uint64), Python ints
   become int64, floats float64, bools bool. Strings stay strings and count 0.
 - A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it.
 - With `num_workers=0` no shared memory is taken. `prefetch_factor=None` is 2, as in `DataLoader`.
-- It returns the exact number, a Python int, and builds no batch for it: a `batch_size` of a hundred million is answered at once.
+- It returns the exact number, a Python int, and builds no batch of that size for it: a `batch_size` of a hundred million is answered at once.
 
 <details><summary>Hint 1: one tensor</summary>
 

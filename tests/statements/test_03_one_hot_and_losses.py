@@ -420,7 +420,7 @@ def test_what_the_weighted_mean_divides_by(positions):
 def test_it_builds_no_rows(dtype):
     """It builds no rows: it picks one log-probability per sample.
 
-    And with rows no target can be ignored.
+    And rows know no `ignore_index`: a row of zeros costs nothing, but the mean counts it.
     """
     z = torch.randn(3, 5, dtype=dtype, requires_grad=True)
     loss = F.cross_entropy(z, torch.tensor([0, 1, 2]))
@@ -429,6 +429,11 @@ def test_it_builds_no_rows(dtype):
     for index in (0, 3):
         with pytest.raises(RuntimeError, match="ignore_index"):
             F.cross_entropy(z, rows, ignore_index=index)
+    rows[1] = 0
+    each = F.cross_entropy(z, rows, reduction="none")
+    assert each[1] == 0
+    torch.testing.assert_close(F.cross_entropy(z, rows), each.sum() / 3)
+    assert not torch.autograd.grad(each.sum(), z)[0][1].any()
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool, torch.float32])

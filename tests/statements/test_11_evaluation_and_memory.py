@@ -460,7 +460,7 @@ def test_the_older_form():
 @pytest.mark.parametrize("reentrant", [True, False])
 @pytest.mark.parametrize("momentum", [0.1, 0.5])
 def test_random_states_and_statistics(momentum, reentrant):
-    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two moves by that are one move by `m`."""
+    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
     x = torch.randn(16, 6, requires_grad=True)
     masks = []
 
@@ -502,7 +502,7 @@ def test_random_states_and_statistics(momentum, reentrant):
 
 
 def test_linear_cross_entropy():
-    """`F.linear_cross_entropy` takes the last layer's input and weight
+    """`F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight
 
     Older versions of PyTorch lack it.
     """
@@ -886,7 +886,7 @@ def test_selective_checkpointing():
 
 
 def test_peaks_of_linear_cross_entropy(chapters_own):
-    """Without options it saves nothing. With label smoothing it cannot either: it warns, and makes the whole.
+    """It saves where there are more words than the width has numbers, and allows one backward pass. Without options it saves nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole.
 
     (The counter does not look into an operation: the chunk that is being worked on is not in the last number.)
     """
@@ -910,16 +910,33 @@ def test_peaks_of_linear_cross_entropy(chapters_own):
         assert peaks[1] >= peaks[0] > 4 * 500 * tokens
         assert peaks[2] < 4 * 500 * tokens
         seen.add(len(live.timeline))
-        smooth = functools.partial(
-            F.linear_cross_entropy, h, w, y, label_smoothing=0.1
-        )
-        with (
-            pytest.warns(UserWarning, match="label_smoothing"),
-            chapters_own.LiveBytes([h, w, y]) as live_smooth,
-        ):
-            smooth(options=chunks).backward()
-        assert max(live_smooth.timeline) > 4 * 500 * tokens
+        rows = F.one_hot(y, 500).float()
+        for target, smoothing in ((y, 0.1), (rows, 0.0)):
+            with (
+                pytest.warns(UserWarning, match="options"),
+                chapters_own.LiveBytes([h, w, y]) as whole,
+            ):
+                F.linear_cross_entropy(
+                    h, w, target, label_smoothing=smoothing, options=chunks
+                ).backward()
+            assert max(whole.timeline) > 4 * 500 * tokens
     assert len(seen) == 1  # as many operations, whatever the chunks
+
+    once = F.linear_cross_entropy(h, w, y, options=chunks)
+    once.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        once.backward()
+    wide = torch.randn(64, 600, requires_grad=True)
+    words = torch.randn(500, 600, requires_grad=True)
+    peaks = []
+    for options in (None, chunks):
+        with chapters_own.LiveBytes([wide, words]) as live:
+            F.linear_cross_entropy(
+                wide, words, y[:64], options=options
+            ).backward()
+        wide.grad = words.grad = None
+        peaks.append(max(live.timeline))
+    assert peaks[1] >= peaks[0]
 
 
 def test_the_longest_batch_first(chapters_own):

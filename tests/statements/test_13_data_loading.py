@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import sys
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 from torch.utils.data import (
     BatchSampler,
+    ConcatDataset,
     DataLoader,
     Dataset,
     IterableDataset,
     RandomSampler,
+    Subset,
     default_collate,
     get_worker_info,
 )
@@ -362,7 +365,7 @@ def test_dangerous_sizes(drop_last):
 
 
 def test_a_dataset_that_reads_a_batch_at_once():
-    """If it has `__getitems__`, the loader calls that with all indices of a batch, in the worker, and collates the list that comes back."""
+    """If it has `__getitems__`, the loader calls that with all indices of a batch, in the worker, and collates the list that comes back. (`Subset` passes it on, `ConcatDataset` does not.)"""
     asked = []
 
     class Table(Watched):
@@ -378,6 +381,10 @@ def test_a_dataset_that_reads_a_batch_at_once():
         [40, 50],
     ]
     assert asked == [[0, 1, 2, 3], [4, 5]]
+    (rows,) = DataLoader(Subset(Table(), [5, 2]), 4)
+    assert rows.tolist() == [50, 20]
+    with pytest.raises(RuntimeError, match="nobody asks"):
+        list(DataLoader(ConcatDataset([Table()]), 4))
     assert "in_order" in inspect.signature(DataLoader).parameters
 
 
@@ -394,16 +401,21 @@ class Stream(IterableDataset):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_an_iterable_dataset(shared):
-    """Each goes through all of it, so with two workers every sample comes twice. It has to ask `get_worker_info()` which part is its own."""
+    """Each goes through all of it, so with two workers every sample comes twice. It has to ask `get_worker_info()` which part is its own. Each batches its own part, so each has a rest of its own."""
     loader = DataLoader(
         Stream(shared), 2, num_workers=2, multiprocessing_context="fork"
     )
     numbers = sorted(torch.cat(list(loader)).tolist())
     assert numbers == sorted([*range(4)] * (1 if shared else 2))
+    threes = DataLoader(
+        Stream(shared), 3, num_workers=2, multiprocessing_context="fork"
+    )
+    sizes = sorted(len(rows) for rows in threes)
+    assert sizes == ([2, 2] if shared else [1, 1, 3, 3])
 
 
 def test_what_collating_makes():
-    """Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype, Python ints become int64, floats float64, bools bool. Strings stay strings and count 0.
+    """Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype (it refuses scalars of uint64), Python ints become int64, floats float64, bools bool. Strings stay strings and count 0.
 
     `isinstance(True, int)` is true in Python.
 
@@ -429,6 +441,8 @@ def test_what_collating_makes():
             got = default_collate([sample] * count)
             assert got.dtype == dtype
             assert len(got) == count
+    with pytest.raises(TypeError):
+        default_collate([np.uint64(1)] * 2)
     nested = default_collate([{"a": [1, ("x", 2.0)]}])
     assert nested["a"][1][0] in (["x"], ("x",))
     assert isinstance(True, int)
@@ -498,7 +512,7 @@ def own_process(rows):
 def test_workers_are_processes(stay):
     """A worker is a process.
 
-    | `num_workers` | so many processes load and collate | loading a batch takes longer than a step |
+    | `num_workers` | so many processes load and collate | loading a batch takes a good part of a step; more than one if it takes longer than a step |
 
     | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
     """
@@ -523,6 +537,8 @@ def test_what_lies_in_shared_memory(workers):
     """Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 
     With `num_workers=0` no shared memory is taken.
+
+    That is for a loop that lets each batch go, and counts tensors: what a collate function of your own returns as arrays or lists goes through a pipe.
     """
     loader = DataLoader(
         torch.zeros(8, 3),
@@ -536,6 +552,10 @@ def test_what_lies_in_shared_memory(workers):
     assert [row.is_shared() for row in views] == [bool(workers)] * 2
     assert not views[0].clone().is_shared()
     assert views[0].untyped_storage().nbytes() == 4 * 3 * 4
+    for collate in (np.stack, list):
+        sent = ForkingPickler.dumps(collate([np.zeros(1000) for _ in range(4)]))
+        assert len(sent) > 4 * 1000 * 8
+    assert len(ForkingPickler.dumps(torch.zeros(4, 1000))) < 1000
 
 
 @pytest.mark.parametrize(
