@@ -244,6 +244,7 @@ def test_a_change_taken_back_after_a_failed_install_is_installed_again(course):
     assert "Installing" in course.set_up().stdout
 
 
+@pytest.mark.slow
 def test_a_moved_course_gets_a_venv_whose_programs_run(course, tmp_path):
     assert course.set_up().returncode == 0
     course.folder = course.folder.rename(tmp_path / "moved")

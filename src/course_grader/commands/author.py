@@ -118,7 +118,7 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         if not wanted:
             grading.chapter.exercise(args.exercise)
         bad = n = 0
-        wrong: dict[str, list[Trial]] = {}
+        seen: dict[str, list[Trial]] = {}
         for trial in try_bank(
             warm,
             grading,
@@ -128,8 +128,8 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         ):
             n += 1
             bad += bool(trial.complaints)
-            if trial.behaviour is not None:
-                wrong.setdefault(trial.answer.exercise, []).append(trial)
+            if not trial.answer.ends_process:
+                seen.setdefault(trial.answer.exercise, []).append(trial)
             if trial.complaints or (args.verbose and trial.seed == 1):
                 kind = "right" if trial.answer.right else "wrong"
                 report = trial.report
@@ -145,7 +145,7 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
                         f"    {one.name}: {one.verdict} {one.message}",
                         markup=False,
                     )
-        for exercise, trials in wrong.items():
+        for exercise, trials in seen.items():
             keep_signatures(
                 signatures_file(course, grading.chapter.name),
                 grading,

@@ -1,10 +1,11 @@
-"""What each wrong answer of a chapter loses, kept in `signatures.json`.
+"""What each answer of a chapter loses, a right one nothing: `signatures.json`.
 
 `course try` writes it from what it has run anyhow. An entry holds for the texts
 that it was made of: the answer, its exercise's checks and probes, the set-up
 cells and the solution, each with what it calls; and for one version of torch.
-Where one of them has changed, the entry counts for nothing, and the answer is
-run with every submission that may be like it until `course try` has been there.
+Where one of them has changed, the entry counts for nothing: a wrong answer is
+run with every submission that may be like it, and `make test` runs either, until
+`course try` has been there.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def signatures_file(course: Course, chapter: str) -> Path:
 def read_signatures(
     file: Path, grading: Grading, exercise_id: str
 ) -> dict[str, str]:
-    """What the wrong answers of an exercise lose, by their names; only those
-    whose entry holds for what they are made of now."""
+    """What the answers of an exercise lose, by their names; only those whose
+    entry holds for what they are made of now."""
     entries = _read(file).get(exercise_id, {})
     if not entries:
         return {}
@@ -52,7 +53,7 @@ def keep_signatures(
     exercise_id: str,
     losses: Iterable[tuple[Answer, str]],
 ) -> None:
-    """Enters what wrong answers of an exercise lost. Where an entry still holds
+    """Enters what answers of an exercise lost. Where an entry still holds
     and says otherwise of a check, the seed decides: `?`."""
     held = read_signatures(file, grading, exercise_id)
     digests = answer_digests(grading, exercise_id)
