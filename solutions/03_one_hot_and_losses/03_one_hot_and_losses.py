@@ -498,7 +498,7 @@ r"""
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
 with the same result up to rounding, and refuses rows of integers. With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
-given rows, by their number. And rows know no `ignore_index`: a row of zeros costs nothing, but the mean counts it.
+given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
 """
 
 # %% cell="claim_000_15"

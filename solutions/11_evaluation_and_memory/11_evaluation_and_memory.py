@@ -657,7 +657,7 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 `with torch.autograd.graph.save_on_cpu():`.
 
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
-with `options=` works through the tokens in chunks, so that the whole never exists. It saves where there are more words than the width has numbers, and allows one backward pass. Without options it saves
+with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves
 nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. Older versions of PyTorch lack it.
 """
 

@@ -797,7 +797,7 @@ r"""
 - **Names** begin with `module.`. Save `ddp.module.state_dict()`, on rank 0 alone, and let the others wait at a `dist.barrier()` before they read the
   file (chapter 12 has what a checkpoint holds). A checkpoint needs the random states of all ranks: `dist.gather_object` brings them to rank 0.
 - **A layer that no rank uses** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: by default no gradient is averaged, not even those of
-  the other layers, and the ranks part. A layer that only *some* ranks use hangs the first step already, until the timeout. `find_unused_parameters=True` looks for such layers in each
+  the other layers, and the ranks part. A layer that only *some* ranks use holds these up in their first step already, until the others end in the error or the timeout is over. `find_unused_parameters=True` looks for such layers in each
   step, which costs time. `static_graph=True` looks once, for models that use the same layers always; its first backward pass must not stand in `no_sync()`. Better: leave it out, or freeze it *before* the model is wrapped.
 - **Freezing a wrapped model** is the same accident: DDP waits for gradients that no longer come. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
   in mid-run, wrap the model anew.

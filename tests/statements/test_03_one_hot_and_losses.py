@@ -420,7 +420,7 @@ def test_what_the_weighted_mean_divides_by(positions):
 def test_it_builds_no_rows(dtype):
     """It builds no rows: it picks one log-probability per sample.
 
-    And rows know no `ignore_index`: a row of zeros costs nothing, but the mean counts it.
+    And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
     """
     z = torch.randn(3, 5, dtype=dtype, requires_grad=True)
     loss = F.cross_entropy(z, torch.tensor([0, 1, 2]))
@@ -434,6 +434,8 @@ def test_it_builds_no_rows(dtype):
     assert each[1] == 0
     torch.testing.assert_close(F.cross_entropy(z, rows), each.sum() / 3)
     assert not torch.autograd.grad(each.sum(), z)[0][1].any()
+    smooth = F.cross_entropy(z, rows, reduction="none", label_smoothing=0.1)
+    assert smooth[1] > 0
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool, torch.float32])

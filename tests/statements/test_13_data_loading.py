@@ -538,7 +538,7 @@ def test_what_lies_in_shared_memory(workers):
 
     With `num_workers=0` no shared memory is taken.
 
-    That is for a loop that lets each batch go, and counts tensors: what a collate function of your own returns as arrays or lists goes through a pipe.
+    That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe.
     """
     loader = DataLoader(
         torch.zeros(8, 3),
@@ -552,10 +552,17 @@ def test_what_lies_in_shared_memory(workers):
     assert [row.is_shared() for row in views] == [bool(workers)] * 2
     assert not views[0].clone().is_shared()
     assert views[0].untyped_storage().nbytes() == 4 * 3 * 4
-    for collate in (np.stack, list):
-        sent = ForkingPickler.dumps(collate([np.zeros(1000) for _ in range(4)]))
-        assert len(sent) > 4 * 1000 * 8
-    assert len(ForkingPickler.dumps(torch.zeros(4, 1000))) < 1000
+    for piped in (
+        np.zeros(4000),
+        [float(i) for i in range(4000)],
+        "a" * 32_000,
+    ):
+        assert len(ForkingPickler.dumps(piped)) >= 4000 * 8
+    for shared in (
+        torch.zeros(4, 1000),
+        [torch.zeros(4, 1000), torch.zeros(4)],
+    ):
+        assert len(ForkingPickler.dumps(shared)) < 1000
 
 
 @pytest.mark.parametrize(

@@ -394,7 +394,7 @@ def test_unused_and_frozen(on_ranks):
 
 
 def test_a_layer_that_some_ranks_use(on_ranks):
-    """A layer that only *some* ranks use hangs the first step already, until the timeout."""
+    """A layer that only *some* ranks use holds these up in their first step already, until the others end in the error or the timeout is over."""
 
     def step(rank, group, ended, wait_s, **options):
         torch.manual_seed(0)
@@ -409,7 +409,11 @@ def test_a_layer_that_some_ranks_use(on_ranks):
             return False
         ended[rank].set()
         # the rank that is through stays, and sees whether the other gets there
-        return ended[1 - rank].wait(wait_s)
+        both = ended[1 - rank].wait(wait_s)
+        if not both:
+            with pytest.raises(RuntimeError, match="finished reduction"):
+                ddp(torch.ones(1, 2))
+        return both
 
     for options, both_end, wait_s in (
         ({}, False, 1),
