@@ -111,6 +111,7 @@ def _type(
             "course_grader.chapter.build",  # with torch
             "course_grader.classroom.gradebook",
             NBGRADER,
+            "quick_gradebooks",
         ]
     )
     # in a terminal, too, what is printed has no colours

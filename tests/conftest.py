@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import quick_gradebooks  # noqa: F401
 from commands import course_says
 from mini_course import ROOT, write_mini
 

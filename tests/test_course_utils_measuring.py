@@ -203,64 +203,63 @@ class TestRecordedResults:
         return tmp_path
 
     def test_what_was_recorded_comes_back_with_its_source(self, shipped):
-        record("10/step_s", 0.25, shipped)
-        written = record("10/losses", [1.0, 0.5], shipped)
-        assert recorded("10/losses") == written
-        found = recorded("10/step_s")
+        record("10/step_s", 0.25, shipped, "cpu")
+        written = record("10/losses", [1.0, 0.5], shipped, "cpu")
+        assert recorded("10/losses", "cpu") == written
+        found = recorded("10/step_s", "cpu")
         assert found.value == 0.25
         assert found.versions["torch"] == torch.__version__
         assert found.date in found.source
         assert found.device in found.source
 
     def test_a_later_result_replaces_the_earlier(self, shipped):
-        record("10/step_s", 0.25, shipped)
-        record("10/step_s", 0.5, shipped)
-        assert recorded("10/step_s").value == 0.5
+        record("10/step_s", 0.25, shipped, "cpu")
+        record("10/step_s", 0.5, shipped, "cpu")
+        assert recorded("10/step_s", "cpu").value == 0.5
 
-    def test_a_gpus_result_comes_before_a_cpus(self, shipped, monkeypatch):
-        record("10/step_s", 0.5, shipped)
-        kinds = [path.name for path in shipped.iterdir()]
-        monkeypatch.setattr(
-            devices, "pick_device", lambda: torch.device("cuda")
-        )
-        monkeypatch.setattr(store, "_device_name", lambda: "a GPU")
-        record("10/step_s", 0.01, shipped)
-        assert recorded("10/step_s").device == "a GPU"
-        assert {path.name for path in shipped.iterdir()} == {*kinds, "cuda"}
+    def test_each_kind_of_device_has_its_own(self, shipped, monkeypatch):
+        record("10/step_s", 0.5, shipped, "cpu")
+        assert recorded("10/step_s", "cuda") is None
+        machine = devices.describe_machine() | {"devices": ["a GPU"]}
+        monkeypatch.setattr(store, "describe_machine", lambda: machine)
+        record("10/step_s", 0.01, shipped, "cuda:0")
+        assert recorded("10/step_s", "cuda").device == "a GPU"
+        assert recorded("10/step_s", "cpu").value == 0.5
+        assert {path.name for path in shipped.iterdir()} == {"cpu", "cuda"}
 
     def test_nothing_recorded(self, shipped):
-        assert recorded("10/step_s") is None
+        assert recorded("10/step_s", "cpu") is None
 
     @pytest.mark.parametrize("value", [float("nan"), torch.ones(2)])
     def test_a_value_that_json_cannot_hold_changes_nothing(
         self, shipped, value
     ):
-        record("10/step_s", 0.25, shipped)
+        record("10/step_s", 0.25, shipped, "cpu")
         with pytest.raises(ValueError, match="10/bad cannot be recorded"):
-            record("10/bad", value, shipped)
-        assert recorded("10/bad") is None
-        assert recorded("10/step_s").value == 0.25
+            record("10/bad", value, shipped, "cpu")
+        assert recorded("10/bad", "cpu") is None
+        assert recorded("10/step_s", "cpu").value == 0.25
 
     def test_beside_the_reference(self, shipped, capsys):
-        beside_reference("10/step_s", 0.5, unit="s")
+        beside_reference("10/step_s", 0.5, unit="s", device="cpu")
         said = capsys.readouterr().out
         assert said.startswith("step s: yours 0.5 s (")
         assert "reference" not in said
-        found = record("10/step_s", 0.25, shipped)
-        beside_reference("10/step_s", 0.5, unit="s")
+        found = record("10/step_s", 0.25, shipped, "cpu")
+        beside_reference("10/step_s", 0.5, unit="s", device="cpu")
         said = capsys.readouterr().out
         assert said.endswith(f", reference 0.25 s ({found.source})\n")
 
     def test_make_record_records_what_is_shown(self, shipped, monkeypatch):
         monkeypatch.setenv("COURSE_UTILS_RECORD", str(shipped))
-        beside_reference("10/step_s", 0.5, unit="s")
-        assert recorded("10/step_s").value == 0.5
+        beside_reference("10/step_s", 0.5, unit="s", device="cpu")
+        assert recorded("10/step_s", "cpu").value == 0.5
 
     def test_everything_shipped_says_where_it_comes_from(self):
         for path in store._SHIPPED.glob("*/*.json"):
             for name in json.loads(path.read_text(encoding="utf-8")):
                 assert name.startswith(f"{path.stem}/")
-                found = recorded(name)
+                found = recorded(name, path.parent.name)
                 assert found.device
                 assert found.date
                 assert found.versions["torch"]

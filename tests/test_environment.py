@@ -422,13 +422,14 @@ def test_make_check_runs_a_changed_chapter(repository, tmp_path):
     commands = check(repository, tmp_path)
 
     assert ["course", "build", "--check", chapter] in commands
-    assert commands[-1][0] == "pytest"
-    assert commands[-1][-4:] == [
-        "tests/test_answer_bank.py",
-        "tests/test_learner.py",
-        "-k",
-        chapter,
-    ]
+    banks, notebooks = commands[-2:]
+    assert banks[0] == notebooks[0] == "pytest"
+    assert banks[-3:] == ["tests/test_answer_bank.py", "-k", chapter]
+    assert " ".join(notebooks).endswith(
+        f" tests/test_learner.py -k untouched_notebook_runs and ({chapter})"
+    )
+    assert "slow" in banks
+    assert "slow" not in notebooks
 
 
 def test_make_check_runs_a_new_test_and_nothing_for_prose(repository, tmp_path):

@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from course_grader.checks import Case
+from course_grader.judge import sandbox
 from course_grader.judge.kernels import Kernel, ProbeRun, Probing
 from course_grader.judge.report import Verdict
-from course_grader.judge.warming import WarmProcess
+from course_grader.judge.warming import GraderBroken, WarmProcess
 
 ECHO = "def echo(f, case):\n    return f(case['x'])\n"
 
@@ -333,3 +334,15 @@ def test_the_environment_holds_nothing_of_the_graders(
     assert "TOKEN" not in text
     assert str(Path.cwd()) not in text
     assert "NBGRADER_EXECUTION" in text
+
+
+def test_a_process_that_does_not_start_says_why(monkeypatch):
+    said = "raise SystemExit('KeyError: nobody is here')"
+    monkeypatch.setattr(
+        sandbox, "plain_command", lambda _: [sys.executable, "-c", said]
+    )
+    with (
+        WarmProcess(sandboxed=False) as broken,
+        pytest.raises(GraderBroken, match=r"start .KeyError: nobody is here.:"),
+    ):
+        broken.start()

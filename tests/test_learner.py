@@ -2,8 +2,10 @@
 
 Every `make test` runs each notebook once, untouched, and then the solutions and
 their checks in the same kernel. A cell that ends in an error shows a claim or a
-statement of the chapter to be false on the installed torch. Whole runs of solved notebooks, a second time,
-and under *Validate* belong to `make test-all`, but for one chapter.
+statement of the chapter to be false on the installed torch. Those of chapters that
+start many processes run in `make check`, where one of their files differs, and in
+`make test-all`. Whole runs of solved notebooks, a second time, and under *Validate*
+belong to `make test-all`, but for one chapter.
 """
 
 from __future__ import annotations
@@ -30,6 +32,13 @@ from course_grader.grading.repair import repair
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = Course(ROOT).chapters()
+MANY_PROCESSES = ("12", "14", "15")
+ONCE = [
+    pytest.param(one, marks=pytest.mark.slow)
+    if one.startswith(MANY_PROCESSES)
+    else one
+    for one in CHAPTERS
+]
 WHOLE = [
     one if one.startswith("03") else pytest.param(one, marks=pytest.mark.slow)
     for one in CHAPTERS
@@ -156,7 +165,7 @@ def said(notebook: NotebookNode, exercise: str) -> str:
 
 
 @pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", ONCE)
 def test_an_untouched_notebook_runs_to_its_end_and_takes_solutions(
     course: Course,
     chapter: str,

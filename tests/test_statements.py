@@ -21,6 +21,11 @@ def test_three():
     So is one and two.
     """
     assert 2 + 1 == 3
+
+
+@pytest.mark.gpu
+def test_fast():
+    """The | card is fast."""
 '''
 
 
@@ -47,13 +52,16 @@ def stated(mini: Course) -> Path:
 def test_the_page_counts_and_links_them(mini: Course, stated: Path) -> None:
     page = statements_page(mini)
 
-    assert "| 03 · Mini | 4 | 1 | 2 | 1 |" in page
+    assert "| 03 · Mini | 4 | 1 | 2 | 1 | 1 |" in page
     notebook = "../notebooks/03_mini/03_mini.ipynb"
     assert (
         f"| [1 · Sums]({notebook}#1-%C2%B7-Sums) | One and one is two. | "
         "cell `sum` |" in page
     )
-    assert "| The \\| card is fast. | source: <https://example.org/> |" in page
+    assert (
+        "| The \\| card is fast. | source: <https://example.org/>; "
+        "on a GPU test `test_fast` |" in page
+    )
     assert (
         f"| [2 · More]({notebook}#2-%C2%B7-More) | Two and one is three. | "
         "test `test_three` |" in page
@@ -69,6 +77,7 @@ def test_the_page_counts_and_links_them(mini: Course, stated: Path) -> None:
         ("One and one", "So is one", "does not say"),
         ("One and one is two.", "So is one and two.", "stands twice"),
         ('"""', "#", "quotes no sentence"),
+        ('{"https://example.org/": ["The | card is fast."]}', "{}", "alone"),
     ],
 )
 def test_one_that_is_not_said_or_not_shown_is_refused(

@@ -4,8 +4,8 @@
 
 The figures go to src/course_utils/data/cpu or data/cuda, each with device, date
 and versions, and stand beside the learner's own from then on. On a machine with a
-GPU the answer banks then run with the GPU let into the sandbox, and every answer
-that is not judged as it must be is named.
+GPU the right answers of the banks are then judged in a process that has used it, as
+learners' visible checks are, and every one that loses something is named.
 
 Run it on a machine that does nothing else: step times are wall-clock times.
 """
@@ -17,16 +17,18 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from course_grader.chapter.grading import load_grading
 from course_grader.course import Course, find_course
-from course_grader.judge import sandbox
-from course_grader.judge.trial import try_bank
-from course_grader.judge.warming import WarmProcess
+from course_grader.judge.inprocess import (
+    answer_namespace,
+    judge_namespace,
+    local_expectations,
+)
+from course_grader.judge.report import Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -65,22 +67,37 @@ def main() -> None:
     kind = "cuda" if torch.cuda.is_available() else "cpu"
     print(f"The figures are in {data / kind}.")
     if kind == "cuda":
-        try_banks(course, names)
+        try_right_answers(course, names)
     if failed:
         sys.exit(f"Not recorded: {', '.join(failed)}.")
 
 
-def try_banks(course: Course, names: list[str]) -> None:
-    """Runs the answer banks with a GPU and says what differs."""
-    limits = replace(course.limits, gpu=True)
-    with WarmProcess(limits, sandbox.missing() is None) as warm:
-        for name in names:
-            trials = list(try_bank(warm, load_grading(course, name), (1,)))
-            differ = [one for one in trials if one.complaints]
-            print(f"{name}: {len(trials)} answers, {len(differ)} differ")
-            for one in differ:
-                what = "; ".join(one.complaints)
-                print(f"    {one.answer.exercise} {one.answer.name}: {what}")
+def try_right_answers(course: Course, names: list[str]) -> None:
+    """Judges right answers where learners' visible checks run, in a process that has
+    used the GPU, and says which lose something there."""
+    torch.set_num_threads(1)  # as in the sandbox
+    torch.ones(1, device="cuda")
+    for name in names:
+        grading = load_grading(course, name)
+        right, lost = 0, []
+        for exercise in grading.chapter.exercises:
+            expected = local_expectations(grading, 1, exercise.id)
+            for answer in grading.answers_of(exercise.id):
+                if not answer.right:
+                    continue
+                right += 1
+                namespace = answer_namespace(grading, answer)
+                report = judge_namespace(
+                    grading, exercise.id, namespace, expected
+                )
+                lost += [
+                    f"{exercise.id} {answer.name}: {one.name}, {one.message}"
+                    for one in report.checks
+                    if one.verdict is not Verdict.PASSED
+                ]
+        print(f"{name}: {right} right answers, {len(lost)} checks lost")
+        for one in lost:
+            print(f"    {one}")
 
 
 if __name__ == "__main__":

@@ -180,9 +180,13 @@ def checks_of(changed: list[str], junit: Path) -> list[tuple[str, list[str]]]:
     if tests:
         parts.append(("pytest", [*pytest, *sorted(tests)]))
     if chapters:
-        files = ["tests/test_answer_bank.py", "tests/test_learner.py"]
         which = " or ".join(chapters)
-        parts.append(("the chapters", [*pytest, *files, "-k", which]))
+        banks = [*pytest, "tests/test_answer_bank.py", "-k", which]
+        parts.append(("the chapters' banks", banks))
+        # slow ones, too
+        once = f"untouched_notebook_runs and ({which})"
+        days = [*pytest_command(True, junit), "tests/test_learner.py"]
+        parts.append(("the chapters' notebooks", [*days, "-k", once]))
     return parts
 
 

@@ -262,6 +262,14 @@ def set_flags(wanted, off_and_warns=False):
 
 
 MATMUL = torch.backends.cuda.matmul
+CUDNN = {  # PyTorch 2.11 has the first alone
+    name: values
+    for name, values in (
+        ("fp32_precision", ("ieee", "none")),
+        ("depthwise_kernel", ("native", "auto")),
+    )
+    if hasattr(torch.backends.cudnn, name)
+}
 REDUCED = (
     "allow_bf16_reduced_precision_reduction",
     "allow_fp16_reduced_precision_reduction",
@@ -276,8 +284,10 @@ def further_settings():
             torch.backends.cuda.flash_sdp_enabled()
         ),
         "cudnn.benchmark_limit": torch.backends.cudnn.benchmark_limit,
-        "cudnn.fp32_precision": torch.backends.cudnn.fp32_precision,
-        "cudnn.depthwise_kernel": torch.backends.cudnn.depthwise_kernel,
+        **{
+            f"cudnn.{name}": getattr(torch.backends.cudnn, name)
+            for name in CUDNN
+        },
         "fill_uninitialized_memory": (
             torch.utils.deterministic.fill_uninitialized_memory
         ),
@@ -307,13 +317,13 @@ def flags_kept(second=False):
     known = names_of_settings()
     threads = torch.get_num_threads()
     precision = torch.get_float32_matmul_precision()
-    further = cudnn.fp32_precision, cudnn.depthwise_kernel
+    further = {name: getattr(cudnn, name) for name in CUDNN}
     reduced = [getattr(MATMUL, name) for name in REDUCED]
     flash = torch.backends.cuda.flash_sdp_enabled()
     torch.set_num_threads(2 if second else 3)
     torch.set_float32_matmul_precision("medium" if second else "high")
-    cudnn.fp32_precision = "none" if second else "ieee"
-    cudnn.depthwise_kernel = "auto" if second else "native"
+    for name, values in CUDNN.items():
+        setattr(cudnn, name, values[second])
     torch.backends.mkldnn.deterministic = second
     torch.utils.deterministic.fill_uninitialized_memory = not second
     torch.backends.cuda.enable_flash_sdp(not second)
@@ -334,7 +344,8 @@ def flags_kept(second=False):
         if cudnn.is_available():
             cudnn.benchmark_limit = limit
         torch.utils.deterministic.fill_uninitialized_memory = True
-        cudnn.fp32_precision, cudnn.depthwise_kernel = further
+        for name, value in further.items():
+            setattr(cudnn, name, value)
         set_flags(kept)
         for place, names in zip(PLACES, known, strict=True):
             for name in set(vars(place)) - names:

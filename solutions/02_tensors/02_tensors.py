@@ -415,7 +415,7 @@ for name, mine in milliseconds.items():
 
 # %% [markdown]
 r"""
-(The matrices are 2048 × 2048 where there is CUDA and 384 × 384 elsewhere: compare with a reference of the same kind of device alone.)
+(The matrices are 2048 × 2048 where there is CUDA and 384 × 384 elsewhere.)
 """
 
 # %% [markdown]

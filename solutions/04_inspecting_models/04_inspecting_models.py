@@ -628,7 +628,8 @@ r"""
 > where one is to be put. `Linear` and `Conv2d` take a single sample: there no error helps you.
 
 Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default,
-so batch norm is left alone. After the pass it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
+so batch norm is left alone. After the pass it puts the model's mode on *all* layers: one that was in eval on purpose is woken. Given a size, it
+takes the model to the GPU, if there is one, and leaves it there; `device="cpu"` keeps it.
 """
 
 # %% cell="claim_002_40"

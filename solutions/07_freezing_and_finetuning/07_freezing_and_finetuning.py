@@ -518,8 +518,8 @@ frozen or not, in eval mode too.
 
 `named_parameters` gives names and flags. A flag set on a *module* is the no-op of section 1;
 `module.requires_grad_(False)`, with the underscore at the end, reaches its parameters. The flag
-says what is trainable *from now on*. The next claim has what it does not say. So freeze first, and wrap and compile afterwards: a change of flags makes
-`torch.compile` compile anew, and DDP has counted on the old ones (chapter 14).
+says what is trainable *from now on*. The next claim has what it does not say. So freeze first, and wrap and compile afterwards: a change of flags can make
+`torch.compile` compile anew (it does in PyTorch 2.13), and DDP has counted on the old ones (chapter 14).
 """
 
 # %% cell="claim_000_28_30"

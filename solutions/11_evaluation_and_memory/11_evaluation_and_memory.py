@@ -886,8 +886,8 @@ for name, call in {
 r"""
 Off a GPU, *saved tensors* counts the input of each group of layers, and leaves out what the backward pass computes again; the
 figure above counts both. Checkpointing pays for memory with a second forward pass. In matrix products a backward pass takes about two
-forward passes, so this is a third more arithmetic. The time may grow by more: on a CPU `tanh` is slow forward and fast backward, and in
-the reference below the step takes half as long again.
+forward passes, so this is a third more arithmetic. The time may grow by more: on a CPU `tanh` is slow forward and fast backward, and where our
+reference for CPUs was measured the step takes half as long again (on an H200, a third).
 """
 
 # %% cell="measure_figure"

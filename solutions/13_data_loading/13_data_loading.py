@@ -243,7 +243,8 @@ samples (send uint8 images and convert them on the GPU: a quarter of float32).
 
 **How workers are started.** In Linux by `fork`: a copy of your process, lambdas and all. On macOS and Windows by `spawn`,
 and in Linux from Python 3.14 on by a server: a fresh Python, to which dataset, `collate_fn` and `worker_init_fn` are sent
-*pickled*. A lambda cannot be pickled, and neither can a function defined in a function.
+*pickled*. A lambda cannot be pickled, and neither can a function defined in a function. But a fork has limits beside a GPU: once your process has used it, a
+forked worker cannot, and once autograd has run in your process, a forked worker cannot take gradients.
 """
 
 # %% cell="pickled"
@@ -573,7 +574,7 @@ figure
 # %% cell="measure_beside_reference"
 for workers, (waits, works) in spent.items():
     name = f"13_data_loading/{workers}_workers_epoch_s"
-    beside_reference(name, waits + works, unit="s")
+    beside_reference(name, waits + works, unit="s", device="cpu")
 
 # %% [markdown]
 r"""

@@ -626,7 +626,10 @@ All three have the right gradient: nothing but a count, or the time, shows the d
 
 # %% cell="measure"
 for name, ms in times.items():
-    beside_reference(f"14_multi_gpu/step_{name}_ms", ms, unit="ms")
+    where = "cuda" if torch.cuda.device_count() >= 2 else "cpu"
+    beside_reference(
+        f"14_multi_gpu/step_{name}_ms", ms, unit="ms", device=where
+    )
 
 # %% [markdown]
 r"""

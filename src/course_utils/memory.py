@@ -129,7 +129,8 @@ def peak_memory(
     """The most memory that one call of `function` needs.
 
     Args:
-        function: what is measured, called once without arguments.
+        function: what is measured, called without arguments; on CUDA twice, as
+            libraries make workspaces at first use and keep them.
         device: where it runs; by default that of `pick_device`.
         ignore: off CUDA, tensors that do not count (see `saved_tensor_bytes`).
             On CUDA whatever existed before the call does not count.
@@ -139,6 +140,7 @@ def peak_memory(
         with saved_tensor_bytes(ignore) as saved:
             function()
         return PeakMemory(saved.peak_bytes, "saved tensors", device.type)
+    function()
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)

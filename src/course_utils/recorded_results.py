@@ -16,6 +16,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from .devices import describe_machine, pick_device
+
 _SHIPPED = Path(__file__).parent / "data"
 
 
@@ -41,16 +45,15 @@ class Recorded:
         return f"{self.device}, {self.date}, torch {self.versions['torch']}"
 
 
-def recorded(name: str) -> Recorded | None:
-    """The recorded result of this name, a GPU's before a CPU's; None where none
-    is recorded yet."""
-    for kind in ("cuda", "cpu"):
-        path = _file(_SHIPPED, kind, name)
-        if path.exists():
-            entries = json.loads(path.read_text(encoding="utf-8"))
-            if name in entries:
-                return Recorded(**entries[name])
-    return None
+def recorded(name: str, device: torch.device | str) -> Recorded | None:
+    """The recorded result of this name on the same kind of device; None where
+    none is recorded yet. Chapters take other sizes on a GPU, so one kind says
+    nothing about the other."""
+    path = _file(_SHIPPED, torch.device(device).type, name)
+    if not path.exists():
+        return None
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    return Recorded(**entries[name]) if name in entries else None
 
 
 def _file(folder: Path, kind: str, name: str) -> Path:
@@ -58,7 +61,9 @@ def _file(folder: Path, kind: str, name: str) -> Path:
     return folder / kind / f"{chapter}.json"
 
 
-def record(name: str, value: Any, folder: str | Path) -> Recorded:
+def record(
+    name: str, value: Any, folder: str | Path, device: torch.device | str
+) -> Recorded:
     """Writes a result of this machine, where it replaces an earlier one of the
     same name and kind of device.
 
@@ -66,6 +71,7 @@ def record(name: str, value: Any, folder: str | Path) -> Recorded:
         name: of the chapter and the result: "10_mixed_precision/step_s".
         value: a finite number, a text, or lists and dicts of these.
         folder: the files lie there as `cuda/10_mixed_precision.json`.
+        device: where it was measured.
 
     Returns:
         What was written.
@@ -73,13 +79,12 @@ def record(name: str, value: Any, folder: str | Path) -> Recorded:
     Raises:
         ValueError: the value cannot be written as JSON; nothing was written.
     """
-    from .devices import describe_machine, pick_device
-
     machine = describe_machine()
-    path = _file(Path(folder), pick_device().type, name)
+    kind = torch.device(device).type
+    path = _file(Path(folder), kind, name)
     result = Recorded(
         value=value,
-        device=_device_name(),
+        device=_device_name(kind),
         date=date.today().isoformat(),
         versions={
             key: str(machine[key])
@@ -108,20 +113,30 @@ def record(name: str, value: Any, folder: str | Path) -> Recorded:
     return result
 
 
-def beside_reference(name: str, mine: float, *, unit: str = "") -> None:
+def beside_reference(
+    name: str,
+    mine: float,
+    *,
+    unit: str = "",
+    device: torch.device | str | None = None,
+) -> None:
     """Prints the learner's number beside the recorded one.
 
     Args:
         name: of the recorded result.
         mine: the learner's number.
         unit: of both.
+        device: where it was measured; by default that of `pick_device`.
     """
+    device = pick_device() if device is None else torch.device(device)
     what = name.rpartition("/")[2].replace("_", " ")
     here = os.environ.get("COURSE_UTILS_RECORD")
     if here:
-        record(name, mine, here)
-    reference = recorded(name)
-    said = f"{what}: yours {_with_unit(mine, unit)} ({_device_name()})"
+        record(name, mine, here, device)
+    reference = recorded(name, device)
+    said = (
+        f"{what}: yours {_with_unit(mine, unit)} ({_device_name(device.type)})"
+    )
     if reference is not None:
         number = _with_unit(reference.value, unit)
         said += f", reference {number} ({reference.source})"
@@ -132,11 +147,9 @@ def _with_unit(number: float, unit: str) -> str:
     return f"{number:.4g} {unit}".strip()
 
 
-def _device_name() -> str:
-    from .devices import describe_machine, pick_device
-
+def _device_name(kind: str) -> str:
     machine = describe_machine()
-    if pick_device().type == "cpu":
+    if kind == "cpu":
         return f"{_processor()}, {machine['threads']} threads"
     return str(machine["devices"][0])
 

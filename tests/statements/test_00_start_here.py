@@ -4,6 +4,7 @@ import copy
 import itertools
 import operator
 import os
+import subprocess
 from collections import OrderedDict, namedtuple
 
 import numpy as np
@@ -396,3 +397,46 @@ def test_move_first():
     layer.to("meta")
     assert not x.is_meta
     assert layer.weight.is_meta
+
+
+@pytest.mark.gpu
+def test_what_freezes_the_list(python):
+    """it comes early: one `torch.cuda.is_available()` is enough to freeze the list,
+
+    unless PyTorch asks the driver's management library instead (`PYTORCH_NVML_BASED_CUDA_CHECK=1`).
+    """
+    late = (
+        "import os, torch\n"
+        "assert torch.cuda.is_available()\n"
+        "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
+        "print(torch.ones(1, device='cuda').device)"
+    )
+    assert python(late) == "cuda:0"
+    asked_otherwise = python(late, PYTORCH_NVML_BASED_CUDA_CHECK="1")
+    assert asked_otherwise.splitlines()[-1] != "cuda:0"
+
+
+@pytest.mark.gpu
+def test_cuda_without_a_number():
+    """`cuda` without a number then means the first (until `torch.cuda.set_device` chooses another)."""
+    assert str(torch.ones(1, device="cuda").device) == "cuda:0"
+
+
+@pytest.mark.gpu
+def test_uuids(python):
+    """`CUDA_VISIBLE_DEVICES` takes UUIDs too, and these do not depend on any order.
+
+    `--query-gpu=index` asks for them.
+    """
+    asked = subprocess.run(
+        ["nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    index, uuid = asked.stdout.splitlines()[0].split(", ")
+    assert index == "0"
+    count = "import torch; print(torch.cuda.device_count())"
+    assert python(count, CUDA_VISIBLE_DEVICES=uuid) == "1"
+    another = uuid[:-4] + ("0000" if uuid[-4:] != "0000" else "1111")
+    assert python(count, CUDA_VISIBLE_DEVICES=another) == "0"

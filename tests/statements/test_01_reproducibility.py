@@ -572,3 +572,43 @@ def test_precision_by_name(after):
     )
     said = subprocess.check_output([sys.executable, "-c", program], text=True)
     assert said.split() == ["tf32", "ieee", "tf32", "refused"]
+
+
+@pytest.mark.gpu
+def test_what_cublas_asks_for(python):
+    """On a GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call."""
+    product = (
+        "import torch\n"
+        "torch.use_deterministic_algorithms(True)\n"
+        "a = torch.ones(64, 64, device='cuda')\n"
+        "print((a @ a).sum().item())"
+    )
+    assert python(product, CUBLAS_WORKSPACE_CONFIG=":4096:8") == "262144.0"
+    without = python(product, CUBLAS_WORKSPACE_CONFIG="")
+    assert without == "262144.0" or "CUBLAS_WORKSPACE_CONFIG" in without
+
+
+@pytest.mark.gpu
+def test_what_convolutions_round():
+    """On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not.
+
+    Such names came with PyTorch 2.9; `allow_tf32` is the older one.
+    """
+    if torch.cuda.get_device_capability() < (8, 0):
+        pytest.skip("the card is older than Ampere")
+    images = torch.randn(8, 64, 32, 32, device="cuda")
+    kernels = torch.randn(64, 64, 3, 3, device="cuda")
+
+    def off(function, *inputs):
+        exact = function(*(one.double() for one in inputs))
+        return ((function(*inputs) - exact).norm() / exact.norm()).item()
+
+    conv2d = torch.nn.functional.conv2d
+    assert off(conv2d, images, kernels) > 1e-4
+    assert off(torch.matmul, images[0, 0], kernels[:32, :32, 0, 0]) < 1e-6
+    assert torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        assert off(conv2d, images, kernels) < 1e-5
+    finally:
+        torch.backends.cudnn.allow_tf32 = True

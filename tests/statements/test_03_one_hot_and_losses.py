@@ -728,3 +728,24 @@ def test_a_generator_of_batches():
         len(batches)
     assert len(list(batches)) == 2
     assert len(list(batches)) == 0
+
+
+@pytest.mark.gpu
+def test_a_label_out_of_range_on_a_gpu(python):
+    """On a GPU a label out of range is found inside the kernel: the error (*device-side assert*) comes late and spoils the process."""
+    said = python(
+        "import torch\n"
+        "from torch.nn import functional as F\n"
+        "logits = torch.zeros(2, 3, device='cuda')\n"
+        "labels = torch.tensor([0, 7], device='cuda')\n"
+        "F.cross_entropy(logits, labels)\n"
+        "print('no error yet', flush=True)\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        torch.cuda.synchronize()\n"
+        "        torch.ones(2, device='cuda').sum().item()\n"
+        "    except RuntimeError as error:\n"
+        "        print('device-side assert' in str(error))\n"
+    )
+    assert said.splitlines()[-2:] == ["True", "True"]
+    assert "no error yet" in said

@@ -5,6 +5,7 @@ import io
 import re
 import sys
 import warnings
+from unittest import mock
 
 import pytest
 import torch
@@ -441,6 +442,22 @@ def test_bars():
     assert "[00:20<01:00" in tqdm.format_meter(1, 4, 20.0)
 
 
+def test_torchinfo_moves_the_model():
+    """Given a size, it takes the model to the GPU, if there is one, and leaves it there; `device="cpu"` keeps it."""
+    model = nn.Linear(3, 4)
+    torchinfo.summary(model, (1, 3), verbose=0, device="cpu")
+    assert model.weight.device.type == "cpu"
+    if torch.cuda.is_available():
+        torchinfo.summary(model, (1, 3), verbose=0)
+        assert model.weight.device.type == "cuda"
+        return
+    with (
+        mock.patch.object(torch.cuda, "is_available", return_value=True),
+        pytest.raises((AssertionError, RuntimeError), match=r"CUDA|NVIDIA"),
+    ):
+        torchinfo.summary(model, (1, 3), verbose=0)
+
+
 def test_what_torchinfo_does():
     """torchinfo may count a shared *tensor* more than once, and a shared *layer* that stands in two containers. And a lazy layer has no size before its first batch: `numel` raises. torchinfo says 0.
 
@@ -451,7 +468,7 @@ def test_what_torchinfo_does():
 
     def total(model, *inputs, **options):
         return torchinfo.summary(
-            model, *inputs, verbose=0, **options
+            model, *inputs, verbose=0, **{"device": "cpu", **options}
         ).total_params
 
     one = nn.Linear(3, 3, bias=False)
@@ -470,7 +487,7 @@ def test_what_torchinfo_does():
         (nn.Linear(3, 4), (3,), (4,)),
         (nn.Conv2d(3, 8, 3), (3, 9, 9), (8, 7, 7)),
     ):
-        table = torchinfo.summary(single, size, verbose=0)
+        table = torchinfo.summary(single, size, verbose=0, device="cpu")
         assert tuple(table.summary_list[0].output_size) == out
     words = nn.Embedding(4, 2)
     with pytest.raises(RuntimeError):
@@ -618,3 +635,18 @@ def test_the_rate_of_a_bar():
     # given a rate of its own, the bar shows that one and not the mean
     assert "8.00it/s" in tqdm.format_meter(10, 20, 5.0, rate=8.0)
     assert tqdm(range(3), file=io.StringIO()).smoothing == 0.3
+
+
+@pytest.mark.gpu
+def test_looks_that_wait(waits):
+    """`.item()` in a hook or in `bar.set_postfix` makes the CPU wait for the GPU, every time (chapter 11)."""
+    layer = nn.Linear(3, 3).cuda()
+    x = torch.ones(2, 3, device="cuda")
+    layer(x)  # the first use of cuBLAS waits
+    assert not waits(lambda: layer(x))
+    handle = layer.register_forward_hook(lambda *three: three[2].sum().item())
+    assert waits(lambda: layer(x))
+    handle.remove()
+    loss = layer(x).sum()
+    bar = tqdm(range(2), file=io.StringIO())
+    assert waits(lambda: bar.set_postfix(loss=loss.item()))

@@ -881,3 +881,24 @@ def test_an_epoch_without_a_batch():
                 sgd.step()
             plan.step()
         assert len(told) == (batches == 0)
+
+
+@pytest.mark.gpu
+def test_what_foreach_needs_for_a_moment():
+    """For a moment, `foreach` needs memory for another copy of the parameters."""
+    peaks = {}
+    for foreach in (False, True):
+        weights = [
+            nn.Parameter(torch.ones(2**20, device="cuda")) for _ in range(16)
+        ]
+        for one in weights:
+            one.grad = torch.ones_like(one)
+        optimizer = torch.optim.AdamW(weights, foreach=foreach, fused=False)
+        optimizer.step()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        optimizer.step()
+        peaks[foreach] = torch.cuda.max_memory_allocated() - before
+    whole = 16 * 2**20 * 4
+    assert peaks[False] < whole / 4
+    assert peaks[True] >= whole

@@ -761,3 +761,61 @@ def test_hints_of_the_exercises():
             assert torch.equal(p.grad, torch.full_like(p, 0.25))
             p.grad[..., -1] = math.nan
             assert not p.grad.isfinite().all()
+
+
+@pytest.mark.gpu
+def test_the_float32_list_of_a_gpu():
+    """On a GPU softmax, sums, exp and layer norm are on the float32 list
+
+    *Correct.* The lists of operations differ between devices.
+    """
+    given = {}
+    for kind in ("cuda", "cpu"):
+        half = torch.ones(2, 4, dtype=torch.bfloat16, device=kind)
+        with torch.autocast(kind, torch.bfloat16):
+            given[kind] = [
+                half.softmax(1).dtype,
+                half.sum().dtype,
+                half.exp().dtype,
+                F.layer_norm(half, (4,)).dtype,
+            ]
+    assert given["cuda"] == [torch.float32] * 4
+    assert given["cpu"] != given["cuda"]
+
+
+@pytest.mark.gpu
+def test_tf32_on_a_gpu():
+    """the inputs of float32 matrix products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020
+
+    Convolutions by cuDNN round to tf32 by default, so float32 is not quite float32 there
+
+    On a GPU `torch.cuda.is_bf16_supported(including_emulation=False)` tells whether bfloat16 is built in.
+    """
+    ampere = torch.cuda.get_device_capability() >= (8, 0)
+    assert torch.cuda.is_bf16_supported(including_emulation=False) == ampere
+    if not ampere:
+        pytest.skip("the card is older than Ampere")
+    same = torch.eye(128, device="cuda")
+    kept, lost = 1 + 2**-10, 1 + 2**-12
+    before = torch.get_float32_matmul_precision()
+    try:
+        for precision, wanted in (("highest", lost), ("high", 1.0)):
+            torch.set_float32_matmul_precision(precision)
+            for number, product in ((kept, kept), (lost, wanted)):
+                given = torch.full_like(same, number) @ same
+                assert given.unique().tolist() == [product]
+    finally:
+        torch.set_float32_matmul_precision(before)
+    images = torch.randn(8, 64, 32, 32, device="cuda")
+    kernels = torch.randn(64, 64, 3, 3, device="cuda")
+    exact = F.conv2d(images.double(), kernels.double())
+    off = F.conv2d(images, kernels) - exact
+    assert off.norm() / exact.norm() > 1e-4
+    conv = torch.backends.cudnn.conv
+    assert conv.fp32_precision == "tf32"
+    conv.fp32_precision = "ieee"
+    try:
+        off = F.conv2d(images, kernels) - exact
+        assert off.norm() / exact.norm() < 1e-5
+    finally:
+        conv.fp32_precision = "tf32"

@@ -1231,3 +1231,16 @@ def test_a_new_dict_and_a_strict_load(fault):
     same = zip(weights, net.parameters(), strict=True)
     assert all(one is other for one, other in same)
     assert "1.num_batches_tracked" not in given
+
+
+@pytest.mark.gpu
+def test_dropout_draws_from_the_gpus_generator():
+    """Dropout on a GPU draws from another one, so save `torch.cuda.get_rng_state_all()` too (an empty list without a GPU) and set it with `torch.cuda.set_rng_state_all`."""
+    x = torch.ones(1000, device="cuda")
+    host, gpus = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+    first = F.dropout(x)
+    assert torch.equal(torch.get_rng_state(), host)
+    torch.set_rng_state(host)
+    assert not torch.equal(F.dropout(x), first)
+    torch.cuda.set_rng_state_all(gpus)
+    assert torch.equal(F.dropout(x), first)

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import sys
+import threading
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -48,6 +49,12 @@ BY_CELL = {
 }
 
 BY_SOURCE = {
+    "https://docs.pytorch.org/docs/stable/notes/multiprocessing.html": [
+        "But a fork has limits beside a GPU: once your process has used it, a forked worker cannot,",
+    ],
+    "https://github.com/pytorch/pytorch/wiki/Autograd-and-Fork": [
+        "and once autograd has run in your process, a forked worker cannot take gradients.",
+    ],
     "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/data/dataloader.py": [
         "| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
     ],
@@ -680,3 +687,91 @@ def test_dropping_for_training_only():
     assert [len(r) for r in DataLoader(range(9), 4, drop_last=True)] == [4, 4]
     empty = DataLoader(range(3), 4, drop_last=True)
     assert (len(empty), list(empty)) == (0, [])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("workers", [0, 2])
+def test_pinned_batches(workers):
+    """| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+
+    With `pin_memory` a thread copies each batch out of it early.
+    """
+    before = threading.active_count()
+    loader = DataLoader(
+        torch.arange(8.0), batch_size=2, num_workers=workers, pin_memory=True
+    )
+    batches = iter(loader)
+    batch = next(batches)
+    assert batch.is_pinned()
+    assert (threading.active_count() > before) == (workers > 0)
+    assert not next(iter(DataLoader(torch.arange(8.0)))).is_pinned()
+
+
+@pytest.mark.gpu
+def test_copies_that_wait(waits):
+    """The GPU can fetch from page-locked memory by itself. From any other memory the driver copies twice, and your program waits.
+
+    With `pin_memory=True` *and* `batch.to(device, non_blocking=True)` your program goes on while the copy runs, and orders the kernels that come after it. (Copy and kernels wait for one another all the same, unless the copy has a stream of its own.)
+
+    A GPU does its work later: if `synchronize` is given, call it after each step, once.
+    """
+    pageable = torch.ones(2**24)
+    pinned = pageable.pin_memory()
+
+    def copied(batch, **how):
+        return lambda: batch.to("cuda", **how) * 2
+
+    copied(pinned, non_blocking=True)()
+    copied(pageable)()
+    assert not waits(copied(pinned, non_blocking=True))
+    assert waits(copied(pinned))
+    assert waits(copied(pageable))
+    assert waits(copied(pageable, non_blocking=True))
+    there = torch.ones(3, device="cuda")
+    assert not waits(lambda: there * 2)
+    assert waits(torch.cuda.synchronize)
+
+    side = torch.cuda.Stream()
+    for stream, passes in ((torch.cuda.current_stream(), False), (side, True)):
+        torch.cuda.synchronize()
+        torch.cuda._sleep(1_000_000_000)
+        slept, arrived = torch.cuda.Event(), torch.cuda.Event()
+        slept.record()
+        with torch.cuda.stream(stream):
+            pinned.to("cuda", non_blocking=True)
+            arrived.record()
+        arrived.synchronize()
+        assert slept.query() == (not passes)
+
+
+@pytest.mark.gpu
+def test_the_way_back_is_a_trap():
+    """The other way, from the GPU to the CPU, `non_blocking=True` is a trap: you can read the numbers before they have arrived."""
+    there = torch.zeros(2**20, device="cuda")
+    torch.cuda.synchronize()
+    torch.cuda._sleep(1_000_000_000)
+    there.fill_(12345.0)
+    here = there.to("cpu", non_blocking=True)
+    early = (here == 12345.0).all()
+    torch.cuda.synchronize()
+    assert not early
+    assert (here == 12345.0).all()
+
+
+@pytest.mark.gpu
+def test_gradients_in_a_forked_worker(python):
+    """and once autograd has run in your process, a forked worker cannot take gradients."""
+    program = (
+        "import os, torch\n"
+        "weight = torch.ones(1, requires_grad=True)\n"
+        "{}\n"
+        "if os.fork() == 0:\n"
+        "    (weight * 2).sum().backward()\n"
+        "    print('a gradient', flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    assert "a gradient" in python(program.format("pass"))
+    said = python(program.format("(weight * 2).sum().backward()"))
+    assert "autograd's threading" in said
+    assert "a gradient" not in said

@@ -897,3 +897,32 @@ def test_in_one_forward_pass(on_ranks, ranks):
         # the second pass began with rank 0's, which had seen one
         assert own == pytest.approx((1 + (1 + 10 * rank)) / 2)
         assert sent == pytest.approx(1.0)
+
+
+@pytest.mark.gpu
+def test_nccl_with_one_gpu(python):
+    """`init_process_group(..., device_id=device)` ties the process to its GPU: NCCL connects at once, and a `barrier()` does not have to guess the device.
+
+    The *flight recorder* keeps the last collectives of each rank: set `TORCH_NCCL_DUMP_ON_TIMEOUT=1` and `TORCH_FR_BUFFER_SIZE=2000`
+    """
+    program = (
+        "import pickle, warnings, torch, torch.distributed as dist\n"
+        "device = torch.device('cuda', 0)\n"
+        "dist.init_process_group('nccl', 'tcp://127.0.0.1:29533', rank=0,\n"
+        "    world_size=1, device_id=device)\n"
+        "with warnings.catch_warnings(record=True) as said:\n"
+        "    warnings.simplefilter('always')\n"
+        "    dist.barrier()\n"
+        "assert not said, said\n"
+        "ones = torch.ones(3, device=device)\n"
+        "dist.all_reduce(ones)\n"
+        "torch.cuda.synchronize()\n"
+        "from torch._C._distributed_c10d import _dump_nccl_trace\n"
+        "kept = pickle.loads(_dump_nccl_trace())['entries']\n"
+        "print([one['profiling_name'] for one in kept])\n"
+        "dist.destroy_process_group()\n"
+    )
+    kept = python(
+        program, TORCH_NCCL_DUMP_ON_TIMEOUT="1", TORCH_FR_BUFFER_SIZE="2000"
+    )
+    assert "nccl:all_reduce" in kept

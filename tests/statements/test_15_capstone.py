@@ -722,3 +722,18 @@ def test_all_but_the_head_is_loaded():
     assert told.missing_keys == ["head.weight", "head.bias"]
     assert torch.equal(new["stem"].weight, old["stem"].weight)
     assert torch.equal(new["head"].weight, first)
+
+
+@pytest.mark.gpu
+def test_the_gpus_own_generator():
+    """On a GPU dropout draws from the GPU's own generator, which `torch.get_rng_state()` does not know
+
+    save `torch.cuda.get_rng_state_all()` as well, and give it back with `torch.cuda.set_rng_state_all(...)`.
+    """
+    x = torch.ones(1000, device="cuda")
+    state, states = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+    first = F.dropout(x)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch.equal(F.dropout(x), first)
+    torch.cuda.set_rng_state_all(states)
+    assert torch.equal(F.dropout(x), first)

@@ -107,14 +107,21 @@ def by_cudnn_flags():
             torch.is_deterministic_algorithms_warn_only_enabled(),
         )
         cudnn = torch.backends.cudnn
+        others = [
+            "allow_tf32",
+            "benchmark_limit",
+            "fp32_precision",
+            "depthwise_kernel",
+        ]
         with cudnn.flags(
             enabled=cudnn.enabled,
             benchmark=benchmark,
-            benchmark_limit=cudnn.benchmark_limit,
             deterministic=not benchmark,
-            allow_tf32=cudnn.allow_tf32,
-            fp32_precision=cudnn.fp32_precision,
-            depthwise_kernel=cudnn.depthwise_kernel,
+            **{
+                one: getattr(cudnn, one)
+                for one in others
+                if hasattr(cudnn, one)
+            },
         ):
             torch.use_deterministic_algorithms(switch, warn_only=warn_only)
             try:
@@ -829,11 +836,9 @@ cudnn_flags_of_an_older_release = edit(
     by_cudnn_flags,
     {
         """
-        benchmark_limit=cudnn.benchmark_limit,
-        """: "",
-        """
-        fp32_precision=cudnn.fp32_precision,
-        depthwise_kernel=cudnn.depthwise_kernel,
+            "benchmark_limit",
+            "fp32_precision",
+            "depthwise_kernel",
         """: "",
     },
     breaks=hidden_tests.other_flags_stay,

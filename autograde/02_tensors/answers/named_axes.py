@@ -163,7 +163,7 @@ def mended_gradient_in_float32_only():
 
 
 @wrong(
-    breaks=hidden_tests.axes_in_the_order,
+    breaks=hidden_tests.any_letters,
     tells="Named tensors are gone since PyTorch 2.13: `align_to`, `rename` and `names=` raise. Find "
     "the places with `axes.index` and use `permute`.",
     body=True,

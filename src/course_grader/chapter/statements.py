@@ -3,7 +3,8 @@
 `tests/statements/test_NN_name.py` is the list for a chapter: the docstring of
 each test quotes the sentences that the test runs, a paragraph each; `BY_CELL`
 and `BY_SOURCE` there hold those that a cell of the chapter asserts and those that
-no CPU can show. `docs/statements.md` is made from it for readers.
+no CPU can show. What has a source may be run by a test with the mark `gpu` as well.
+`docs/statements.md` is made from it for readers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import ast
 import inspect
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,7 +29,8 @@ _HEAD = """\
 Sentences of the chapters that say something about PyTorch, Python, NumPy or
 hardware, word for word. Each is shown by a *cell* of its chapter that ends in an
 assertion, by a *test* in `tests/statements/`, or, where no CPU can show it, by a
-primary *source*. `make release-check` runs cells and tests on other releases of
+primary *source*; many of the last are run as well, where there is a GPU
+([release.md](release.md) says when they were). `make release-check` runs cells and tests on other releases of
 PyTorch and names the sentences that have become false. `course build` makes this page
 and refuses a quotation that its chapter no longer has. Popular claims have
 [a list of their own](claims.md).
@@ -44,12 +46,14 @@ class Statement:
         says: the sentence as it stands there, white space aside.
         shown_by: one of `KINDS`.
         where: name of the cell, name of the test, or address of the source.
+        on_gpu: name of the test that runs it on a GPU, or nothing.
     """
 
     chapter: str
     says: str
     shown_by: str
     where: str
+    on_gpu: str = ""
 
 
 def file_of_statements(course: Course, chapter: str) -> Path:
@@ -61,12 +65,14 @@ def read_statements(course: Course, chapter: str) -> list[Statement]:
     """The statements of a chapter, as its file lists them.
 
     Raises:
-        CourseError: a test quotes nothing, or a sentence stands twice.
+        CourseError: a test quotes nothing, a sentence stands twice, or nothing but
+            a test on a GPU shows it.
     """
     path = file_of_statements(course, chapter)
     if not path.exists():
         return []
     found = []
+    on_gpu: dict[str, str] = {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             words = ast.get_docstring(node)
@@ -75,10 +81,14 @@ def read_statements(course: Course, chapter: str) -> list[Statement]:
                     f"{path.name}: {node.name} quotes no sentence of the "
                     "chapter in its docstring."
                 )
-            found += [
-                Statement(chapter, _plain(one), "test", node.name)
-                for one in re.split(r"\n\s*\n", words)
-            ]
+            quoted = [_plain(one) for one in re.split(r"\n\s*\n", words)]
+            marks = [ast.unparse(one) for one in node.decorator_list]
+            if "pytest.mark.gpu" in marks:
+                on_gpu |= dict.fromkeys(quoted, node.name)
+            else:
+                found += [
+                    Statement(chapter, one, "test", node.name) for one in quoted
+                ]
         elif isinstance(node, ast.Assign):
             name = ast.unparse(node.targets[0])
             if name not in ("BY_CELL", "BY_SOURCE"):
@@ -93,7 +103,14 @@ def read_statements(course: Course, chapter: str) -> list[Statement]:
     twice = [says for says, times in counts.items() if times > 1]
     if twice:
         raise CourseError(f"{path.name}: “{twice[0]}” stands twice.")
-    return found
+    sourced = {one.says for one in found if one.shown_by == "source"}
+    for says, test in on_gpu.items():
+        if says not in sourced:
+            raise CourseError(
+                f"{path.name}: {test} runs on a GPU alone. Name a source in "
+                f"BY_SOURCE that shows “{says}” to everybody else."
+            )
+    return [replace(one, on_gpu=on_gpu.get(one.says, "")) for one in found]
 
 
 @dataclass(frozen=True)
@@ -176,8 +193,12 @@ def statements_page(course: Course) -> str:
         notebook = f"../notebooks/{name}/{name}.ipynb"
         counts = Counter(one.shown_by for one in statements)
         total += counts
+        gpu = sum(bool(one.on_gpu) for one in statements)
+        total["gpu"] += gpu
         numbers = " | ".join(str(counts[kind]) for kind in KINDS)
-        rows.append(f"| {chapter.title} | {len(statements)} | {numbers} |")
+        rows.append(
+            f"| {chapter.title} | {len(statements)} | {numbers} | {gpu} |"
+        )
         tables += ["", f"## {chapter.title}", ""]
         tables += ["| section | statement | shown by |", "|---|---|---|"]
         for place, one in in_reading_order(statements, chapter):
@@ -188,15 +209,19 @@ def statements_page(course: Course) -> str:
                 if one.shown_by == "source"
                 else f"{one.shown_by} `{one.where}`"
             )
+            if one.on_gpu:
+                shown += f"; on a GPU test `{one.on_gpu}`"
             tables.append(
                 f"| [{place.heading}]({notebook}#{anchor}) | {says} | {shown} |"
             )
     if not rows:
         return ""
     numbers = " | ".join(str(total[kind]) for kind in KINDS)
-    rows.append(f"| **all** | {total.total()} | {numbers} |")
-    head = "| chapter | statements | by cell | by test | by source |"
-    return "\n".join([_HEAD, head, "|---|--:|--:|--:|--:|", *rows, *tables, ""])
+    everything = sum(total[kind] for kind in KINDS)
+    rows.append(f"| **all** | {everything} | {numbers} | {total['gpu']} |")
+    head = "| chapter | statements | by cell | by test | by source | run on a GPU |"
+    line = "|---|--:|--:|--:|--:|--:|"
+    return "\n".join([_HEAD, head, line, *rows, *tables, ""])
 
 
 def _pieces(chapter: Chapter) -> list[tuple[Place, str]]:

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -67,7 +68,7 @@ class LocalProber:
     def _probe(self, probe: str, case: Case) -> ProbeRun:
         """A case and an answer travel as they would between processes, so that
         both routes see the same data."""
-        with contextlib.chdir(self.folder.name):
+        with contextlib.chdir(self.folder.name), _no_gpus():
             record = run_probe(
                 self.probes[probe],
                 self.namespace,
@@ -76,6 +77,19 @@ class LocalProber:
             )
         data = plain.decode(*plain.encode(record.pop("data")))
         return read_record(record, data)
+
+
+@contextlib.contextmanager
+def _no_gpus() -> Iterator[None]:
+    """PyTorch says that there is no GPU, as in the sandbox. Probes fork, and a
+    fork of a process that has used a GPU cannot use it."""
+    with (
+        mock.patch.object(torch.cuda, "is_available", return_value=False),
+        mock.patch.object(torch.cuda, "device_count", return_value=0),
+        # the same function by its other name, which the generators' states ask
+        mock.patch.object(torch.cuda.random, "device_count", return_value=0),
+    ):
+        yield
 
 
 def _is_learners_file(name: str) -> bool:

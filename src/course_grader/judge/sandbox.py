@@ -13,7 +13,6 @@ Run as a program, this module makes that step.
 from __future__ import annotations
 
 import functools
-import glob
 import json
 import os
 import shutil
@@ -27,7 +26,6 @@ import course_grader
 from course_grader.course import CourseError
 from course_grader.judge.delegated import NOBODY
 from course_grader.kernel import isolation, seccomp
-from course_grader.kernel.limits import Limits
 from course_grader.needs import need_program
 
 RUNTIME = "/course"
@@ -56,12 +54,10 @@ class Bind:
     Attributes:
         source: on this machine.
         inside: its path in the sandbox.
-        device: a device, usable as one; all else is read-only.
     """
 
     source: str
     inside: str
-    device: bool = False
 
 
 class Runtime:
@@ -97,41 +93,39 @@ class Runtime:
         self.temporary.cleanup()
 
 
-def clean_environment(limits: Limits) -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """The environment of learner processes: nothing of the instructor's."""
-    environment = {
+    return {
         "PATH": os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"]),
         "LANG": "C.UTF-8",
         "HOME": tempfile.gettempdir(),
+        # who is asked for by torch and others is not looked up: the warm process is a
+        # number without a name there
+        "USER": "learner",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "NBGRADER_EXECUTION": "autograde",
+        "CUDA_VISIBLE_DEVICES": "",
     }
-    if not limits.gpu:
-        environment["CUDA_VISIBLE_DEVICES"] = ""
-    return environment
 
 
-def command(
-    runtime: Runtime, limits: Limits, call: str, *arguments: str
-) -> list[str]:
+def command(runtime: Runtime, call: str, *arguments: str) -> list[str]:
     """The command that calls a function of the `kernel` room in the sandbox.
 
     Args:
         runtime: the copies to bind.
-        limits: of each submission.
         call: the function, as module and name: `warm.main`.
         arguments: the program's, from argv[1] on.
     """
     inside = [*_call(RUNTIME, f"kernel.{call}"), *arguments]
-    binds = _binds(runtime, limits)
+    binds = _binds(runtime)
     program = shutil.which("bwrap") or "bwrap"
     if os.geteuid() != 0:
         return [*_bubblewrap(program, binds), *inside]
     return [
         *_call(_SOURCE, "judge.sandbox.main"),
-        json.dumps([[one.source, one.inside, one.device] for one in binds]),
+        json.dumps([[one.source, one.inside] for one in binds]),
         program,
         *inside,
     ]
@@ -153,16 +147,14 @@ def _call(path: str, call: str) -> list[str]:
     return [sys.executable, "-I", "-c", start]
 
 
-def _binds(runtime: Runtime, limits: Limits) -> list[Bind]:
+def _binds(runtime: Runtime) -> list[Bind]:
     """What the sandbox sees, outer folders before those within them."""
     inside: dict[str, Bind] = {}
 
-    def see(
-        source: str, where: str | None = None, device: bool = False
-    ) -> None:
+    def see(source: str, where: str | None = None) -> None:
         where = source if where is None else where
         if os.path.exists(source):
-            inside[where] = Bind(os.path.realpath(source), where, device)
+            inside[where] = Bind(os.path.realpath(source), where)
 
     for folder in ("/usr", "/usr/local"):
         for name in _OF_USR:
@@ -181,10 +173,6 @@ def _binds(runtime: Runtime, limits: Limits) -> list[Bind]:
     for name in _ETC:
         see(str(runtime.etc / name), f"/etc/{name}")
     see(str(runtime.packages), RUNTIME)
-    if limits.gpu:
-        see("/sys")
-        for device in glob.glob("/dev/nvidia*"):
-            see(device, device=True)
     return sorted(inside.values(), key=lambda one: one.inside.count("/"))
 
 
@@ -218,8 +206,7 @@ def _bubblewrap(program: str, binds: list[Bind]) -> list[str]:
         if os.path.islink(f"/{name}"):
             arguments += ["--symlink", os.readlink(f"/{name}"), f"/{name}"]
     for one in binds:
-        how = "--dev-bind" if one.device else "--ro-bind"
-        arguments += [how, one.source, one.inside]
+        arguments += ["--ro-bind", one.source, one.inside]
     return [
         *arguments,
         "--setenv",
@@ -264,11 +251,10 @@ def missing() -> str | None:
                 "its own, with `make lab`."
             )
     runtime = Runtime()
-    limits = Limits()
     try:
         tried = subprocess.run(
-            command(runtime, limits, "isolation.try_out"),
-            env=clean_environment(limits),
+            command(runtime, "isolation.try_out"),
+            env=clean_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -328,7 +314,7 @@ def main() -> None:
         flags = _MS_BIND | _MS_REC
         call("mounting", "mount", source, str(place), None, flags, None)
         os.close(descriptor)
-        staged.append(Bind(str(place), one.inside, one.device))
+        staged.append(Bind(str(place), one.inside))
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)

@@ -99,13 +99,9 @@ class WarmProcess:
         ]
         self.runtime = sandbox.Runtime() if sandboxed else None
         self.process = subprocess.Popen(
-            [*sandbox.plain_command("warm.main"), *arguments]
-            if self.runtime is None
-            else sandbox.command(
-                self.runtime, self.limits, "warm.main", *arguments
-            ),
+            self._command("warm.main", *arguments),
             pass_fds=passed,
-            env=sandbox.clean_environment(self.limits),
+            env=sandbox.clean_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -121,13 +117,37 @@ class WarmProcess:
         self.complete = False
         """It has imported what it can (see `import_rest`)."""
 
+    def _command(self, call: str, *arguments: str) -> list[str]:
+        if self.runtime is None:
+            return [*sandbox.plain_command(call), *arguments]
+        return sandbox.command(self.runtime, call, *arguments)
+
+    def _last_words(self) -> str:
+        """What a process says that fails in the same imports; nothing, if it does
+        not fail."""
+        try:
+            tried = subprocess.run(
+                self._command("warm.try_out"),
+                env=sandbox.clean_environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                cwd=tempfile.gettempdir(),
+                timeout=START_TIMEOUT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f" ({error})"
+        said = tried.stderr.strip().splitlines()
+        return f" ({said[-1]})" if tried.returncode and said else ""
+
     def _wait_until_ready(self) -> None:
         if not self.ready:
             try:
                 self.channel.receive(START_TIMEOUT_S)
             except (ChannelClosed, DeadlinePassed) as error:
                 raise GraderBroken(
-                    "The process that runs learner code did not start: "
+                    "The process that runs learner code did not start"
+                    f"{self._last_words()}: "
                     f"`{sys.executable} -c 'import torch, IPython'` must work."
                 ) from error
             self.ready = True

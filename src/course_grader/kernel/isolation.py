@@ -548,8 +548,7 @@ def limit_resources(limits: Limits) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         _limit(kind, value)
-    if sys.platform == "linux" and not limits.gpu:
-        # CUDA alone takes more than any machine has
+    if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         more = ADDRESSES * limits.memory_bytes
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + more)

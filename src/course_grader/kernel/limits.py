@@ -41,7 +41,6 @@ class Limits:
         output_chars: text of one cell's streams, and of one other output.
         figure_chars: a figure or a page of HTML, as notebooks hold it.
         notebook_chars: all outputs of a notebook.
-        gpu: * lets NVIDIA devices through.
     """
 
     cell_s: float = 60.0
@@ -62,7 +61,6 @@ class Limits:
     output_chars: int = 200_000
     figure_chars: int = 4_000_000
     notebook_chars: int = 20_000_000
-    gpu: bool = False
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)

@@ -119,6 +119,11 @@ def use_huge_pages() -> None:
                 )
 
 
+def try_out() -> None:
+    """Imports what `main` imports, which tells on standard error what fails."""
+    import_all(FOR_EXERCISES + FOR_COMPILING)
+
+
 def main() -> None:
     """Serves judges, the first on the inherited socket whose number is argv[1],
     with the limits in argv[2]; argv[3] tells whether this is in the sandbox, argv[4]
