@@ -22,6 +22,7 @@ from course_utils import (
     recorded,
     saved_tensor_bytes,
     seed_everything,
+    show_recorded,
     timing,
 )
 from course_utils import recorded_results as store
@@ -249,6 +250,17 @@ class TestRecordedResults:
         beside_reference("10/step_s", 0.5, unit="s", device="cpu")
         said = capsys.readouterr().out
         assert said.endswith(f", reference 0.25 s ({found.source})\n")
+
+    def test_results_of_a_device_that_is_not_here(self, shipped, capsys):
+        for name, ms in (("fast", 1.5), ("faster", 0.25)):
+            record(f"10/{name}_ms", ms, shipped, "cpu")
+        source = recorded("10/fast_ms", "cpu").source
+        names = {"fast": "10/fast_ms", "faster": "10/faster_ms"}
+        show_recorded(names, unit="ms", device="cpu")
+        said = capsys.readouterr().out
+        assert said == f"{source}:\n  fast    1.5 ms\n  faster  0.25 ms\n"
+        with pytest.raises(ValueError, match="10/fast_ms is not recorded for"):
+            show_recorded(names, device="cuda")
 
     def test_make_record_records_what_is_shown(self, shipped, monkeypatch):
         monkeypatch.setenv("COURSE_UTILS_RECORD", str(shipped))

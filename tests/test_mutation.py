@@ -15,6 +15,7 @@ from course_grader.mutation.operators import mutants_of
 from course_grader.mutation.score import (
     chosen_mutants,
     difference_of,
+    digest_of,
     score_exercise,
 )
 from course_grader.mutation.table import keep_score, page, read_scores
@@ -190,3 +191,15 @@ def test_an_answer_is_shown_with_the_case_that_it_loses(mini: Course) -> None:
         mini.root, "try", "03", "mean", "--show", "nobody", code=2
     )
     assert "has no answer 'nobody'. It has: by_method, the_sum." in said
+
+
+@pytest.mark.slow
+def test_the_table_is_of_todays_checks_and_answers(course: Course) -> None:
+    old = [
+        f"{chapter} {exercise}"
+        for chapter, scores in read_scores(course).items()
+        for exercise, score in scores.items()
+        if score.digest != digest_of(load_grading(course, chapter), exercise)
+    ]
+
+    assert not old, f"`course mutate` runs them again: {', '.join(old)}"

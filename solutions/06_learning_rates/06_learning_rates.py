@@ -606,6 +606,20 @@ for way, ms in step_ms.items():
 
 # %% [markdown]
 r"""
+On a GPU each small operation costs the time of its launch, so the ways lie further apart:
+"""
+
+# %% cell="recorded_on_a_gpu"
+from course_utils import show_recorded
+
+show_recorded(
+    {way: f"06_learning_rates/adamw_step_{way}_ms" for way in WAYS},
+    unit="ms",
+    device="cuda",
+)
+
+# %% [markdown]
+r"""
 By default PyTorch takes `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU. For a moment, `foreach` needs
 memory for another copy of the parameters.
 

@@ -906,6 +906,25 @@ for name, (ms, mib) in measured.items():
 
 # %% [markdown]
 r"""
+On a GPU, with 65536 rows, the allocator counts everything. `no_grad` saves memory and no time there:
+"""
+
+# %% cell="recorded_on_a_gpu"
+from course_utils import show_recorded
+
+for what, unit in (("ms", "ms"), ("mib", "MiB")):
+    show_recorded(
+        {
+            name: "11_evaluation_and_memory/"
+            f"{name.replace(', ', '_').replace(' ', '_')}_{what}"
+            for name in measured
+        },
+        unit=unit,
+        device="cuda",
+    )
+
+# %% [markdown]
+r"""
 **Progress bars.** A bar that shows the loss asks for `loss.item()` in every batch, and on a GPU each `.item()` waits until
 everything before it has been computed. Add up `loss.detach()` on the device, and ask for the number every 50 batches.
 

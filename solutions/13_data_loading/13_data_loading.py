@@ -601,6 +601,23 @@ for kind, source in sources.items():
 
 # %% [markdown]
 r"""
+With a GPU it gave:
+"""
+
+# %% cell="recorded_on_a_gpu"
+from course_utils import show_recorded
+
+show_recorded(
+    {
+        f"{kind} to cuda": f"13_data_loading/{kind}_gb_per_s"
+        for kind in ("pageable", "pinned")
+    },
+    unit="GB/s",
+    device="cuda",
+)
+
+# %% [markdown]
+r"""
 ## 5 · Folklore check
 
 What popular posts say about loaders, run against the PyTorch that is installed here. Each code cell ends in an assertion.

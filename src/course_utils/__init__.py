@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .recorded_results import beside_reference as beside_reference
     from .recorded_results import record as record
     from .recorded_results import recorded as recorded
+    from .recorded_results import show_recorded as show_recorded
     from .seeding import seed_everything as seed_everything
     from .timing import Timing as Timing
     from .timing import measure_time as measure_time
@@ -67,6 +68,7 @@ _MODULE_OF = {
     "saved_tensor_bytes": "memory",
     "seed_everything": "seeding",
     "show_graph": "graph",
+    "show_recorded": "recorded_results",
     "summary": "visible_checks",
     "use_course_style": "plots",
     "visible_check": "visible_checks",

@@ -143,6 +143,31 @@ def beside_reference(
     print(said)
 
 
+def show_recorded(
+    names: Mapping[str, str], *, unit: str = "", device: torch.device | str
+) -> None:
+    """Prints recorded results of a kind of device that the learner may not have.
+
+    Args:
+        names: what a line says, and the name of its recorded result.
+        unit: of all of them.
+        device: as "cuda".
+
+    Raises:
+        ValueError: one is not recorded there.
+    """
+    width = max(map(len, names))
+    source = ""
+    for says, name in names.items():
+        found = recorded(name, device)
+        if found is None:
+            raise ValueError(f"{name} is not recorded for {device} yet.")
+        if found.source != source:
+            source = found.source
+            print(f"{source}:")
+        print(f"  {says:{width}}  {_with_unit(found.value, unit)}")
+
+
 def _with_unit(number: float, unit: str) -> str:
     return f"{number:.4g} {unit}".strip()
 

@@ -13,7 +13,7 @@ from torch.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
 )
 
-from course_utils import digit_mlp
+from course_utils import digit_mlp, recorded
 
 BY_CELL = {
     "claim_000_25_002_44": [
@@ -881,6 +881,19 @@ def test_an_epoch_without_a_batch():
                 sgd.step()
             plan.step()
         assert len(told) == (batches == 0)
+
+
+def test_ways_to_step_lie_further_apart_on_a_gpu():
+    """On a GPU each small operation costs the time of its launch, so the ways lie further apart:"""
+
+    def ratio(kind):
+        loop, fused = (
+            recorded(f"06_learning_rates/adamw_step_{way}_ms", kind).value
+            for way in ("loop", "fused")
+        )
+        return loop / fused
+
+    assert ratio("cuda") > 2 * ratio("cpu")
 
 
 @pytest.mark.gpu

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DistributedSampler
 
 from course_grader.chapter.source import read_chapter
-from course_utils import digit_mlp, digits, saved_tensor_bytes
+from course_utils import digit_mlp, digits, recorded, saved_tensor_bytes
 
 BY_CELL = {
     "claim_003_14": [
@@ -1024,3 +1024,18 @@ def test_gaps_of_wrong_answers():
         norm = nn.BatchNorm1d(6).train(train)
         norm(torch.randn(5, 6) + 3)
         assert norm.running_mean.any() == train
+
+
+def test_parts_on_a_gpu():
+    """On a GPU, with a batch of 8192, the memory falls as much, and the time grows more: a small part leaves most of a large card idle."""
+
+    def ratio(what, kind):
+        whole, part = (
+            recorded(f"09_gradient_accumulation/{k}_parts_{what}", kind).value
+            for k in (1, 32)
+        )
+        return whole / part
+
+    for kind in ("cpu", "cuda"):
+        assert ratio("peak_mib", kind) == pytest.approx(32, rel=0.02)
+    assert 1 / ratio("step_ms", "cuda") > 1.3 / ratio("step_ms", "cpu")

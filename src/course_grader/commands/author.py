@@ -278,7 +278,7 @@ def mutate(course: Course, args: argparse.Namespace) -> int:
                 if (
                     before is not None
                     and not args.again
-                    and before.digest == digest_of(course, grading, exercise.id)
+                    and before.digest == digest_of(grading, exercise.id)
                 ):
                     known = excused_anew(course, grading, before)
                 took = ", not run again"

@@ -26,6 +26,7 @@ from course_grader.judge.reference import (
     reference_expectations,
 )
 from course_grader.judge.report import Verdict
+from course_grader.judge.signatures import exercise_text
 from course_grader.judge.warming import WarmProcess
 from course_grader.mutation.operators import Mutant, mutants_of
 
@@ -218,7 +219,7 @@ def score_exercise(
         seeds=len(seeds),
         torch=torch.__version__.partition("+")[0],
         date=datetime.now(UTC).date().isoformat(),
-        digest=digest_of(course, grading, exercise_id),
+        digest=digest_of(grading, exercise_id),
     )
 
 
@@ -408,16 +409,14 @@ def _toml(text: str) -> str:
     return f"'''{text}'''" if "\n" in text or "'" in text else f"'{text}'"
 
 
-def digest_of(course: Course, grading: Grading, exercise_id: str) -> str:
-    """Of what decides who survives: the right answers, the set-up cells, probes
-    and checks."""
-    folder = course.autograde / grading.chapter.name
+def digest_of(grading: Grading, exercise_id: str) -> str:
+    """Of what decides who survives: the mutants, and all that decides what an answer
+    to the exercise loses."""
     parts = [
-        *(source for _, source in grading.chapter.setup_source),
-        *(one.source for one in starts_of(grading, exercise_id)),
+        exercise_text(grading, exercise_id),
         *(
-            (folder / name).read_text(encoding="utf-8")
-            for name in ("probes.py", "hidden_tests.py")
+            f"{start.name}\n{mutant.source}"
+            for start, mutant in chosen_mutants(grading, exercise_id)
         ),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
