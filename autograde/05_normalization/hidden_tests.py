@@ -791,7 +791,7 @@ def takes_images_as_they_come(draw: Draw) -> list[Case]:
     rule=told(EXACT, "outs", "after"),
     rtol=EXACT,
     atol=EXACT,
-    says="the defaults of `nn.BatchNorm2d`, and the order of its arguments",
+    says="the defaults of `nn.BatchNorm2d`, and the arguments in the order of the cell above",
 )
 def begins_as_the_signature_says(draw: Draw) -> list[Case]:
     modes = {"training": [True, False], "grad": [True, True]}

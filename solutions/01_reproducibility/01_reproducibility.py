@@ -200,7 +200,7 @@ annotated_matrix(
 # %% [markdown]
 r"""
 Each epoch starts new workers. Each worker gets a copy of the dataset as it is in the main
-process, generator included. There it never moves on.
+process, generator included (tensors are shared, where workers are not started by `fork`). There it never moves on.
 """
 
 # %% [markdown]
@@ -365,7 +365,7 @@ Tick the box: no draw reaches the order any more.
 
 A sum of floats depends on the order of its terms. On a CPU that order mostly follows from how the work is cut up: from
 the number of threads, not from which of them is first. Kernels that add atomically may do so in another order each time, and no seed fixes it: many
-on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]`. Here we choose the order ourselves: 200 times the same 20,000 numbers.
+on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]` in float32. Here we choose the order ourselves: 200 times the same 20,000 numbers.
 """
 
 # %% cell="sums_by_order"
@@ -721,7 +721,7 @@ r"""
 **Warn first.** `use_deterministic_algorithms(True, warn_only=True)` warns where the switch alone would
 stop. A good first step in an old project: it lists what would have to go.
 
-**Memory that nobody wrote.** While the switch is on, `torch.empty` is filled with NaN, with the
+**Memory that nobody wrote.** While the switch is on, `torch.empty`, outside of compiled code, is filled with NaN, with the
 largest integer, or with True. Reading memory before writing it is then seen, and repeats. It costs a little time:
 `torch.utils.deterministic.fill_uninitialized_memory = False` turns it off.
 """
@@ -1151,7 +1151,7 @@ r"""
 - It does not reach generators of your own, the order in which threads add, hashes of strings.
 - A draw on the side moves everything after it. Give loaders a generator of their own, and draw on
   the side under a guard that puts all three states back.
-- Workers get copies. A generator that the dataset holds must be seeded in the worker.
+- Workers get copies (of tensors by `fork` alone). A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
   PyTorch lists, and the choices of the compiler's tuner that change the numbers.
 - To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so

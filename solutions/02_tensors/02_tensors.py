@@ -632,7 +632,7 @@ r"""
 > *Outdated.*
 
 It warns; use `torch.set_default_dtype` and `torch.set_default_device`. The default is what *Python* floats
-become. An array from NumPy keeps its float64, whatever the default, and then meets float32 weights.
+become. An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)`), and then meets float32 weights.
 """
 
 # %% cell="claim_002_34"
@@ -1140,7 +1140,7 @@ r"""
 - A cast to integers truncates, wraps, and past the range is undefined for floats. Round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.
 - `torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay. float64 comes from NumPy whatever
-  the default dtype is.
+  the default dtype is, but for `torch.Tensor(array)`.
 - Named tensors are gone. A letter per axis and `permute` do it.
 
 **Primary sources**

@@ -217,7 +217,7 @@ figure
 
 # %% [markdown]
 r"""
-PyTorch warns, once, at the first step. In a notebook that warning scrolls away; in a
+PyTorch warns at the first step, and no more while the shapes are the same. In a notebook that warning scrolls away; in a
 job on a cluster it sits in a file. In your own code, written as
 `((output - target) ** 2).mean()`, there is none.
 """
@@ -681,7 +681,7 @@ int64: `labels.long()` makes one and leaves the labels alone.
 <details><summary>Help: a label of -1 raises nothing</summary>
 
 Indexing with `[...]` counts -1 from the end, and comparing with `==` finds no class and leaves
-a row of zeros. `scatter_` refuses both ends by itself; the other ways need a check.
+a row of zeros. `scatter_` refuses both ends by itself, but not in compiled code; the other ways need a check.
 </details>
 """
 

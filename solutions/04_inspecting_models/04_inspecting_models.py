@@ -275,7 +275,7 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
-- A model that `torch.compile` has compiled already notices a hook that comes later on one of its layers only when something makes it compile anew, and says nothing.
+- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer that had none, only when something else makes it compile anew, and says nothing.
   Look at the model itself, before it is compiled.
 """
 

@@ -937,7 +937,7 @@ and keeps the running statistics that `nn.BatchNorm2d` would keep.
   the batch and moves the buffers: `running = (1 - momentum) * running + momentum * batch`. For the
   variance that is the *unbiased* one of the batch (divided by n − 1).
 - `momentum=None` means the plain average over all batches so far. `momentum=0.0` leaves mean and variance
-  as they are, where the batch is finite, and still counts.
+  as they are, where those of the batch are finite, and still counts.
 - In eval mode nothing changes. In training mode the buffers move under `torch.no_grad()`, too.
 - The result is `x`, and gradients pass through it. The buffers never carry a graph.
 
@@ -1389,7 +1389,7 @@ r"""
 - Training normalizes by the batch and moves the buffers. Eval normalizes by the buffers and moves
   nothing. `no_grad` is neither.
 - running = (1 − m) · running + m · batch. The stored variance is the unbiased one. `momentum=None` is the plain
-  average, 0.0 keeps the buffers of finite batches and does not freeze the layer.
+  average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer.
 - `track_running_stats` decides whether there are buffers; set to False later, it stops their updates.
   `layer.training` is the mode.
 - Batch norm with one value per channel raises. One image does not, and in training it is normalized by

@@ -620,7 +620,7 @@ show_recorded(
 
 # %% [markdown]
 r"""
-By default PyTorch takes `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU. For a moment, `foreach` needs
+By default most optimizers take `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU. For a moment, `foreach` needs
 memory for another copy of the parameters.
 
 ### Averaging weights

@@ -137,7 +137,7 @@ norm is larger than `max_norm`, every gradient is multiplied by the same factor:
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
 (The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny.)
-The direction stays, the length is bounded, and with plain SGD a step is never longer than `lr` times
+The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than `lr` times
 `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
 clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
 norms, so that it acts on the outliers. If it acts at every step, you have normalized the gradient. At any other place in the loop the call does something else, without an error:
@@ -216,7 +216,7 @@ r"""
 ### What clipping cannot repair
 
 A NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry
-makes the factor 0: the infinity becomes 0 · inf = NaN, and all else becomes 0. (By value, the NaN stays alone, and the infinity
+makes the factor 0, where `max_norm` is finite: the infinity becomes 0 · inf = NaN, and all else becomes 0. (By value, the NaN stays alone, and the infinity
 becomes the bound: finite, and without meaning.)
 """
 
@@ -250,7 +250,7 @@ So clip *and look*: the returned norm is the one number that tells. `error_if_no
 r"""
 ## 4 · Where NaN comes from
 
-Overflow itself does not give NaN. It gives infinity, and the NaN comes one step of arithmetic later: $\infty - \infty$,
+Overflow itself does not give NaN (but in some kinds of float8). It gives infinity, and the NaN comes one step of arithmetic later: $\infty - \infty$,
 $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.) In a forward
 pass one sees it in the loss. The treacherous ones are in the *backward* pass: the value is fine, and the slope is infinite.
 """
@@ -830,7 +830,7 @@ tensor(5.)
 - `norm_type` is the $p$ of the norm $\left(\sum |g|^p\right)^{1/p}$: any number above 0, or `math.inf` for the largest $|g|$.
 - If the norm is NaN or infinite, and `error_if_nonfinite`, a `RuntimeError` is raised before any gradient is
   touched. Otherwise the gradients are multiplied all the same, by `max_norm` divided by that norm. Nothing is healed by it:
-  after a NaN norm each gradient is NaN, after an infinite one the infinite entries are NaN and all others 0.
+  after a NaN norm each gradient is NaN, after an infinite one (and with a finite `max_norm`) the infinite entries are NaN and all others 0.
 - **Half precision:** the norm of float16 and bfloat16 gradients is taken in float32, so it is right where float16 would overflow. PyTorch's own
   function takes the norm in float16 (section 3): handed in as it is, it loses these marks.
 

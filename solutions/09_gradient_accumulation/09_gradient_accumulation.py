@@ -671,8 +671,8 @@ assert moved.norm() > 0
 # %% [markdown]
 r"""
 > **"The key is what `backward()` and `step()` each do."**
-> *Half the story:* `backward()` adds to `.grad`, `step()` uses it and leaves it,
-> `zero_grad()` clears it.
+> *Half the story:* `backward()` adds to `.grad`, `step()` uses it and does not clear it,
+> `zero_grad()` does.
 """
 
 # %% cell="claim_003_18"

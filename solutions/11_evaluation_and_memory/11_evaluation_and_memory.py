@@ -200,7 +200,7 @@ r"""
 |---|---|---|
 | `model.eval()` | how layers compute: no dropout, running statistics instead of the batch's | autograd records as before |
 | `torch.no_grad()` | autograd: no graph, nothing kept for backward | the layers' modes |
-| `torch.inference_mode()` | as `no_grad`, and no graph can save its new tensors for a backward pass | the layers' modes |
+| `torch.inference_mode()` | as `no_grad`, and its new tensors cannot be saved for `backward()` | the layers' modes |
 
 The first belongs to the *model* and stays until somebody sets it back. The other two belong to the *thread*
 and end with their block. The cell asks each of them the same four questions.
@@ -552,7 +552,7 @@ print("without the error: ", "alive" if watched[0]() is not None else "freed")
 r"""
 So a second attempt belongs *after* the `except` block, not inside it. Jupyter keeps the last error
 as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as
-`get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0`, takes the
+`get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error), takes the
 place of all of them; then `gc.collect()`.
 
 ## 5 · Where memory goes in time
@@ -636,7 +636,7 @@ print("use_reentrant=False: requires_grad", new_way.requires_grad)
 # %% [markdown]
 r"""
 Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's
-`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two
+`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (in compiled code, once). Leave such layers outside of the groups, or, uncompiled, give them `momentum=1 - (1 - m) ** 0.5`: two
 moves by that, one in the forward and one in the backward pass, are one move by `m`.
 """
 
@@ -1131,7 +1131,7 @@ assert sum(one() is not None for one in inputs_alive) == 0
 # %% [markdown]
 r"""
 > **"Put the test loop under `no_grad`: no history."**
-> *Correct*, for what is made inside. `inference_mode` is stricter: no graph can save its new tensors.
+> *Correct*, for what is made inside. `inference_mode` is stricter: its new tensors cannot be saved for `backward()`.
 """
 
 # %% cell="claim_004_10"
@@ -1197,7 +1197,7 @@ What stands in `finally:` runs with and without an error, and also after a `retu
 </details>
 <details><summary>Help: "Inference tensors cannot be saved for backward"</summary>
 
-A tensor that is new under `inference_mode` can never be saved for a backward pass. Here nobody asks for that. If you need it, take `no_grad`.
+A tensor that is new under `inference_mode` cannot be saved for `backward()`. Here nobody asks for that. If you need it, take `no_grad`.
 </details>
 """
 

@@ -956,7 +956,7 @@ r"""
 > **"Add the key where it is missing, delete it where there is one too many."** *Outdated.*
 
 Where the file has no metadata, or that of an old version, BatchNorm adds a missing counter itself:
-not 0, but the count that the *target* has now. Only a file with today's metadata raises.
+not 0, but the count that the *target* has now (on *meta*, 0). Only a file with today's metadata raises.
 """
 
 # %% cell="claim_004_24"
@@ -1014,7 +1014,7 @@ r"""
 **Models larger than memory allows twice.** A model made under `torch.device("meta")` has shapes and
 no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into
 the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. Weights that were
-tied are two parameters then: tie them again. And the state dict remembers: loaded once more, without
+tied are two parameters then: tie them again. And the state dict remembers, in its `_metadata`: loaded once more, without
 `assign=True`, it replaces the parameters all the same.
 """
 

@@ -243,7 +243,7 @@ samples (send uint8 images and convert them on the GPU: a quarter of float32).
 
 **How workers are started.** In Linux by `fork`: a copy of your process, lambdas and all. On macOS and Windows by `spawn`,
 and in Linux from Python 3.14 on by a server: a fresh Python, to which dataset, `collate_fn` and `worker_init_fn` are sent
-*pickled*. A lambda cannot be pickled, and neither can a function defined in a function. But a fork has limits beside a GPU: once your process has used it, a
+*pickled*. A lambda cannot be pickled, and neither can a function defined in a function. But on a machine with a GPU a fork has limits: once your process has used the GPU, a
 forked worker cannot, and once autograd has run in your process, a forked worker cannot take gradients.
 """
 
@@ -497,7 +497,7 @@ Chapter 01 gave the loader a generator of its own: the first epoch is the same f
 workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start
 of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to
 its end. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index. Workers that
-stay do not see an epoch that you write into the dataset later.)
+stay see an epoch that you write into the dataset later only in a tensor whose memory they share.)
 """
 
 

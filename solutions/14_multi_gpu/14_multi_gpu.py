@@ -705,8 +705,8 @@ explore(
 r"""
 Repeated samples do little harm in training. In a metric they are wrong, and the mean over ranks of their accuracies is a mean of means
 again. To evaluate, deal samples out without filling up, add up counts, and divide once. Exercise 3 does it. The ranks may then have unequally many batches, or none, so
-no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`. The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch the others
-wait for it until the timeout.
+no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`. The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch others
+(by gloo not all) wait for it until the timeout.
 
 Two more traps. `DataLoader(sampler=..., shuffle=True)` is refused with a ValueError: the sampler shuffles. And augmentation seeded
 alike on all ranks draws the same crops on each: seed it with the rank as well (chapter 01).
@@ -729,7 +729,7 @@ r"""
 DDP averages gradients. Buffers it does not average: before a forward pass, rank 0's are sent to all, in eval mode and under `no_grad` too. (Not if the pass
 before it was one without gradients or within `no_sync()`, and never with `broadcast_buffers=False`.
 Newer versions want `forward_sync_buffers=False`, which sends them once, at the start.) So a checkpoint of rank 0 has the running statistics of
-*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; in a process group PyTorch refuses to train it on a CPU. The next functions run these, and three ways to treat a layer that is not used:
+*rank 0's shards*. `SyncBatchNorm` takes mean and variance over all ranks; after `init_process_group` PyTorch refuses to train it on a CPU, and without that it is a plain batch norm there. The next functions run these, and three ways to treat a layer that is not used:
 """
 
 
@@ -796,7 +796,8 @@ for rank, (_, (_, gradient)) in enumerate([first, second]):
 # %% [markdown]
 r"""
 - **Statistics** differ between ranks right after a forward pass. Wherever they must agree, use `SyncBatchNorm`, or a norm that looks at
-  single samples (chapter 05). `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped.
+  single samples (chapter 05). `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped (where
+  one stands twice in a module, only the first).
 - **Names** begin with `module.`. Save `ddp.module.state_dict()`, on rank 0 alone, and let the others wait at a `dist.barrier()` before they read the
   file (chapter 12 has what a checkpoint holds). A checkpoint needs the random states of all ranks: `dist.gather_object` brings them to rank 0.
 - **A layer that no rank uses** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: by default no gradient is averaged, not even those of
@@ -820,7 +821,7 @@ r"""
 ## 8 · A short tour of FSDP2
 
 DDP keeps everything on every rank: weights, gradients, optimizer state. FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank. Before a layer runs, its slices are
-gathered; afterwards they are let go. Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
+gathered; afterwards they are let go (those of the outermost call only after the backward pass, or by `reshard()`). Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
 `full_tensor()` the whole. There is no wrapper, and so no prefix.
 """
 
@@ -996,7 +997,7 @@ tensor([0.1000], dtype=torch.float64)
 ['weight', 'bias']
 ```
 
-- `chunk_sizes` returns how many samples each device gets from `nn.DataParallel`. No chunk is empty.
+- `chunk_sizes` returns how many samples each device gets from `nn.DataParallel`. A batch has a sample or more, and no chunk is empty.
 - `data_parallel` returns what `nn.DataParallel(model)` returns for `X`: consecutive chunks of these sizes, each through a replica in one
   forward pass, the outputs in the order of the batch. The `backward()` of a loss on them adds to the `.grad` of the *model's own*
   parameters what came from all chunks.
@@ -1128,7 +1129,8 @@ Somewhere `group=group` is missing, or the argument of `dist.get_world_size(grou
 </details>
 <details><summary>Help: it waits, then "Timed out"</summary>
 
-Then the ranks called different things, or with different shapes. Every rank has to make the same calls in the same order.
+Then a rank has left out a call: every rank has to make the same calls in the same order. Other shapes or dtypes do not wait. They give "Connection closed by
+peer", wrong numbers, or the end of the process.
 </details>
 """
 

@@ -25,7 +25,6 @@ BY_CELL = {
     ],
     "noise_repeats": [
         "Each epoch starts new workers.",
-        "Each worker gets a copy of the dataset as it is in the main process, generator included. There it never moves on.",
     ],
     "start_methods": [
         "With these two the dataset and `worker_init_fn` are pickled: they have to stand at the top level of a module that can be imported, not in another function.",
@@ -205,7 +204,7 @@ def test_what_workers_draw(seeded):
 
     | base seeds of loader workers | a generator that a dataset holds |
 
-    Workers get copies. A generator that the dataset holds must be seeded in the worker.
+    Workers get copies (of tensors by `fork` alone). A generator that the dataset holds must be seeded in the worker.
     """
 
     def two_epochs():
@@ -227,6 +226,27 @@ def test_what_workers_draw(seeded):
     assert len(set(drawn[:, 4].tolist())) == (4 if seeded else 1)
 
 
+class Written(Dataset):
+    def __init__(self):
+        self.tensor, self.array = torch.zeros(2), np.zeros(2)
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        self.tensor[index] = self.array[index] = 7
+        return index
+
+
+@pytest.mark.parametrize("way", ["fork", "forkserver"])
+def test_what_workers_get(way):
+    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork`). There it never moves on."""
+    dataset = Written()
+    list(DataLoader(dataset, num_workers=1, multiprocessing_context=way))
+    assert dataset.tensor.tolist() == [0 if way == "fork" else 7] * 2
+    assert dataset.array.tolist() == [0, 0]
+
+
 def is_filled(tensor):
     if tensor.dtype == torch.bool:
         return tensor.all()
@@ -243,7 +263,7 @@ def is_filled(tensor):
     ],
 )
 def test_memory_that_nobody_wrote(dtype):
-    """While the switch is on, `torch.empty` is filled with NaN, with the largest integer, or with True.
+    """While the switch is on, `torch.empty`, outside of compiled code, is filled with NaN, with the largest integer, or with True.
 
     `torch.utils.deterministic.fill_uninitialized_memory = False` turns it off.
     """
@@ -276,7 +296,7 @@ def test_the_switch_raises_and_says_so():
 def test_the_same_order_without_atomics():
     """On a CPU that order mostly follows from how the work is cut up: from the number of threads, not from which of them is first.
 
-    Kernels that add atomically may do so in another order each time, and no seed fixes it: many on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]`.
+    Kernels that add atomically may do so in another order each time, and no seed fixes it: many on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]` in float32.
 
     On a CPU `index_add` has one.
 

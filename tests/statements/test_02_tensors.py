@@ -45,7 +45,6 @@ BY_CELL = {
     ],
     "claim_002_34": [
         "It warns; use `torch.set_default_dtype` and `torch.set_default_device`.",
-        "An array from NumPy keeps its float64, whatever the default, and then meets float32 weights.",
     ],
     "claim_002_35": [
         "A cast to an integer dtype truncates towards 0. Integers out of range wrap around.",
@@ -293,7 +292,9 @@ def test_small_formats():
 def test_the_default_dtype(default):
     """The default is what *Python* floats become.
 
-    float64 comes from NumPy whatever the default dtype is.
+    float64 comes from NumPy whatever the default dtype is, but for `torch.Tensor(array)`.
+
+    An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)`), and then meets float32 weights.
     """
     before = torch.get_default_dtype()
     try:
@@ -302,6 +303,10 @@ def test_the_default_dtype(default):
         assert torch.tensor([1]).dtype == torch.int64
         assert torch.tensor(np.ones(1)).dtype == torch.float64
         assert torch.from_numpy(np.ones(1)).dtype == torch.float64
+        assert torch.Tensor(np.ones(1)).dtype == default
+        line, array = torch.nn.Linear(1, 1).float(), torch.tensor(np.ones(1))
+        with pytest.raises(RuntimeError, match="dtype"):
+            line(array)
     finally:
         torch.set_default_dtype(before)
 

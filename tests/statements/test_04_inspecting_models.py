@@ -193,7 +193,7 @@ def test_what_hooks_cannot_see():
 
 
 def test_a_hook_on_a_compiled_model():
-    """A model that `torch.compile` has compiled already notices a hook that comes later on one of its layers only when something makes it compile anew, and says nothing."""
+    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer that had none, only when something else makes it compile anew, and says nothing."""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -213,6 +213,14 @@ def test_a_hook_on_a_compiled_model():
         compiled.register_forward_hook(lambda *_, h=heard: h.append(2))
         compiled(torch.ones(1, 2))
         assert heard[-1] == 2
+    torch._dynamo.reset()
+    small, heard = nn.Sequential(nn.ReLU(), nn.Tanh()), []
+    small[0].register_forward_hook(lambda *_: None)
+    compiled = torch.compile(small, backend="eager")
+    compiled(torch.ones(1, 2))
+    small[0].register_forward_hook(lambda *_: heard.append(1))
+    compiled(torch.ones(1, 2))
+    assert heard == [1]
     torch._dynamo.reset()
 
 

@@ -724,7 +724,7 @@ def test_only_the_batch_dimension(shape):
 
 @pytest.mark.parametrize("finite", [True, False])
 def test_zero_keeps_the_buffers_of_finite_batches(finite):
-    """`momentum=None` is the plain average, 0.0 keeps the buffers of finite batches and does not freeze the layer."""
+    """`momentum=None` is the plain average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer."""
     layer = nn.BatchNorm1d(2, momentum=0.0)
     x = torch.randn(6, 2) + 3
     if not finite:
@@ -733,6 +733,9 @@ def test_zero_keeps_the_buffers_of_finite_batches(finite):
     assert layer.running_mean.eq(0).all() == finite
     assert layer.num_batches_tracked == 1
     assert (out.mean().abs() < 1e-5) == finite
+    wide = nn.BatchNorm1d(1, momentum=0.0)
+    wide(torch.tensor([[1e20], [-1e20]]))
+    assert wide.running_var.isnan()
 
 
 @pytest.mark.parametrize("groups", range(1, 9))

@@ -449,7 +449,7 @@ def test_none_is_skipped(optimizer, options):
 
 
 def test_the_default_on_a_cpu():
-    """By default PyTorch takes `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU."""
+    """By default most optimizers take `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU."""
     for foreach in (None, True):
         weights = [one_weight() for _ in range(5)]
         adamw = torch.optim.AdamW(weights, foreach=foreach)

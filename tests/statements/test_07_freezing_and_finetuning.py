@@ -377,7 +377,7 @@ def test_nothing_to_train(kind):
 
 
 def test_added_under_a_schedule():
-    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with. (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the present one, and some schedulers cannot go on.
+    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (the present one, if that is a tensor, which all share). (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the present one, and some schedulers cannot go on.
 
     `optimizer.add_param_group({"params": [...]})` fills in what the group does not say from the settings that the optimizer was made with.
     """
@@ -405,6 +405,14 @@ def test_added_under_a_schedule():
         except Exception:
             went_on[name] = False
     assert set(went_on.values()) == {True, False}
+    head, later = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    sgd = torch.optim.SGD([head], lr=torch.tensor(0.1))
+    plan = lr_scheduler.StepLR(sgd, 1, 0.1)
+    sgd.step()
+    plan.step()
+    sgd.add_param_group({"params": [later]})
+    assert sgd.param_groups[1]["lr"] == pytest.approx(0.01)
+    assert sgd.param_groups[1]["lr"] is sgd.param_groups[0]["lr"]
 
 
 @pytest.mark.parametrize("delete", [True, False])
@@ -648,7 +656,7 @@ def test_what_fits_by_shape_alone():
 
 @pytest.mark.parametrize("rest", ["frozen", "trained", "adds only"])
 def test_an_inference_tensor(rest):
-    """Under `inference_mode` it is one step too far: such a tensor cannot be saved for a backward pass."""
+    """Under `inference_mode` it is one step too far: such a tensor cannot be saved for `backward()`."""
     with torch.inference_mode():
         features = torch.ones(1, 2) * 2
     layer = nn.Linear(2, 1)

@@ -32,7 +32,7 @@ BY_CELL = {
         "Moving the output and the loss does nothing. They are made where the model and its inputs are. `.to` of a tensor that is there already returns the same object.",
     ],
     "claim_003_18": [
-        "`backward()` adds to `.grad`, `step()` uses it and leaves it, `zero_grad()` clears it.",
+        "`backward()` adds to `.grad`, `step()` uses it and does not clear it, `zero_grad()` does.",
     ],
     "claim_003_19": [
         "nothing is divided, and what is left at the end of an epoch leaks into the next",

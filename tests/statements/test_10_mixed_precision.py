@@ -240,7 +240,7 @@ def test_how_the_scaler_looks_for_its_scale():
 def test_clipping_and_the_scale(power):
     """`unscale_` divides them now, and `step` knows that it has been done.
 
-    Without `unscale_` nothing fails: the run just learns at a rate that is divided by the scale, and changes with it.
+    Without `unscale_` nothing fails: under SGD the run just learns at a rate that is divided by the scale, and changes with it. Adam divides that out again.
 
     Then the *scaled* gradient was clipped to `max_norm`, and divided by the scale afterwards.
     """
@@ -255,6 +255,15 @@ def test_clipping_and_the_scale(power):
         scaler.step(sgd)
         wanted = 0.5 if unscaled else 0.5 / 2.0**power
         assert weight.norm().item() == pytest.approx(wanted, rel=1e-4)
+        weight = nn.Parameter(torch.zeros(4))
+        adam = torch.optim.Adam([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**power)
+        scaler.scale(3 * weight.sum()).backward()
+        if unscaled:
+            scaler.unscale_(adam)
+        nn.utils.clip_grad_norm_([weight], 0.5)
+        scaler.step(adam)
+        assert weight.norm().item() == pytest.approx(2, rel=0.01)
 
 
 def test_an_overflow_in_a_window():

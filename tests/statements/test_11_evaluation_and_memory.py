@@ -213,11 +213,11 @@ def test_batch_norm_in_training_mode():
 
 
 def test_inference_tensors():
-    """| `torch.inference_mode()` | as `no_grad`, and no graph can save its new tensors for a backward pass | the layers' modes |
+    """| `torch.inference_mode()` | as `no_grad`, and its new tensors cannot be saved for `backward()` | the layers' modes |
 
-    `inference_mode` is stricter: no graph can save its new tensors.
+    `inference_mode` is stricter: its new tensors cannot be saved for `backward()`.
 
-    A tensor that is new under `inference_mode` can never be saved for a backward pass.
+    A tensor that is new under `inference_mode` cannot be saved for `backward()`.
 
     Its new tensors carry a mark. (A view of an older tensor is not new: what `nn.Flatten` gives of a contiguous tensor has no mark.)
     """
@@ -249,6 +249,8 @@ def test_inference_tensors():
     with torch.no_grad():
         plain = torch.ones(3) * 2
     (weight * plain).sum().backward()
+    by_transform = torch.func.grad(lambda w: (w * marked).sum())(torch.ones(3))
+    assert torch.equal(by_transform, marked)
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 17])
@@ -458,7 +460,7 @@ def test_the_older_form():
 @pytest.mark.parametrize("reentrant", [True, False])
 @pytest.mark.parametrize("momentum", [0.1, 0.5])
 def test_random_states_and_statistics(momentum, reentrant):
-    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice. Leave such layers outside of the groups, or give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
+    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (in compiled code, once). Leave such layers outside of the groups, or, uncompiled, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
     x = torch.randn(16, 6, requires_grad=True)
     masks = []
 
@@ -497,6 +499,15 @@ def test_random_states_and_statistics(momentum, reentrant):
         wanted = getattr(once, name)
         assert not torch.allclose(getattr(twice, name), wanted)
         torch.testing.assert_close(getattr(mended, name), wanted)
+    if reentrant:
+        return
+    compiled = nn.BatchNorm1d(6, momentum=momentum)
+    torch.compile(
+        lambda x: checkpoint(compiled, x, use_reentrant=False),
+        backend="aot_eager",
+    )(x).sum().backward()
+    assert compiled.num_batches_tracked == 1
+    torch.testing.assert_close(compiled.running_mean, once.running_mean)
 
 
 def test_linear_cross_entropy():
@@ -790,13 +801,15 @@ for left in places:
     assert not alive(), left
 jupyter.run_cell(FAILS)
 assert alive()
+jupyter.run_cell("1 +")
+assert alive()
 jupyter.run_cell("1 / 0")
 assert not alive()
 """
 
 
 def test_what_jupyter_keeps(tmp_path):
-    """Jupyter keeps the last error as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as `get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0`, takes the place of all of them; then `gc.collect()`."""
+    """Jupyter keeps the last error as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as `get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error), takes the place of all of them; then `gc.collect()`."""
     done = subprocess.run(
         [sys.executable, "-c", JUPYTER],
         env={**os.environ, "IPYTHONDIR": str(tmp_path)},

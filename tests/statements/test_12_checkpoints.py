@@ -671,7 +671,7 @@ def test_wrappers_hold_the_model(there):
 @pytest.mark.parametrize("metadata", ["none", "old", "today's"])
 @pytest.mark.parametrize("layer", [nn.BatchNorm1d, nn.BatchNorm2d])
 def test_a_missing_counter(layer, metadata):
-    """Where the file has no metadata, or that of an old version, BatchNorm adds a missing counter itself: not 0, but the count that the *target* has now. Only a file with today's metadata raises.
+    """Where the file has no metadata, or that of an old version, BatchNorm adds a missing counter itself: not 0, but the count that the *target* has now (on *meta*, 0). Only a file with today's metadata raises.
 
     Where a file has no `_metadata`, or that of an old version, BatchNorm fills in a missing counter itself: with its own present value.
     """
@@ -689,6 +689,10 @@ def test_a_missing_counter(layer, metadata):
     else:
         target.load_state_dict(given)
         assert target.num_batches_tracked == 3
+        with torch.device("meta"):
+            empty = layer(2)
+        empty.load_state_dict(given, assign=True)
+        assert empty.num_batches_tracked == 0
 
 
 def test_a_new_dict_loses_metadata():
@@ -744,7 +748,7 @@ def test_tied_weights_and_assign():
 
 @pytest.mark.parametrize("assigned", [True, False])
 def test_a_state_dict_remembers_assign(assigned):
-    """And the state dict remembers: loaded once more, without `assign=True`, it replaces the parameters all the same."""
+    """And the state dict remembers, in its `_metadata`: loaded once more, without `assign=True`, it replaces the parameters all the same."""
     held = nn.Linear(2, 3).state_dict()
     nn.Linear(2, 3).load_state_dict(held, assign=assigned)
     layer = nn.Linear(2, 3)

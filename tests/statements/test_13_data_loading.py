@@ -50,7 +50,7 @@ BY_CELL = {
 
 BY_SOURCE = {
     "https://docs.pytorch.org/docs/stable/notes/multiprocessing.html": [
-        "But a fork has limits beside a GPU: once your process has used it, a forked worker cannot,",
+        "But on a machine with a GPU a fork has limits: once your process has used the GPU, a forked worker cannot,",
     ],
     "https://github.com/pytorch/pytorch/wiki/Autograd-and-Fork": [
         "and once autograd has run in your process, a forked worker cannot take gradients.",
@@ -311,7 +311,7 @@ class Epoch(Dataset):
 
 @pytest.mark.parametrize("stay", [True, False])
 def test_an_epoch_written_into_the_dataset(stay):
-    """Workers that stay do not see an epoch that you write into the dataset later.)"""
+    """Workers that stay see an epoch that you write into the dataset later only in a tensor whose memory they share.)"""
     dataset, seen = Epoch(), []
     loader = DataLoader(
         dataset,
@@ -323,6 +323,18 @@ def test_an_epoch_written_into_the_dataset(stay):
         dataset.epoch = epoch
         seen += [rows.item() for rows in loader]
     assert seen == ([0, 0] if stay else [0, 1])
+    dataset, seen = Epoch(), []
+    dataset.epoch = torch.zeros(1).share_memory_()
+    loader = DataLoader(
+        dataset,
+        num_workers=1,
+        persistent_workers=stay,
+        multiprocessing_context="fork",
+    )
+    for epoch in range(2):
+        dataset.epoch.fill_(epoch)
+        seen += [rows.item() for rows in loader]
+    assert seen == [0, 1]
 
 
 def test_a_loader_draws_a_number():

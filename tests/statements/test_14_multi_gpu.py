@@ -83,7 +83,7 @@ BY_SOURCE = {
         "`torchrun` **ends the others** as soon as one rank fails;",
     ],
     "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html": [
-        "Before a layer runs, its slices are gathered; afterwards they are let go. Gradients are averaged *and* cut (reduce-scatter).",
+        "Gradients are averaged *and* cut (reduce-scatter).",
         "What does not get smaller are activations (chapter 11) and the largest part that `fully_shard` was called on, which has to be whole while it runs.",
     ],
     "https://docs.pytorch.org/docs/stable/distributed.checkpoint.html": [
@@ -492,9 +492,9 @@ def test_the_first_step_of_an_unused_layer(on_ranks, unused_first, dtype):
 
 
 def test_the_norm_of_several_ranks(one_process):
-    """in a process group PyTorch refuses to train it on a CPU.
+    """after `init_process_group` PyTorch refuses to train it on a CPU,
 
-    `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped.
+    `convert_sync_batchnorm` replaces every batch norm of a model, before it is wrapped (where one stands twice in a module, only the first).
     """
     net = nn.Sequential(
         nn.BatchNorm1d(2), nn.Sequential(nn.BatchNorm2d(2)), nn.ReLU()
@@ -508,6 +508,33 @@ def test_the_norm_of_several_ranks(one_process):
     with pytest.raises(ValueError, match="GPU"):
         DistributedDataParallel(net)
     assert net[0].eval()(torch.randn(3, 2)).shape == (3, 2)
+    norm = nn.BatchNorm1d(2)
+    twice = nn.Sequential(norm, nn.ReLU(), norm)
+    twice = nn.SyncBatchNorm.convert_sync_batchnorm(twice)
+    assert isinstance(twice[0], nn.SyncBatchNorm)
+    assert twice[2] is norm
+
+
+def test_the_norm_without_a_default_group(on_ranks):
+    """and without that it is a plain batch norm there."""
+
+    def mean(rank, group):
+        norm = nn.SyncBatchNorm(1, process_group=group, momentum=1.0)
+        norm(torch.tensor([[1.0], [3.0]]) * (rank + 1))
+        return norm.running_mean.item()
+
+    assert on_ranks(mean, 2) == [2.0, 4.0]
+
+
+def test_other_dtypes_do_not_wait(on_ranks):
+    """Other shapes or dtypes do not wait. They give "Connection closed by peer", wrong numbers, or the end of the process."""
+
+    def summed(rank, group):
+        mine = torch.ones(2, dtype=torch.int32 if rank else torch.float32)
+        dist.all_reduce(mine, group=group)
+        return mine.tolist()
+
+    assert [2, 2] not in on_ranks(summed, 2)
 
 
 @pytest.fixture
@@ -534,6 +561,29 @@ def test_fully_shard(one_process):
     assert isinstance(weight, DTensor)
     assert torch.equal(weight.to_local(), weight.full_tensor())
     net.set_requires_gradient_sync(False)
+
+
+def test_what_the_outermost_call_keeps(one_process):
+    """Before a layer runs, its slices are gathered; afterwards they are let go (those of the outermost call only after the backward pass, or by `reshard()`)."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import DTensor
+
+    net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
+    mesh = init_device_mesh("cpu", (1,))
+    fully_shard(net[0], mesh=mesh)
+    fully_shard(net, mesh=mesh)
+
+    def cut():
+        return [isinstance(one.weight, DTensor) for one in net]
+
+    with torch.no_grad():
+        net(torch.ones(2, 4))
+    assert cut() == [True, False]
+    net.reshard()
+    assert cut() == [True, True]
+    net(torch.ones(2, 4)).sum().backward()
+    assert cut() == [True, True]
 
 
 def test_a_switch_of_fsdp(one_process):
@@ -628,7 +678,7 @@ def test_one_start(on_ranks):
 def test_a_rank_that_leaves(on_ranks):
     """A rank that runs out of memory leaves; the others wait in their next collective.
 
-    The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch the others wait for it until the timeout.
+    The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch others (by gloo not all) wait for it until the timeout.
 
     so no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`.
     """
@@ -636,7 +686,7 @@ def test_a_rank_that_leaves(on_ranks):
     def evaluate(rank, group, inside):
         norm = nn.BatchNorm1d(2)
         ddp = DistributedDataParallel(norm, process_group=group).eval()
-        if rank == 1:
+        if rank == group.size() - 1:
             return "no batch"  # its group ends here, so nobody waits long
         with torch.no_grad():
             try:
