@@ -355,7 +355,15 @@ def test_a_seed_or_a_setting_that_is_left_behind_is_seen(
     )
 
 
-@pytest.mark.parametrize("chapter", COURSE.chapters())
+@pytest.mark.parametrize(
+    "chapter",
+    [
+        pytest.param(one, marks=pytest.mark.slow)
+        if one.startswith(("12", "14", "15"))
+        else one
+        for one in COURSE.chapters()
+    ],
+)
 def test_answers_recorded_on_one_seed_pass_on_no_other(
     patient: WarmProcess, chapter: str
 ) -> None:

@@ -156,6 +156,7 @@ def test_the_best_of_what_came_through_the_exchange_counts(
     assert not list(best.people.rglob("*bob*"))
 
 
+@pytest.mark.slow
 def test_the_best_of_what_came_in_archives_counts(
     best: Course, tmp_path: Path
 ) -> None:

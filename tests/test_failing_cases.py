@@ -208,6 +208,7 @@ def test_a_case_that_every_run_has_is_never_shown(
     assert fixed.case is None
 
 
+@pytest.mark.slow
 def test_no_quiz_tells_the_right_letter(
     course: Course, warm: WarmProcess
 ) -> None:

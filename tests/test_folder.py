@@ -357,6 +357,7 @@ def test_names_that_no_file_should_have(tmp_path: Path) -> None:
     assert "folder" in refused["loose.ipynb"]
 
 
+@pytest.mark.slow
 def test_both_judges_agree_on_answers_of_the_bank(
     course: Course, tmp_path: Path
 ) -> None:
@@ -405,6 +406,7 @@ def test_both_judges_agree_on_answers_of_the_bank(
         } == {one.name: (one.verdict, one.points) for one in report.checks}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on(mini: Course, tmp_path: Path) -> None:
     """Killed in the middle: what was graded is there, and is not graded again."""
     folder, to = tmp_path / "in", tmp_path / "out"

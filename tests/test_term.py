@@ -74,6 +74,7 @@ def term(released: Course, tmp_path: Path) -> Course:
     return mini
 
 
+@pytest.mark.slow
 def test_late_work_loses_a_share_for_every_day(term: Course) -> None:
     root = term.root
     assert "03_mini: no due date" in course_says(root, "due", "03")
