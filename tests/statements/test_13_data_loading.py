@@ -312,29 +312,26 @@ class Epoch(Dataset):
 @pytest.mark.parametrize("stay", [True, False])
 def test_an_epoch_written_into_the_dataset(stay):
     """Workers that stay see an epoch that you write into the dataset later only in a tensor whose memory they share.)"""
-    dataset, seen = Epoch(), []
-    loader = DataLoader(
-        dataset,
-        num_workers=1,
-        persistent_workers=stay,
-        multiprocessing_context="fork",
-    )
-    for epoch in range(2):
-        dataset.epoch = epoch
-        seen += [rows.item() for rows in loader]
-    assert seen == ([0, 0] if stay else [0, 1])
-    dataset, seen = Epoch(), []
-    dataset.epoch = torch.zeros(1).share_memory_()
-    loader = DataLoader(
-        dataset,
-        num_workers=1,
-        persistent_workers=stay,
-        multiprocessing_context="fork",
-    )
-    for epoch in range(2):
-        dataset.epoch.fill_(epoch)
-        seen += [rows.item() for rows in loader]
-    assert seen == [0, 1]
+
+    def seen(epochs):
+        dataset = Epoch()
+        dataset.epoch = epochs[0]
+        loader = DataLoader(
+            dataset,
+            num_workers=1,
+            persistent_workers=stay,
+            multiprocessing_context="fork",
+        )
+        found = []
+        for number, epoch in enumerate(epochs):
+            if isinstance(epoch, torch.Tensor):
+                epoch.fill_(number)
+            dataset.epoch = epoch
+            found += [rows.item() for rows in loader]
+        return found
+
+    assert seen([0, 1]) == ([0, 0] if stay else [0, 1])
+    assert seen([torch.zeros(1).share_memory_()] * 2) == [0, 1]
 
 
 def test_a_loader_draws_a_number():
