@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from unittest import mock
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ import torch
 from course_grader.chapter.grading import load_grading
 from course_grader.checks import Case, Result
 from course_grader.course import Course, CourseError
+from course_grader.judge.inprocess import grade
 from course_grader.judge.judging import (
     Expectations,
     draw_cases,
@@ -203,3 +205,11 @@ def test_a_string_as_keys_is_refused(mini: Course) -> None:
 
     with pytest.raises(CourseError, match=r"write on=\['out'\], not on='out'"):
         load_grading(mini, "03_mini")
+
+
+def test_the_stock_route_asks_for_the_gpu_to_be_hidden() -> None:
+    with (
+        mock.patch.object(torch.cuda, "is_available", return_value=True),
+        pytest.raises(CourseError, match="CUDA_VISIBLE_DEVICES to nothing"),
+    ):
+        grade("03_mini", "double", {})

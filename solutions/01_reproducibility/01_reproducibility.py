@@ -200,7 +200,7 @@ annotated_matrix(
 # %% [markdown]
 r"""
 Each epoch starts new workers. Each worker gets a copy of the dataset as it is in the main
-process, generator included (tensors are shared, where workers are not started by `fork`). There it never moves on.
+process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`). There it never moves on.
 """
 
 # %% [markdown]
@@ -1151,7 +1151,7 @@ r"""
 - It does not reach generators of your own, the order in which threads add, hashes of strings.
 - A draw on the side moves everything after it. Give loaders a generator of their own, and draw on
   the side under a guard that puts all three states back.
-- Workers get copies (of tensors by `fork` alone). A generator that the dataset holds must be seeded in the worker.
+- Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
   PyTorch lists, and the choices of the compiler's tuner that change the numbers.
 - To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so

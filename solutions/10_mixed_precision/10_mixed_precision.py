@@ -266,7 +266,7 @@ for power in (4, 10, 16):
 
 # %% [markdown]
 r"""
-Without `unscale_` nothing fails: under SGD the run just learns at a rate that is divided by the scale, and changes with it. Adam divides that out again.
+Without `unscale_` nothing fails: under SGD the run just learns at a rate that is divided by the scale, and changes with it. Adam divides that out again, but for its `eps`.
 
 **With accumulation** (chapter 09), what belongs to a micro-batch and what to a window stay apart:
 

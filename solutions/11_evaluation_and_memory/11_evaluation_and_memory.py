@@ -906,7 +906,7 @@ for name, (ms, mib) in measured.items():
 
 # %% [markdown]
 r"""
-On a GPU, with 65536 rows, the allocator counts everything. `no_grad` saves memory and no time there:
+On a GPU, with 65536 rows, the allocator counts more than what is saved. `no_grad` saves memory and no time there:
 """
 
 # %% cell="recorded_on_a_gpu"

@@ -821,7 +821,7 @@ r"""
 ## 8 · A short tour of FSDP2
 
 DDP keeps everything on every rank: weights, gradients, optimizer state. FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank. Before a layer runs, its slices are
-gathered; afterwards they are let go (those of the outermost call only after the backward pass, or by `reshard()`). Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
+gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`). Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
 `full_tensor()` the whole. There is no wrapper, and so no prefix.
 """
 
@@ -1129,7 +1129,7 @@ Somewhere `group=group` is missing, or the argument of `dist.get_world_size(grou
 </details>
 <details><summary>Help: it waits, then "Timed out"</summary>
 
-Then a rank has left out a call: every rank has to make the same calls in the same order. Other shapes or dtypes do not wait. They give "Connection closed by
+Then a rank has left out a call: every rank has to make the same calls in the same order. With gloo, other shapes or dtypes need not wait. They give "Connection closed by
 peer", wrong numbers, or the end of the process.
 </details>
 """

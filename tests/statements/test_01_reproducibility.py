@@ -204,7 +204,7 @@ def test_what_workers_draw(seeded):
 
     | base seeds of loader workers | a generator that a dataset holds |
 
-    Workers get copies (of tensors by `fork` alone). A generator that the dataset holds must be seeded in the worker.
+    Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
     """
 
     def two_epochs():
@@ -238,12 +238,16 @@ class Written(Dataset):
         return index
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("way", ["fork", "forkserver"])
-def test_what_workers_get(way):
-    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork`). There it never moves on."""
+def test_what_workers_get(way, shared):
+    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`). There it never moves on."""
     dataset = Written()
+    if shared:
+        dataset.tensor.share_memory_()
     list(DataLoader(dataset, num_workers=1, multiprocessing_context=way))
-    assert dataset.tensor.tolist() == [0 if way == "fork" else 7] * 2
+    copied = way == "fork" and not shared
+    assert dataset.tensor.tolist() == [0 if copied else 7] * 2
     assert dataset.array.tolist() == [0, 0]
 
 

@@ -377,7 +377,7 @@ def test_nothing_to_train(kind):
 
 
 def test_added_under_a_schedule():
-    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (the present one, if that is a tensor, which all share). (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the present one, and some schedulers cannot go on.
+    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the present one, and some schedulers cannot go on.
 
     `optimizer.add_param_group({"params": [...]})` fills in what the group does not say from the settings that the optimizer was made with.
     """

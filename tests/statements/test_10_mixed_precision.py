@@ -240,7 +240,7 @@ def test_how_the_scaler_looks_for_its_scale():
 def test_clipping_and_the_scale(power):
     """`unscale_` divides them now, and `step` knows that it has been done.
 
-    Without `unscale_` nothing fails: under SGD the run just learns at a rate that is divided by the scale, and changes with it. Adam divides that out again.
+    Without `unscale_` nothing fails: under SGD the run just learns at a rate that is divided by the scale, and changes with it. Adam divides that out again, but for its `eps`.
 
     Then the *scaled* gradient was clipped to `max_norm`, and divided by the scale afterwards.
     """

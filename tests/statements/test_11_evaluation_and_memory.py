@@ -1078,7 +1078,7 @@ MIB = 2**20
 
 
 def test_no_grad_on_a_gpu():
-    """On a GPU, with 65536 rows, the allocator counts everything. `no_grad` saves memory and no time there:"""
+    """On a GPU, with 65536 rows, the allocator counts more than what is saved. `no_grad` saves memory and no time there:"""
 
     def ratio(what):
         graph, without = (

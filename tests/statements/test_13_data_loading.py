@@ -311,7 +311,7 @@ class Epoch(Dataset):
 
 @pytest.mark.parametrize("stay", [True, False])
 def test_an_epoch_written_into_the_dataset(stay):
-    """Workers that stay see an epoch that you write into the dataset later only in a tensor whose memory they share.)"""
+    """Workers that stay see an epoch that you write into the dataset later only in memory that they share.)"""
 
     def seen(epochs):
         dataset = Epoch()

@@ -527,7 +527,7 @@ def test_the_norm_without_a_default_group(on_ranks):
 
 
 def test_other_dtypes_do_not_wait(on_ranks):
-    """Other shapes or dtypes do not wait. They give "Connection closed by peer", wrong numbers, or the end of the process."""
+    """With gloo, other shapes or dtypes need not wait. They give "Connection closed by peer", wrong numbers, or the end of the process."""
 
     def summed(rank, group):
         mine = torch.ones(2, dtype=torch.int32 if rank else torch.float32)
@@ -564,7 +564,7 @@ def test_fully_shard(one_process):
 
 
 def test_what_the_outermost_call_keeps(one_process):
-    """Before a layer runs, its slices are gathered; afterwards they are let go (those of the outermost call only after the backward pass, or by `reshard()`)."""
+    """Before a layer runs, its slices are gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`)."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor

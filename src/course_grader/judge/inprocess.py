@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ import torch
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.checks import Case
-from course_grader.course import find_course
+from course_grader.course import CourseError, find_course
 from course_grader.judge.judging import (
     Expectations,
     expectations,
@@ -68,7 +67,7 @@ class LocalProber:
     def _probe(self, probe: str, case: Case) -> ProbeRun:
         """A case and an answer travel as they would between processes, so that
         both routes see the same data."""
-        with contextlib.chdir(self.folder.name), _no_gpus():
+        with contextlib.chdir(self.folder.name):
             record = run_probe(
                 self.probes[probe],
                 self.namespace,
@@ -77,19 +76,6 @@ class LocalProber:
             )
         data = plain.decode(*plain.encode(record.pop("data")))
         return read_record(record, data)
-
-
-@contextlib.contextmanager
-def _no_gpus() -> Iterator[None]:
-    """PyTorch says that there is no GPU, as in the sandbox. Probes fork, and a
-    fork of a process that has used a GPU cannot use it."""
-    with (
-        mock.patch.object(torch.cuda, "is_available", return_value=False),
-        mock.patch.object(torch.cuda, "device_count", return_value=0),
-        # the same function by its other name, which the generators' states ask
-        mock.patch.object(torch.cuda.random, "device_count", return_value=0),
-    ):
-        yield
 
 
 def _is_learners_file(name: str) -> bool:
@@ -195,7 +181,16 @@ def grade(chapter: str, exercise_id: str, namespace: dict[str, Any]) -> float:
         chapter: the chapter's name.
         exercise_id: the exercise.
         namespace: the learner's globals.
+
+    Raises:
+        CourseError: PyTorch sees a GPU. Probes fork, and beside one a fork can
+            take no gradients.
     """
+    if torch.cuda.is_available():
+        raise CourseError(
+            "Checks cannot run where PyTorch sees a GPU: set the environment "
+            "variable CUDA_VISIBLE_DEVICES to nothing and grade again."
+        )
     with _silence(), _random_state_kept():
         grading = _grading(chapter)
         expected = local_expectations(
