@@ -28,6 +28,9 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 SCRIPTS = Path(sys.executable).parent
+_SERVER = forkserver.ForkServer()
+"""Our own: a test may have started Python's for something else, with nothing
+imported."""
 NBGRADER = "nbgrader.apps.nbgraderapp"
 _NOT_OURS = ("JUPYTER", "IPYTHON", "XDG", "NBGRADER", "COURSE_", "COLUMNS")
 
@@ -105,7 +108,7 @@ def _type(
 ) -> subprocess.CompletedProcess[str]:
     """Runs `main` of a module in a forked process, errors apart or among the rest."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
+    _SERVER.set_forkserver_preload(
         [
             "course_grader.cli",
             "course_grader.chapter.build",  # with torch
@@ -117,8 +120,13 @@ def _type(
     # in a terminal, too, what is printed has no colours
     quiet = environment() | {"TERM": "dumb"}
     with mock.patch.dict(os.environ, quiet, clear=True):
-        forkserver.ensure_running()
+        _SERVER.ensure_running()
     with (
+        mock.patch.object(
+            forkserver,
+            "connect_to_new_process",
+            _SERVER.connect_to_new_process,
+        ),
         tempfile.NamedTemporaryFile("r") as out,
         tempfile.NamedTemporaryFile("r") as err,
     ):
