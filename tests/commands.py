@@ -14,6 +14,7 @@ import importlib
 import io
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from typing import Any
 from unittest import mock
 
 import nbformat
+import quick_processes
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -79,6 +81,7 @@ def _become(
     settings: dict[str, str],
     output: tuple[str, str],
     umask: int | None,
+    warm: tuple[socket.socket, int] | None,
 ) -> None:
     """In the forked process: what the shell and Python's start would do."""
     if umask is not None:
@@ -95,6 +98,7 @@ def _become(
     os.environ.update(settings)
     time.tzset()
     sys.argv = [module, *arguments]
+    quick_processes.lay_ready(warm)
     importlib.import_module(module).main()
 
 
@@ -107,6 +111,7 @@ def _type(
     umask: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs `main` of a module in a forked process, errors apart or among the rest."""
+    warm = quick_processes.connection()
     context = multiprocessing.get_context("forkserver")
     _SERVER.set_forkserver_preload(
         [
@@ -115,6 +120,8 @@ def _type(
             "course_grader.classroom.gradebook",
             NBGRADER,
             "quick_gradebooks",
+            "quick_processes",
+            "course_grader.grading.watched",
         ]
     )
     # in a terminal, too, what is printed has no colours
@@ -133,7 +140,7 @@ def _type(
         files = (out.name, err.name if apart else out.name)
         one = context.Process(
             target=_become,
-            args=(module, arguments, folder, settings, files, umask),
+            args=(module, arguments, folder, settings, files, umask, warm),
         )
         one.start()
         one.join()

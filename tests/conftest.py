@@ -11,10 +11,10 @@ import pytest
 import quick_gradebooks  # noqa: F401
 from commands import course_says
 from mini_course import ROOT, write_mini
+from quick_processes import warm_process
 
 from course_grader.course import Course
 from course_grader.judge.warming import WarmProcess
-from course_grader.kernel.limits import Limits
 from course_grader.startup import import_fast
 
 import_fast()
@@ -70,10 +70,9 @@ def course() -> Course:
 
 
 @pytest.fixture(scope="session")
-def warm() -> Iterator[WarmProcess]:
+def warm() -> WarmProcess:
     """One warm process for all tests of a test process."""
-    with WarmProcess(Limits(cell_s=5, memory_bytes=2 * 10**9)) as process:
-        yield process
+    return warm_process()
 
 
 @pytest.fixture

@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 
 from course_grader.course import Course
+from course_grader.kernel.limits import Limits
 
 ROOT = Path(__file__).resolve().parent.parent
+LIMITS = Limits(cell_s=5.0, memory_bytes=2 * 10**9)
 
 MINI_SOURCE = '''\
 # %% [markdown] reading_minutes=1 builds_on="nothing"
@@ -218,7 +220,8 @@ def write_mini(root: Path) -> Course:
         encoding="utf-8",
     )
     (root / "course.toml").write_text(
-        "[limits]\ncell_s = 5\nmemory_bytes = 2000000000\n"
+        "[limits]\n"
+        f"cell_s = {LIMITS.cell_s}\nmemory_bytes = {LIMITS.memory_bytes}\n"
     )
     shutil.copyfile(ROOT / "LICENSE", root / "LICENSE")
     return Course(root)

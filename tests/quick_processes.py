@@ -1,0 +1,158 @@
+"""Grading processes and warm processes without the seconds of their start.
+
+Both import torch before they do anything. For a command that is forked
+(`commands.py`), one of each lies ready: the grading process is a fork of the command
+from before it did anything; the warm process is one for all commands of a test
+process, to which each has a connection of its own, as several judges have. Whatever
+else is asked for is started as ever: a second grading process, other limits, none
+of the sandbox. So is all of it for a command that a test starts by its path.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import types
+from typing import Any
+
+from mini_course import LIMITS
+
+from course_grader.grading import process as grading_process
+from course_grader.judge import sandbox, warming
+from course_grader.judge.warming import WarmProcess
+from course_grader.kernel.channel import Channel
+from course_grader.kernel.limits import Limits
+
+_MODULE = "course_grader.grading.process"
+
+
+@functools.cache
+def warm_process() -> WarmProcess:
+    """This process's only one with the small course's limits."""
+    process = WarmProcess(LIMITS, sandbox.missing() is None)
+    atexit.register(process.close)
+    return process
+
+
+@functools.cache
+def complete() -> bool:
+    """Whether there is one for commands; it has imported all that it can."""
+    if sandbox.missing() is not None:
+        return False
+    warm_process().import_rest()
+    return True
+
+
+def connection() -> tuple[socket.socket, int] | None:
+    """A new one to it, and its number; None where there is no sandbox."""
+    if not complete():
+        return None
+    process = warm_process()
+    return process.share().socket, process.process.pid
+
+
+def lay_ready(given: tuple[socket.socket, int] | None) -> None:
+    """In a forked command, before it begins.
+
+    Args:
+        given: the connection, and the warm process's number.
+    """
+    if given is not None:
+        _offer(*given)
+        spare = _Spare()
+        grading_process.subprocess = types.SimpleNamespace(
+            Popen=spare.started,
+            DEVNULL=subprocess.DEVNULL,
+            TimeoutExpired=subprocess.TimeoutExpired,
+        )
+
+
+def _offer(sock: socket.socket, pid: int) -> None:
+    """Gives connections of their own to those who would start a warm process."""
+    known = object.__new__(WarmProcess)
+    known.channel, known.asking = Channel(sock), threading.Lock()
+    known.ready = True
+    started = WarmProcess.__init__
+
+    def connect(
+        self: WarmProcess,
+        limits: Limits | None = None,
+        sandboxed: bool = True,
+        group: object = None,
+        compiling: bool = True,
+    ) -> None:
+        if not sandboxed or group is not None or limits != LIMITS:
+            started(self, limits, sandboxed, group, compiling)
+            return
+        self.limits, self.group, self.runtime = limits, None, None
+        self.process = types.SimpleNamespace(pid=pid, wait=lambda timeout: 0)
+        self.channel, self.asking = known.share(), threading.Lock()
+        self.ready = self.complete = True
+
+    warming.WarmProcess.__init__ = connect
+
+
+class _Spare:
+    """A fork that becomes a grading process, and stands for what starts one."""
+
+    def __init__(self) -> None:
+        self.channel, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        self.pid = os.fork()
+        if self.pid == 0:
+            self.channel.close()
+            with contextlib.suppress(KeyboardInterrupt):
+                _become(theirs)
+            os._exit(1)
+        theirs.close()
+        self.used = False
+
+    def started(self, command: list[str], **options: Any) -> Any:
+        module = command[-6:-4]
+        if self.used or module != ["-m", _MODULE] or len(command) != 8:
+            return subprocess.Popen(command, **options)
+        self.used = True
+        settings = [command[-3:], os.getcwd(), dict(os.environ)]
+        socket.send_fds(
+            self.channel, [json.dumps(settings).encode()], options["pass_fds"]
+        )
+        self.channel.close()
+        return self
+
+    def wait(self, timeout: float | None = None) -> int:
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            flags = 0 if until is None else os.WNOHANG
+            with contextlib.suppress(ChildProcessError):
+                pid, status = os.waitpid(self.pid, flags)
+                if pid:
+                    self.status = os.waitstatus_to_exitcode(status)
+            if hasattr(self, "status"):
+                return self.status
+            if until is not None and time.monotonic() > until:
+                raise subprocess.TimeoutExpired(_MODULE, timeout or 0)
+            time.sleep(0.005)
+
+
+def _become(orders: socket.socket) -> None:
+    """Waits until it is told to be a grading process, or nobody is there to."""
+    message, descriptors, _, _ = socket.recv_fds(orders, 2**20, 1)
+    if not message:
+        return
+    arguments, folder, environment = json.loads(message)
+    orders.close()
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = [_MODULE, str(descriptors[0]), *arguments]
+    grading_process.main()
