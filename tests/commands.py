@@ -25,6 +25,7 @@ from typing import Any
 from unittest import mock
 
 import nbformat
+import quick_gradebooks  # noqa: F401
 import quick_processes
 from nbformat import NotebookNode
 from traitlets.config import Config
@@ -119,8 +120,8 @@ def _type(
             "course_grader.chapter.build",  # with torch
             "course_grader.classroom.gradebook",
             NBGRADER,
-            "quick_gradebooks",
-            "quick_processes",
+            "alembic.script",
+            "course_grader.grading.process",
             "course_grader.grading.watched",
         ]
     )

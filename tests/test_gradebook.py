@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import nbgrader.api
 import pytest
 from commands import course_says, exported, points, put
 from mini_course import write_mini
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import SaveAutoGrades
+from sqlalchemy import text
 
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered
@@ -48,6 +50,24 @@ for times in range(8):
         grade.extra_credit = (grade.extra_credit or 0) + 1
         gradebook.db.commit()
 """
+
+
+def test_a_new_gradebook_starts_no_program(
+    mini: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Gradebook(f"sqlite:///{tmp_path}/its_own.db") as its_own:
+        version = text("SELECT version_num FROM alembic_version")
+        wanted = its_own.db.execute(version).all()
+
+    def refuse() -> str:
+        raise AssertionError("nbgrader starts Alembic's program")
+
+    monkeypatch.setattr(nbgrader.api, "get_alembic_version", refuse)
+    with open_gradebook(open_classroom(mini)) as opened:
+        assert opened.gradebook.db.execute(version).all() == wanted
+        assert not opened.gradebook.students
+    # a second command finds it begun
+    open_classroom(mini)
 
 
 @pytest.fixture(scope="module")

@@ -283,10 +283,6 @@ def handed_in(classroom: Classroom) -> dict[str, int]:
     """How many submissions the gradebook holds, by chapter; only those that have
     some. nbgrader takes no new, moved or removed graded cells for them."""
     coursedir = classroom.coursedir
-    file = coursedir.db_url.removeprefix("sqlite:///")
-    made = Path(file)
-    if file != coursedir.db_url and not (made.exists() and made.stat().st_size):
-        return {}  # opening it would make it
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
         return {
             one.name: one.num_submissions

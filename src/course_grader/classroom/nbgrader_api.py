@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
 import re
+import sqlite3
 import stat
 import sys
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from typing import Any
 from dateutil.tz import gettz
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import capture_log, temp_attrs
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -89,6 +92,7 @@ def open_classroom(course: Course) -> Classroom:
         os.umask(0o007)  # those who teach together read and write alike
     else:
         _shut_people_in(course, api.coursedir)
+    _begin_gradebook(api.coursedir)
     return Classroom(course, config, api)
 
 
@@ -100,11 +104,44 @@ def _shut_people_in(course: Course, coursedir: CourseDirectory) -> None:
         shut(Path(coursedir.root) / folder)
     for folder in ("versions", "attempts"):
         shut(Path(coursedir.root) / folder)
-    if coursedir.db_url.startswith("sqlite:///"):
-        gradebook = Path(coursedir.db_url.removeprefix("sqlite:///"))
+    gradebook = _gradebook_file(coursedir)
+    if gradebook is not None:
         if gradebook.parent.is_dir() and not gradebook.exists():
             gradebook.touch(mode=0o600)  # formgrader's own would be everybody's
         shut(gradebook)
+
+
+def _gradebook_file(coursedir: CourseDirectory) -> Path | None:
+    """The file that the gradebook is; None if it is none."""
+    file = coursedir.db_url.removeprefix("sqlite:///")
+    return None if file == coursedir.db_url else Path(file)
+
+
+def _begin_gradebook(coursedir: CourseDirectory) -> None:
+    """Writes into a gradebook file that is still empty which version of nbgrader's
+    tables it holds. nbgrader makes them when it is opened, and starts Alembic's
+    program, for seconds, to ask for that version where none stands there yet."""
+    gradebook = _gradebook_file(coursedir)
+    if gradebook is None or not gradebook.parent.is_dir():
+        return
+    if gradebook.exists() and gradebook.stat().st_size:
+        return
+    from alembic.script import (
+        ScriptDirectory,  # late: once in a gradebook's life
+    )
+
+    head = ScriptDirectory(ALEMBIC_DIR).get_current_head()
+    with contextlib.closing(sqlite3.connect(gradebook)) as opened, opened:
+        # another command may be at it, too
+        opened.execute("BEGIN EXCLUSIVE")
+        (tables,) = opened.execute(
+            "SELECT count(*) FROM sqlite_master"
+        ).fetchone()
+        if not tables:
+            opened.execute(
+                "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"
+            )
+            opened.execute("INSERT INTO alembic_version VALUES (?)", (head,))
 
 
 def _put_on_path(scripts: Path) -> None:
