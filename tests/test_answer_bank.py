@@ -5,7 +5,7 @@ breaks and hears why; both judges agree.
 
 On one seed, every `make test` runs right answers as learners' work is run, and wrong
 ones as far as it takes to lose what they break: of those that `course try` has seen
-get what they must as they are now every sixth right one and every twelfth wrong one,
+get what they must as they are now every twelfth right one and every 24th wrong one,
 and all others. In one exercise of each
 chapter both judges see a right and a wrong one. One exercise, and in `make test-all`
 every one on five seeds, runs whole: then what each wrong answer hears is compared
@@ -57,8 +57,8 @@ EXERCISES = [
 ALWAYS_WHOLE = ("03_one_hot_and_losses", "one_hot")
 BY_BOTH = dict(reversed(EXERCISES))
 """The exercise of each chapter in which both judges are compared: its first."""
-EVERY_RIGHT, EVERY_WRONG = 6, 12
-"""Of answers that `course try` has seen, every sixth or twelfth runs again."""
+EVERY_RIGHT, EVERY_WRONG = 12, 24
+"""Of answers that `course try` has seen, every so many run again."""
 WHOLE = [
     pytest.param(
         chapter,

@@ -1,21 +1,26 @@
 """What a learner meets: every chapter's notebook in a real Jupyter kernel.
 
-Every `make test` runs each notebook once, untouched, and then the solutions and
-their checks in the same kernel. A cell that ends in an error shows a claim or a
-statement of the chapter to be false on the installed torch. Those of chapters that
-start many processes run in `make check`, where one of their files differs, and in
-`make test-all`. Whole runs of solved notebooks, a second time, and under *Validate*
+Each notebook runs once, untouched, and then the solutions and their checks in the
+same kernel. A cell that ends in an error shows a claim or a statement of the chapter
+to be false on the installed torch. `notebooks_that_ran.json` holds a digest of the
+chapter, `course_utils`, Python and torch with which one ran to its end: `make test`
+runs two notebooks, and all that differ from that, `make test-all` every one. Whole runs of solved notebooks, a second time, and under *Validate*
 belong to `make test-all`, but for one chapter.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 from commands import run_nbgrader, without_ports
 from nbclient import NotebookClient
 from nbformat import NotebookNode
@@ -32,13 +37,9 @@ from course_grader.grading.repair import repair
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = Course(ROOT).chapters()
-MANY_PROCESSES = ("12", "14", "15")
-ONCE = [
-    pytest.param(one, marks=pytest.mark.slow)
-    if one.startswith(MANY_PROCESSES)
-    else one
-    for one in CHAPTERS
-]
+ALWAYS = ("00", "03")
+"""Chapters that run in every `make test`."""
+RAN = Path(__file__).with_name("notebooks_that_ran.json")
 WHOLE = [
     one if one.startswith("03") else pytest.param(one, marks=pytest.mark.slow)
     for one in CHAPTERS
@@ -164,14 +165,54 @@ def said(notebook: NotebookNode, exercise: str) -> str:
     return "".join(map(text_of, cell.outputs))
 
 
+def what_runs(course: Course, chapter: str) -> str:
+    """A digest of all that a chapter's cells depend on."""
+    versions = f"{sys.version_info[:2]} {torch.__version__}"
+    digest = hashlib.sha256(versions.encode())
+    packages = sorted((ROOT / "src" / "course_utils").rglob("*.py"))
+    for path in [course.source_of(chapter), *packages]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@pytest.fixture
+def ran_before(
+    request: pytest.FixtureRequest, course: Course, chapter: str
+) -> Iterator[bool]:
+    """Whether the notebook need not run: it has, as it is. If it runs to its end
+    here, that is noted; the note is committed with what was changed."""
+    now = what_runs(course, chapter)
+    held = json.loads(RAN.read_text(encoding="utf-8"))
+    if (
+        held.get(chapter) == now
+        and not chapter.startswith(ALWAYS)
+        and "not slow" in request.config.option.markexpr
+    ):
+        yield True
+        return
+    failed = request.session.testsfailed
+    yield False
+    if request.session.testsfailed == failed and held.get(chapter) != now:
+        with RAN.open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # test processes run side by side
+            held = {**json.load(file), chapter: now}
+            file.seek(0)
+            file.truncate()
+            json.dump(held, file, indent=2, sort_keys=True)
+            file.write("\n")
+
+
 @pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("chapter", ONCE)
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_an_untouched_notebook_runs_to_its_end_and_takes_solutions(
     course: Course,
     chapter: str,
     tmp_path: Path,
     record_property: Callable[[str, object], None],
+    ran_before: bool,
 ) -> None:
+    if ran_before:
+        return
     notebook = untouched(course, chapter)
     asked = exercises(course, chapter)
 

@@ -183,10 +183,9 @@ def checks_of(changed: list[str], junit: Path) -> list[tuple[str, list[str]]]:
         which = " or ".join(chapters)
         banks = [*pytest, "tests/test_answer_bank.py", "-k", which]
         parts.append(("the chapters' banks", banks))
-        # slow ones, too
         once = f"untouched_notebook_runs and ({which})"
-        days = [*pytest_command(True, junit), "tests/test_learner.py"]
-        parts.append(("the chapters' notebooks", [*days, "-k", once]))
+        notebooks = [*pytest, "tests/test_learner.py", "-k", once]
+        parts.append(("the chapters' notebooks", notebooks))
     return parts
 
 
