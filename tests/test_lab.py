@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -69,6 +70,40 @@ def test_what_hidden_checks_say_is_what_a_class_is_told(
     assert "Nothing was handed in" in stub["text"]
     kept = (lab.work / ".course" / "progress.json").read_text()
     assert '"best": 2.0' in kept
+
+
+def test_each_check_is_shown_as_it_is_judged(
+    learner: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "AT_ONCE_S", 0.0)
+    so_far: list[str] = []
+    cell = "def double(x, times=1):\n    x *= 2**times\n    return x\n"
+    asked = {
+        "op": "check",
+        "exercise": "double",
+        "cells": [SETUP, ["exercise-double", cell]],
+    }
+
+    answer = learner.ask(asked, so_far.append)
+
+    assert "1 of 3 checks pass" in answer["html"]
+    shown = [
+        (
+            re.findall(r"running, (\d) of 3 so far", one),
+            re.findall(
+                r"<tr.*?><td>(?:<svg.*?</svg>)? ?(\w+)</td>", one, re.DOTALL
+            ),
+        )
+        for one in so_far
+        if one
+    ]
+    lines = ["passed", "failed", "failed"]
+    assert shown == [
+        ([str(n)], [*lines[:n], *["running", "waiting"][: 3 - n]])
+        for n in (1, 2, 3)
+    ]
+    # what it says of cases comes with the answer
+    assert "torch.tensor" not in "".join(so_far)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +237,12 @@ def test_an_answer_that_takes_long_is_announced_and_replaces_that(
 ) -> None:
     monkeypatch.setattr(asking, "AT_ONCE_S", 0.0 if late else 60.0)
     announced = threading.Event()
+    html: list[str] = []
     show = asking._Below.show
 
-    def noted(below: Any, text: str, html: str = "") -> None:
-        show(below, text, html)
+    def noted(below: Any, text: str, given: str = "") -> None:
+        show(below, text, given)
+        html.append(given)
         announced.set()
 
     monkeypatch.setattr(asking._Below, "show", noted)
@@ -218,6 +255,7 @@ def test_an_answer_that_takes_long_is_announced_and_replaces_that(
             channel.receive(60)
             if late:
                 announced.wait(60)
+                channel.send({"running": True, "html": "<b>0 of 1 so far</b>"})
             channel.send({"text": "1 of 1", "html": "<b>1 of 1</b>"})
 
         thread = threading.Thread(target=serve)
@@ -225,5 +263,10 @@ def test_an_answer_that_takes_long_is_announced_and_replaces_that(
         said = shown_by(Asking(str(tmp_path / "socket")))
         thread.join()
 
-    waiting = [("The hidden checks are running…", False)]
+    running = "The hidden checks are running…"
+    waiting = [(running, False), (running, True)]
     assert said == [*(waiting if late else []), ("1 of 1", late)]
+    assert html == [
+        *(["", "<b>0 of 1 so far</b>"] if late else []),
+        "<b>1 of 1</b>",
+    ]

@@ -12,6 +12,7 @@ from course_grader.feedback.classpage import class_report
 from course_grader.feedback.learner import (
     Mark,
     below_a_cell,
+    below_a_cell_so_far,
     page,
     page_without_report,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "FeedbackExporter",
     "Mark",
     "below_a_cell",
+    "below_a_cell_so_far",
     "class_report",
     "page",
     "page_without_report",

@@ -209,6 +209,25 @@ def below_a_cell(report: SubmissionReport) -> str:
     )
 
 
+def below_a_cell_so_far(
+    title: str, says: Sequence[str], judged: Sequence[Verdict]
+) -> str:
+    """What a notebook shows while an exercise is judged.
+
+    Args:
+        title: of the exercise.
+        says: what each of its checks says.
+        judged: the verdicts of the first of them.
+    """
+    return frame.render(
+        Path(__file__).with_name("running.html.jinja"),
+        title=title,
+        judged=list(zip(says, judged, strict=False)),
+        waiting=says[len(judged) :],
+        notebook_style=_notebook_style(),
+    )
+
+
 def page_without_report(
     chapter: str,
     notebook: NotebookNode,

@@ -2,7 +2,8 @@
 
 One is started by exec, so it inherits nothing of a Jupyter server or a gradebook
 connection; it holds the hidden tests and talks frames over one socket. One
-request, one answer. When it has made a chapter ready, forks of it grade side by
+request, one answer; before that one, where a single exercise is judged, what a
+notebook shows meanwhile. When it has made a chapter ready, forks of it grade side by
 side: imports and reference are paid for once.
 """
 
@@ -17,6 +18,7 @@ import socket
 import subprocess
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +89,12 @@ class GradingClient:
         return SubmissionReport.from_json(answer["report"]), blob.decode()
 
     def check(
-        self, chapter: str, seed: int, submitted: bytes, exercise: str
+        self,
+        chapter: str,
+        seed: int,
+        submitted: bytes,
+        exercise: str,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[SubmissionReport, str]:
         """Judges one exercise of a notebook, and nothing else of it.
 
@@ -96,6 +103,7 @@ class GradingClient:
             seed: the cases are drawn from it.
             submitted: the notebook.
             exercise: its id.
+            tell: is told, after each check, what a notebook shows meanwhile.
 
         Returns:
             (report, html): of that exercise; the html is what a notebook shows.
@@ -114,15 +122,23 @@ class GradingClient:
                 "only": exercise,
             },
             submitted,
+            tell,
         )
         return SubmissionReport.from_json(answer["report"]), blob.decode()
 
     def _ask(
-        self, request: dict[str, Any], blob: bytes
+        self,
+        request: dict[str, Any],
+        blob: bytes,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[dict[str, Any], bytes]:
         try:
             self.channel.send(request, blob)
-            return self._answer()
+            while True:
+                answer, text = self._answer()
+                if "running" not in answer:
+                    return answer, text
+                tell(text.decode())
         except ChannelClosed as error:
             raise self._ended() from error
 
@@ -321,7 +337,7 @@ def _serve(
                 answer, text = {}, b""
             else:
                 answer, text = _answer(
-                    request, blob, course, warm, ready, watch, served
+                    request, blob, channel, course, warm, ready, watch, served
                 )
                 served += 1
         except ChannelClosed:
@@ -390,6 +406,7 @@ def _read(
 def _answer(
     request: dict[str, Any],
     blob: bytes,
+    channel: Channel,
     course: Course,
     warm: WarmProcess,
     ready: OrderedDict[tuple[str, int], Prepared],
@@ -416,6 +433,7 @@ def _answer(
         request["all_cells"],
         request["page_for"],
         request.get("only"),
+        lambda html: channel.send({"running": True}, html),
     )
     return {"report": report.to_json()}, text.encode()
 

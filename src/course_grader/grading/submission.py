@@ -172,6 +172,7 @@ def grade_submission(
     all_cells: bool = False,
     tell: Callable[[ExerciseReport], None] = lambda _: None,
     only: str | None = None,
+    running: Callable[[str, Sequence[CheckReport]], None] = lambda *_: None,
 ) -> Graded:
     """Grades one submission.
 
@@ -183,6 +184,8 @@ def grade_submission(
         tell: is told of each exercise as it has been judged.
         only: the one exercise that is judged, with the cells that it needs; all
             if None.
+        running: is told of an exercise's id and its checks that have been judged,
+            after each of them.
 
     Raises:
         CourseError: the reference does not run or breaks its own checks.
@@ -199,7 +202,7 @@ def grade_submission(
     run = _Run(warm, repaired, all_cells, only)
     try:
         run.cells()
-        report = run.judge(prepared, tell)
+        report = run.judge(prepared, tell, running)
     finally:
         run.close()
         prepared.reference.rest()
@@ -360,7 +363,10 @@ class _Run:
                 self.kernel = Kernel(self.warm, self.deadline)
 
     def judge(
-        self, prepared: Prepared, tell: Callable[[ExerciseReport], None]
+        self,
+        prepared: Prepared,
+        tell: Callable[[ExerciseReport], None],
+        running: Callable[[str, Sequence[CheckReport]], None] = lambda *_: None,
     ) -> SubmissionReport:
         grading = prepared.grading
         by_exercise = {_exercise_id(cell): cell for cell in self.all_cells}
@@ -370,7 +376,13 @@ class _Run:
             if self.only not in (None, exercise.id):
                 continue
             cell = by_exercise.get(exercise.id)
-            report = self._judged(prepared, exercise.id, cell, sources)
+            report = self._judged(
+                prepared,
+                exercise.id,
+                cell,
+                sources,
+                functools.partial(running, exercise.id),
+            )
             if cell is not None and cell.id in self.stopped:
                 name, said = self.stopped[cell.id]
                 if said and prepared.shows is not None:
@@ -393,6 +405,7 @@ class _Run:
         exercise_id: str,
         cell: NotebookNode | None,
         sources: dict[str, str],
+        running: Callable[[Sequence[CheckReport]], None],
     ) -> ExerciseReport:
         """Judges one exercise. Where the judge itself breaks on what came back,
         it tries once more, then says so, and the others are judged."""
@@ -415,6 +428,7 @@ class _Run:
                         self.dead.get(cell_id),
                         prepared.shows,
                         functools.partial(self._untouched, prepared, stack),
+                        running,
                     )
                     self._ask_what_was_replaced(report)
                     return report

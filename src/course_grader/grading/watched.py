@@ -20,7 +20,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_grader.course import CourseError
-from course_grader.feedback import below_a_cell, page, sanitise
+from course_grader.feedback import (
+    below_a_cell,
+    below_a_cell_so_far,
+    page,
+    sanitise,
+)
 from course_grader.grading.repair import repair
 from course_grader.grading.submission import (
     Prepared,
@@ -38,6 +43,7 @@ from course_grader.grading.submission import (
     write_scores,
 )
 from course_grader.judge.report import (
+    CheckReport,
     ExerciseReport,
     SubmissionReport,
     Verdict,
@@ -111,6 +117,7 @@ class Watch:
         all_cells: bool,
         page_for: str | None,
         only: str | None = None,
+        tell: Callable[[bytes], None] = lambda _: None,
     ) -> tuple[SubmissionReport, str]:
         """Grades one submission.
 
@@ -121,6 +128,8 @@ class Watch:
             page_for: whose page is wanted; None for the graded notebook.
             only: the one exercise that is judged; what is shown is then a part
                 of a notebook's output.
+            tell: is told, where one exercise is judged, what can be shown of it so
+                far.
 
         Returns:
             (report, text): the text is a page, or a notebook that is safe to open.
@@ -138,7 +147,7 @@ class Watch:
         }
         cpu_s = self.warm.limits.grader_cpu_s
         for _ in range(TRIES):
-            ended = self._ask(request, submitted, cpu_s)
+            ended = self._ask(request, submitted, cpu_s, tell)
             if ended.report is not None or ended.verdict is not None:
                 break
         prepared = self.ready[key]
@@ -155,7 +164,11 @@ class Watch:
         return report, ended.shown
 
     def _ask(
-        self, request: dict[str, Any], submitted: bytes, cpu_s: int
+        self,
+        request: dict[str, Any],
+        submitted: bytes,
+        cpu_s: int,
+        tell: Callable[[bytes], None] = lambda _: None,
     ) -> _Ended:
         """Has something done by a fork, and ends that if it takes too much."""
         wall_s = self.warm.limits.submission_s + 2 * cpu_s
@@ -165,7 +178,7 @@ class Watch:
         try:
             channel = self._fork()
             channel.send({**request, "cpu_s": cpu_s}, submitted, wall_s)
-            whole = self._listen(channel, deadline, ended)
+            whole = self._listen(channel, deadline, ended, tell)
         except DeadlinePassed:
             ended.verdict = Verdict.TIMED_OUT
             ended.why = f"Grading it took more than {wall_s:g} seconds."
@@ -185,7 +198,13 @@ class Watch:
     def _hung_up(self) -> bool:
         return bool(select.select([self.client], [], [], 0)[0])
 
-    def _listen(self, channel: Channel, deadline: float, ended: _Ended) -> bool:
+    def _listen(
+        self,
+        channel: Channel,
+        deadline: float,
+        ended: _Ended,
+        tell: Callable[[bytes], None],
+    ) -> bool:
         """Takes what a fork tells of a submission; whether it told everything.
 
         Raises:
@@ -206,6 +225,8 @@ class Watch:
                 case "exercise":
                     judged = ExerciseReport.from_json(told["exercise"])
                     ended.judged.append(judged)
+                case "running":
+                    tell(blob)
                 case "report":
                     ended.report = SubmissionReport.from_json(told["report"])
                 case "shown":
@@ -331,6 +352,17 @@ def _work(
             notebook = nbformat.from_dict(prepared.released)
         write_scores(notebook, report)
         return _shown(report, notebook, page_for, request["only"])
+
+    def running(exercise: str, judged: Sequence[CheckReport]) -> None:
+        if request["only"]:
+            checks = prepared.grading.checks_of(exercise)
+            html = below_a_cell_so_far(
+                prepared.grading.chapter.exercise(exercise).title,
+                [one.says for one in checks],
+                [one.verdict for one in judged],
+            )
+            channel.send({"what": "running"}, html.encode())
+
     graded = grade_submission(
         warm,
         prepared,
@@ -340,6 +372,7 @@ def _work(
             {"what": "exercise", "exercise": one.to_json()}
         ),
         request["only"],
+        running,
     )
     channel.send({"what": "report", "report": graded.report.to_json()})
     return _shown(graded.report, graded.notebook, page_for, request["only"])

@@ -238,6 +238,7 @@ def judge_exercise(
     failed_before: Died | None = None,
     shows: Shows | None = None,
     untouched: Callable[[], Prober] | None = None,
+    tell: Callable[[Sequence[CheckReport]], None] = lambda _: None,
 ) -> ExerciseReport:
     """Judges one exercise.
 
@@ -254,6 +255,8 @@ def judge_exercise(
             exception says are.
         untouched: a prober where no case has been that is not shown; `prober` if
             None.
+        tell: is told of the checks that have been judged, after each of them; what
+            they say of cases comes later.
 
     Returns:
         The report; never raises for what the learner's code does.
@@ -296,6 +299,7 @@ def judge_exercise(
         )
         reports.append(report)
         losses_of[check.name] = lost
+        tell(reports)
     # no verdict hangs on what is shown: all of them stand by now
     telling = _Telling(grading, exercise_id, shows, untouched or prober)
     reports = [

@@ -11,6 +11,7 @@ import os
 import re
 import select
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -60,7 +61,7 @@ class Asking:
         try:
             answer = self.ask(
                 {"op": "check", "exercise": found[1], "cells": self._latest()},
-                lambda: below.show("The hidden checks are running…"),
+                lambda html: below.show("The hidden checks are running…", html),
             )
         except KeyboardInterrupt:
             below.show("The hidden checks were not waited for.")
@@ -86,13 +87,14 @@ class Asking:
     def ask(
         self,
         request: dict[str, Any],
-        waiting: Callable[[], None] = lambda: None,
+        waiting: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Any]:
         """One request to the service.
 
         Args:
             request: what is asked.
-            waiting: is called if the answer does not come at once.
+            waiting: is called if the answer does not come at once, and again
+                after each check, with the HTML of what was judged so far.
 
         Raises:
             OSError, ChannelClosed: nobody is there.
@@ -103,10 +105,19 @@ class Asking:
             channel = Channel(sock)
             path = os.environ.get("JPY_SESSION_NAME", "")
             channel.send({**request, "notebook": path}, timeout_s=5)
-            if not select.select([sock], [], [], AT_ONCE_S)[0]:
-                waiting()
-            answer, _ = channel.receive(LONGEST_WAIT_S)
-        return answer
+            asked, announced, so_far = time.monotonic(), False, ""
+            while True:
+                passed = time.monotonic() - asked
+                left = max(AT_ONCE_S - passed, 0.0)
+                if not (announced or select.select([sock], [], [], left)[0]):
+                    announced = True
+                    waiting(so_far)
+                answer, _ = channel.receive(max(LONGEST_WAIT_S - passed, 0.0))
+                if "running" not in answer:
+                    return answer
+                so_far = str(answer.get("html", ""))
+                if announced:
+                    waiting(so_far)
 
 
 class _Below:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import functools
 import json
 import queue
 import secrets
@@ -17,7 +18,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,9 @@ class Service:
                 continue
             if question is None:
                 return
+            tell = functools.partial(self._tell, question.channel)
             try:
-                answer = self._answered(question.request)
+                answer = self._answered(question.request, tell)
             except CourseError as error:
                 answer = {"text": str(error)}
             except Exception as error:
@@ -120,6 +122,11 @@ class Service:
             with contextlib.suppress(ChannelClosed, DeadlinePassed):
                 question.channel.send(answer, timeout_s=5)
             question.channel.close()
+
+    def _tell(self, channel: Channel, html: str) -> None:
+        """Shows how far it is, to whoever still waits."""
+        with contextlib.suppress(ChannelClosed, DeadlinePassed):
+            channel.send({"running": True, "html": html}, timeout_s=5)
 
     def _renew(self) -> None:
         """Draws new cases for a chapter, while nobody asks."""
@@ -150,7 +157,9 @@ class Service:
         self.process = None
         self.seeds.clear()
 
-    def _answered(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _answered(
+        self, request: Mapping[str, Any], tell: Callable[[str], None]
+    ) -> dict[str, Any]:
         cells = _cells(request.get("cells"))
         chapter = self._chapter(str(request.get("notebook", "")), cells)
         if chapter is None:
@@ -173,7 +182,7 @@ class Service:
             try:
                 process = self._prepared(chapter, self._seed(chapter))
                 report, html = process.check(
-                    chapter, self.seeds[chapter], submitted, exercise
+                    chapter, self.seeds[chapter], submitted, exercise, tell
                 )
                 break
             except GradingFailed:
