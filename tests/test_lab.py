@@ -102,8 +102,11 @@ def test_each_check_is_shown_as_it_is_judged(
         ([str(n)], [*lines[:n], *["running", "waiting"][: 3 - n]])
         for n in (1, 2, 3)
     ]
-    # what it says of cases comes with the answer
-    assert "torch.tensor" not in "".join(so_far)
+    # the first fault comes with its case, as in the answer
+    (case,) = re.findall(r"<p class=.first.*?<table>", so_far[-1], re.DOTALL)
+    assert "double(torch.tensor(" in case
+    assert all(part in answer["html"] for part in case.split("<table>"))
+    assert case not in so_far[0]
 
 
 @pytest.mark.parametrize(

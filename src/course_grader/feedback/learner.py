@@ -203,27 +203,28 @@ def below_a_cell(report: SubmissionReport) -> str:
         report=one,
         notes=report.notes,
         failed=failed,
-        first=_first_open(one),
+        first=_first_open(one.checks),
         passed=[c for c in one.checks if c.verdict is Verdict.PASSED],
         notebook_style=_notebook_style(),
     )
 
 
 def below_a_cell_so_far(
-    title: str, says: Sequence[str], judged: Sequence[Verdict]
+    title: str, judged: Sequence[CheckReport], waiting: Sequence[str]
 ) -> str:
     """What a notebook shows while an exercise is judged.
 
     Args:
         title: of the exercise.
-        says: what each of its checks says.
-        judged: the verdicts of the first of them.
+        judged: its checks that have been judged.
+        waiting: what the others say.
     """
     return frame.render(
         Path(__file__).with_name("running.html.jinja"),
         title=title,
-        judged=list(zip(says, judged, strict=False)),
-        waiting=says[len(judged) :],
+        judged=judged,
+        waiting=waiting,
+        first=_first_open(judged),
         notebook_style=_notebook_style(),
     )
 
@@ -297,7 +298,7 @@ def standing(report: ExerciseReport, points: float) -> Standing:
 
 def _next_step(report: ExerciseReport) -> str:
     """What to look at next; empty where every check passed."""
-    first = _first_open(report)
+    first = _first_open(report.checks)
     if first is None:
         return ""
     if first.verdict is Verdict.NOT_ATTEMPTED:
@@ -310,9 +311,9 @@ def _next_step(report: ExerciseReport) -> str:
     return f"Start with “{first.says}”. {_ADVICE[first.verdict]}"
 
 
-def _first_open(report: ExerciseReport) -> CheckReport | None:
+def _first_open(checks: Sequence[CheckReport]) -> CheckReport | None:
     """The first check that was tried and not passed, else one not attempted."""
-    open_ones = [c for c in report.checks if c.verdict is not Verdict.PASSED]
+    open_ones = [c for c in checks if c.verdict is not Verdict.PASSED]
     tried = [c for c in open_ones if c.verdict is not Verdict.NOT_ATTEMPTED]
     return next(iter(tried or open_ones), None)
 

@@ -172,7 +172,7 @@ def grade_submission(
     all_cells: bool = False,
     tell: Callable[[ExerciseReport], None] = lambda _: None,
     only: str | None = None,
-    running: Callable[[str, Sequence[CheckReport]], None] = lambda *_: None,
+    running: Callable[[Sequence[CheckReport]], None] | None = None,
 ) -> Graded:
     """Grades one submission.
 
@@ -184,8 +184,8 @@ def grade_submission(
         tell: is told of each exercise as it has been judged.
         only: the one exercise that is judged, with the cells that it needs; all
             if None.
-        running: is told of an exercise's id and its checks that have been judged,
-            after each of them.
+        running: is told of the checks of an exercise that have been judged, after
+            each of them.
 
     Raises:
         CourseError: the reference does not run or breaks its own checks.
@@ -366,7 +366,7 @@ class _Run:
         self,
         prepared: Prepared,
         tell: Callable[[ExerciseReport], None],
-        running: Callable[[str, Sequence[CheckReport]], None] = lambda *_: None,
+        running: Callable[[Sequence[CheckReport]], None] | None = None,
     ) -> SubmissionReport:
         grading = prepared.grading
         by_exercise = {_exercise_id(cell): cell for cell in self.all_cells}
@@ -376,13 +376,7 @@ class _Run:
             if self.only not in (None, exercise.id):
                 continue
             cell = by_exercise.get(exercise.id)
-            report = self._judged(
-                prepared,
-                exercise.id,
-                cell,
-                sources,
-                functools.partial(running, exercise.id),
-            )
+            report = self._judged(prepared, exercise.id, cell, sources, running)
             if cell is not None and cell.id in self.stopped:
                 name, said = self.stopped[cell.id]
                 if said and prepared.shows is not None:
@@ -405,7 +399,7 @@ class _Run:
         exercise_id: str,
         cell: NotebookNode | None,
         sources: dict[str, str],
-        running: Callable[[Sequence[CheckReport]], None],
+        running: Callable[[Sequence[CheckReport]], None] | None,
     ) -> ExerciseReport:
         """Judges one exercise. Where the judge itself breaks on what came back,
         it tries once more, then says so, and the others are judged."""

@@ -353,15 +353,19 @@ def _work(
         write_scores(notebook, report)
         return _shown(report, notebook, page_for, request["only"])
 
-    def running(exercise: str, judged: Sequence[CheckReport]) -> None:
-        if request["only"]:
-            checks = prepared.grading.checks_of(exercise)
-            html = below_a_cell_so_far(
-                prepared.grading.chapter.exercise(exercise).title,
-                [one.says for one in checks],
-                [one.verdict for one in judged],
-            )
-            channel.send({"what": "running"}, html.encode())
+    only = request["only"]
+
+    def running(judged: Sequence[CheckReport]) -> None:
+        html = below_a_cell_so_far(
+            prepared.grading.chapter.exercise(only).title,
+            judged,
+            [
+                one.says
+                for one in prepared.grading.checks_of(only)[len(judged) :]
+            ],
+        )
+        text = html.encode("utf-8", "replace")
+        channel.send({"what": "running"}, text)
 
     graded = grade_submission(
         warm,
@@ -371,11 +375,11 @@ def _work(
         lambda one: channel.send(
             {"what": "exercise", "exercise": one.to_json()}
         ),
-        request["only"],
-        running,
+        only,
+        None if only is None else running,
     )
     channel.send({"what": "report", "report": graded.report.to_json()})
-    return _shown(graded.report, graded.notebook, page_for, request["only"])
+    return _shown(graded.report, graded.notebook, page_for, only)
 
 
 def _shown(

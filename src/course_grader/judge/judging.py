@@ -238,7 +238,7 @@ def judge_exercise(
     failed_before: Died | None = None,
     shows: Shows | None = None,
     untouched: Callable[[], Prober] | None = None,
-    tell: Callable[[Sequence[CheckReport]], None] = lambda _: None,
+    tell: Callable[[Sequence[CheckReport]], None] | None = None,
 ) -> ExerciseReport:
     """Judges one exercise.
 
@@ -255,8 +255,9 @@ def judge_exercise(
             exception says are.
         untouched: a prober where no case has been that is not shown; `prober` if
             None.
-        tell: is told of the checks that have been judged, after each of them; what
-            they say of cases comes later.
+        tell: is told of the checks that have been judged, after each of them, with
+            their words and cases; where that matters to nobody they are asked for
+            in the end, when all verdicts stand.
 
     Returns:
         The report; never raises for what the learner's code does.
@@ -267,6 +268,7 @@ def judge_exercise(
     current: Prober | None = None
     learner_line = _one_line_of(learner_line)
     losses_of: dict[str, list[_Lost]] = {}
+    telling = _Telling(grading, exercise_id, shows, untouched or prober)
     for check in grading.checks_of(exercise_id):
         died = failed_before
         cases = expected.cases[check.name] if died is None else []
@@ -297,15 +299,18 @@ def judge_exercise(
             points=0.0 if lost else grading.points_of(check),
             max_points=grading.points_of(check),
         )
+        if lost and tell is not None:
+            report = telling.told(report, lost)
         reports.append(report)
         losses_of[check.name] = lost
-        tell(reports)
-    # no verdict hangs on what is shown: all of them stand by now
-    telling = _Telling(grading, exercise_id, shows, untouched or prober)
-    reports = [
-        telling.told(one, losses_of[one.name]) if losses_of[one.name] else one
-        for one in reports
-    ]
+        if tell is not None:
+            tell(reports)
+    if tell is None:
+        # no verdict hangs on what is shown: all of them stand by now
+        reports = [
+            telling.told(one, lost) if (lost := losses_of[one.name]) else one
+            for one in reports
+        ]
     all_passed = all(one.verdict is Verdict.PASSED for one in reports)
     none_tried = all(one.verdict is Verdict.NOT_ATTEMPTED for one in reports)
     if not none_tried:
