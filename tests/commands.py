@@ -30,11 +30,13 @@ import quick_processes
 from nbformat import NotebookNode
 from traitlets.config import Config
 
+_HERE = Path(__file__).parent
 SCRIPTS = Path(sys.executable).parent
 _SERVER = forkserver.ForkServer()
 """Our own: a test may have started Python's for something else, with nothing
 imported."""
 NBGRADER = "nbgrader.apps.nbgraderapp"
+"""As `forked.py` imports it."""
 _NOT_OURS = ("JUPYTER", "IPYTHON", "XDG", "NBGRADER", "COURSE_", "COLUMNS")
 
 
@@ -114,19 +116,9 @@ def _type(
     """Runs `main` of a module in a forked process, errors apart or among the rest."""
     warm = quick_processes.connection()
     context = multiprocessing.get_context("forkserver")
-    _SERVER.set_forkserver_preload(
-        [
-            "course_grader.cli",
-            "course_grader.chapter.build",  # with torch
-            "course_grader.classroom.gradebook",
-            NBGRADER,
-            "alembic.script",
-            "course_grader.grading.process",
-            "course_grader.grading.watched",
-        ]
-    )
+    _SERVER.set_forkserver_preload(["forked"])
     # in a terminal, too, what is printed has no colours
-    quiet = environment() | {"TERM": "dumb"}
+    quiet = environment() | {"TERM": "dumb", "PYTHONPATH": str(_HERE)}
     with mock.patch.dict(os.environ, quiet, clear=True):
         _SERVER.ensure_running()
     with (
