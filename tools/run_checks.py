@@ -9,6 +9,7 @@ files that differ from the last commit.
 """
 
 import argparse
+import functools
 import os
 import re
 import subprocess
@@ -17,6 +18,8 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,6 +79,27 @@ CHAPTER_FILE = re.compile(r"(?:solutions|autograde|notebooks)/(\d\d_\w+)/")
 def run(command: list[str]) -> tuple[int, float]:
     """The exit code of a program of `.venv`, and the seconds it took."""
     print(f"\n$ {' '.join(command)}", flush=True)
+    done, took = started(command)
+    return done.returncode, took
+
+
+def side_by_side(
+    parts: list[tuple[str, list[str]]],
+) -> Iterator[tuple[str, int, float]]:
+    """Runs programs two at a time; each says what it has to say when it has ended,
+    in order."""
+    with ThreadPoolExecutor(2) as two:
+        commands = [command for _, command in parts]
+        ended = two.map(functools.partial(started, quiet=True), commands)
+        for (part, command), (done, took) in zip(parts, ended, strict=True):
+            print(f"\n$ {' '.join(command)}\n{done.stdout}", end="", flush=True)
+            yield part, done.returncode, took
+
+
+def started(
+    command: list[str], quiet: bool = False
+) -> tuple[subprocess.CompletedProcess[str], float]:
+    """A program of `.venv` that has ended, and the seconds it took."""
     program, *arguments = command
     environment = os.environ | {
         # What the tests start by name comes from this .venv too.
@@ -84,11 +108,16 @@ def run(command: list[str]) -> tuple[int, float]:
         # every one of them they would only get in each other's way.
         "OMP_NUM_THREADS": "1",
     }
-    started = time.monotonic()
-    code = subprocess.run(
-        [BIN / program, *arguments], cwd=ROOT, env=environment
-    ).returncode
-    return code, time.monotonic() - started
+    begun = time.monotonic()
+    done = subprocess.run(
+        [BIN / program, *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        text=True,
+    )
+    return done, time.monotonic() - begun
 
 
 def pytest_command(slow: bool, junit: Path) -> list[str]:
@@ -210,8 +239,13 @@ def main() -> int:
         else:
             pytest = pytest_command(arguments.slow, junit)
             parts = [*CHECKS, ("pytest", pytest)]
-        for part, command in parts:
-            rows.append((part, *run(command)))
+        others = [one for one in parts if one[1][0] != "pytest"]
+        rows += side_by_side(others)
+        rows += [
+            (part, *run(command))
+            for part, command in parts
+            if command[0] == "pytest"
+        ]
         per_file = seconds_per_file(junit)
         false = false_sentences(junit)
 
