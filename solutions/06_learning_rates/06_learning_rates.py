@@ -560,7 +560,7 @@ explore(unused_figure, optimizer=list(OPTIMIZERS))
 r"""
 With gradients that are `None`, the default since PyTorch 2.0, these optimizers skip the layer: not
 one bit changes. A gradient of *zeros* is a gradient. Then decay goes on, and so does what momentum
-or Adam's averages remember: look at AdamW, whose layer grows.
+or Adam's averages remember: look at AdamW, whose layer grows here.
 """
 
 # %% [markdown]

@@ -31,7 +31,6 @@ BY_CELL = {
         "With a gradient of zeros it depends on the optimizer.",
         "With gradients that are `None`, the default since PyTorch 2.0, these optimizers skip the layer: not one bit changes. A gradient of *zeros* is a gradient.",
         "With `grad=None` it keeps every bit.",
-        "look at AdamW, whose layer grows.",
         "it brings along what momentum and Adam's averages remember.",
         "Without such a step plain SGD and AdamW shrink it alike.",
     ],
@@ -596,6 +595,19 @@ def test_decoupled_decay():
     )
     with pytest.raises(ValueError, match="2D"):
         torch.optim.Muon([nn.Parameter(torch.ones(3))])
+
+
+@pytest.mark.parametrize(("start", "grows"), [(0.1, True), (5.0, False)])
+def test_what_adamw_remembers(start, grows):
+    """look at AdamW, whose layer grows here."""
+    weight = nn.Parameter(torch.tensor(start, dtype=torch.float64))
+    adamw = torch.optim.AdamW([weight], lr=0.1, weight_decay=0.1)
+    sizes = []
+    for gradient in (1.0, *[0.0] * 50):
+        weight.grad = torch.full_like(weight, gradient)
+        adamw.step()
+        sizes.append(abs(weight.item()))
+    assert (sizes[-1] > sizes[0]) == grows
 
 
 def test_a_penalty():
