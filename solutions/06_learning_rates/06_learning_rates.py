@@ -560,7 +560,7 @@ explore(unused_figure, optimizer=list(OPTIMIZERS))
 r"""
 With gradients that are `None`, the default since PyTorch 2.0, these optimizers skip the layer: not
 one bit changes. A gradient of *zeros* is a gradient. Then decay goes on, and so does what momentum
-or Adam's averages remember: look at AdamW, whose layer grows.
+or Adam's averages remember: look at AdamW, whose layer grows here.
 """
 
 # %% [markdown]
@@ -733,7 +733,7 @@ r"""
 > **"Pass a list of dicts; what the groups share goes outside."**
 >
 > **"The outer `lr` is for the groups without one; a group's own wins."**
-> *Both correct*, for every option, `weight_decay` and `momentum` too.
+> *Both correct*, for `weight_decay`, `momentum` and all other options but Adagrad's `initial_accumulator_value`, which counts from outside alone.
 """
 
 # %% cell="claim_000_33_34"

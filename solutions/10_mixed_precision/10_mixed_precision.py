@@ -342,8 +342,8 @@ r"""
 ### An evaluation has a precision, too
 
 The weights are float32, so a trained network runs in either precision, and nothing tells you in which. Called after the
-block, an evaluation silently computes in float32; called inside one, in bfloat16. There scores tie that were apart, and a
-few predictions change. So let the evaluation open its own block, also to switch autocast *off*: that says what was measured.
+block, an evaluation silently computes in float32; called inside one, in bfloat16. There scores may tie that were apart, and a
+few predictions may change. So let the evaluation open its own block, also to switch autocast *off*: that says what was measured.
 And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made,
 also when the weights have changed. Under the other 16-bit dtype that is an error. (`cache_enabled=False` makes new copies, and so
 does `inference_mode`.)

@@ -31,7 +31,6 @@ BY_CELL = {
         "With a gradient of zeros it depends on the optimizer.",
         "With gradients that are `None`, the default since PyTorch 2.0, these optimizers skip the layer: not one bit changes. A gradient of *zeros* is a gradient.",
         "With `grad=None` it keeps every bit.",
-        "look at AdamW, whose layer grows.",
         "it brings along what momentum and Adam's averages remember.",
         "Without such a step plain SGD and AdamW shrink it alike.",
     ],
@@ -120,14 +119,74 @@ def test_groups_that_say_nothing():
         torch.optim.SGD([{"params": [layer.bias]}, {"params": [layer.bias]}])
 
 
-def test_a_group_own_options_win():
-    """*Both correct*, for every option, `weight_decay` and `momentum` too."""
-    own = {"lr": 0.5, "momentum": 0.3, "weight_decay": 0.2, "nesterov": True}
-    outer = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.0, "nesterov": False}
-    groups = [{"params": [one_weight()]}, {"params": [one_weight()], **own}]
-    first, second = torch.optim.SGD(groups, **outer).param_groups
-    assert {name: first[name] for name in outer} == outer
-    assert {name: second[name] for name in own} == own
+OTHER_VALUES = {
+    "lr": 0.05,
+    "weight_decay": 0.3,
+    "momentum": 0.5,
+    "dampening": 0.3,
+    "nesterov": True,
+    "maximize": True,
+    "betas": (0.5, 0.6),
+    "eps": 0.5,
+    "amsgrad": True,
+    "decoupled_weight_decay": True,
+    "lr_decay": 0.9,
+    "initial_accumulator_value": 5.0,
+    "rho": 0.4,
+    "alpha": 0.5,
+    "centered": True,
+    "etas": (0.3, 1.7),
+    "step_sizes": (1e-2, 0.02),
+    "lambd": 0.5,
+    "beta2_decay": -0.3,
+    "ns_steps": 2,
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "SGD",
+        "Adam",
+        "AdamW",
+        "Adagrad",
+        "Adadelta",
+        "Adamax",
+        "RMSprop",
+        "Rprop",
+        "ASGD",
+        "Adafactor",
+        "Muon",
+    ],
+)
+def test_a_group_own_options_win(kind):
+    """*Both correct*, for `weight_decay`, `momentum` and all other options but Adagrad's `initial_accumulator_value`, which counts from outside alone."""
+    make = getattr(torch.optim, kind)
+    known = inspect.signature(make).parameters
+
+    def after_steps(outer, own):
+        weight = nn.Parameter(torch.tensor([[1.0, -2.0], [0.5, 3.0]]))
+        one = make([{"params": [weight], **own}], **outer)
+        for step in range(3):
+            weight.grad = torch.cos(3 * weight.detach() + step)
+            one.step()
+        return weight.detach()
+
+    for name in OTHER_VALUES.keys() & known.keys():
+        if kind == "Adafactor" and name == "eps":
+            continue  # a pair there
+        outer = {
+            "nesterov": {"momentum": 0.9},
+            "dampening": {"momentum": 0.9},
+            "decoupled_weight_decay": {"weight_decay": 0.3},
+        }.get(name, {})
+        value, default = OTHER_VALUES[name], known[name].default
+        outside = after_steps({**outer, name: value}, {})
+        from_group = after_steps(outer, {name: value})
+        kept_out = after_steps({**outer, name: value}, {name: default})
+        wins = torch.equal(from_group, outside)
+        wins &= torch.equal(kept_out, after_steps(outer, {}))
+        assert wins == (name != "initial_accumulator_value"), name
 
 
 def test_the_warning_about_the_order():
@@ -536,6 +595,19 @@ def test_decoupled_decay():
     )
     with pytest.raises(ValueError, match="2D"):
         torch.optim.Muon([nn.Parameter(torch.ones(3))])
+
+
+@pytest.mark.parametrize(("start", "grows"), [(0.1, True), (5.0, False)])
+def test_what_adamw_remembers(start, grows):
+    """look at AdamW, whose layer grows here."""
+    weight = nn.Parameter(torch.tensor(start, dtype=torch.float64))
+    adamw = torch.optim.AdamW([weight], lr=0.1, weight_decay=0.1)
+    sizes = []
+    for gradient in (1.0, *[0.0] * 50):
+        weight.grad = torch.full_like(weight, gradient)
+        adamw.step()
+        sizes.append(abs(weight.item()))
+    assert (sizes[-1] > sizes[0]) == grows
 
 
 def test_a_penalty():
