@@ -217,7 +217,7 @@ figure
 
 # %% [markdown]
 r"""
-PyTorch warns at the first step, and no more while the shapes are the same. In a notebook that warning scrolls away; in a
+PyTorch warns at the first step, and as a rule no more while the shapes are the same. In a notebook that warning scrolls away; in a
 job on a cluster it sits in a file. In your own code, written as
 `((output - target) ** 2).mean()`, there is none.
 """
