@@ -4,7 +4,7 @@ r"""
 
 A batch of 256 does not fit, eight of 32 do. `backward()` *adds* to `.grad`, so one can
 run the eight one after another and step once. The update is then that of the 256, up to
-rounding, if the parts are weighted rightly and no layer looks at the whole batch. The usual loop does not weight them rightly.
+rounding, if the parts are weighted rightly and no layer looks at the whole batch or draws random numbers. The usual loop does not weight them rightly.
 
 **After this chapter you can**
 
@@ -577,7 +577,7 @@ assert kept_bytes(width=128) < as_it_was
 # %% [markdown]
 r"""
 > **"Accumulation simulates a larger batch."**
-> *Correct*, for layers that look at one sample at a time.
+> *Correct*, for layers that look at one sample at a time and draw nothing.
 
 With these the gradients agree to rounding. With batch normalization in training they do not.
 """
