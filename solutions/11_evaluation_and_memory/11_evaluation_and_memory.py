@@ -348,7 +348,7 @@ explore(
 # %% [markdown]
 r"""
 With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number,
-not the number of rows. Sums and counts are right in every case.
+not the number of rows. Sums and counts are right in both cases. With class weights the count is the sum of the labels' weights.
 
 ### Metrics that are no means
 

@@ -257,7 +257,7 @@ def test_inference_tensors():
 def test_means(batch_size):
     """17 samples in batches of 4 make four full batches and a last one of a single sample. The mean of the batches' means gives that sample the weight of four.
 
-    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in every case.
+    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in both cases. With class weights the count is the sum of the labels' weights.
 
     Averages: add up sums, count what counts, divide once.
 
@@ -271,6 +271,13 @@ def test_means(batch_size):
     total = sum(F.cross_entropy(*one, reduction="sum") for one in pieces)
     count = sum((t != -100).sum() for _, t in pieces)
     torch.testing.assert_close(total / count, F.cross_entropy(z, y))
+    weight = torch.tensor([1.0, 5.0, 0.2]).double()
+    total = sum(
+        F.cross_entropy(*one, weight, reduction="sum") for one in pieces
+    )
+    mean = F.cross_entropy(z, y, weight)
+    torch.testing.assert_close(total / weight[y[y != -100]].sum(), mean)
+    assert abs(total / count - mean) > 1e-3
     if batch_size == 4:
         by_rows = (
             sum(F.cross_entropy(*one) * len(one[1]) for one in pieces) / 17
