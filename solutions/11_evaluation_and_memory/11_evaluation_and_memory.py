@@ -804,9 +804,9 @@ explore(
 
 # %% [markdown]
 r"""
-*Longest first* needs the least, because later batches fit into blocks that are there. That is why many loops run
+Of the orders *longest first* needs the least, because later batches fit into blocks that are there. That is why many loops run
 their longest batch first: out of memory, if at all, then at once. `empty_cache()` lowers the blue area between
-batches, for others; the next batch asks the driver again.
+batches, for others, and here the peak of every order to what is used; the next batch asks the driver again.
 
 On a GPU the real numbers:
 """

@@ -955,9 +955,9 @@ def test_peaks_of_linear_cross_entropy(chapters_own):
 
 
 def test_the_longest_batch_first(chapters_own):
-    """*Longest first* needs the least, because later batches fit into blocks that are there.
+    """Of the orders *longest first* needs the least, because later batches fit into blocks that are there.
 
-    `empty_cache()` lowers the blue area between batches, for others; the next batch asks the driver again.
+    `empty_cache()` lowers the blue area between batches, for others, and here the peak of every order to what is used; the next batch asks the driver again.
     """
     lengths = [50, 90, 30, 160, 60, 120, 40, 200]
 
@@ -981,6 +981,8 @@ def test_the_longest_batch_first(chapters_own):
 
     least, requests = runs(sorted(lengths, reverse=True))
     assert least < min(runs(lengths)[0], runs(sorted(lengths))[0])
+    for order in (lengths, sorted(lengths), sorted(lengths, reverse=True)):
+        assert runs(order, empty_after_each=True)[0] == 6 * max(lengths) < least
     for _ in range(100):
         order = [lengths[i] for i in torch.randperm(8)]
         assert runs(order)[0] >= least
