@@ -969,7 +969,7 @@ r"""
 - The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every
   class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.
-- Across batches add up counts and sums, in float32 or as Python numbers, and divide once.
+- Across batches add up counts and sums, in float64 or as Python numbers, and divide once.
 - On a GPU a label out of range is found inside the kernel: the error (*device-side assert*) comes
   late and spoils the process. Check labels while they are on the CPU.
 

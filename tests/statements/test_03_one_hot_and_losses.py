@@ -191,7 +191,7 @@ def test_a_broadcast_error_learns_the_mean():
 def test_a_mean_of_means():
     """Seventeen samples in batches of four leave one for the last batch. That one then counts as much as four others.
 
-    Across batches add up counts and sums, in float32 or as Python numbers, and divide once.
+    Across batches add up counts and sums, in float64 or as Python numbers, and divide once.
     """
     z = torch.randn(17, 5, dtype=torch.float64, requires_grad=True)
     y = torch.randint(5, (17,))
@@ -209,6 +209,11 @@ def test_a_mean_of_means():
     sums = [F.cross_entropy(*piece, reduction="sum") for piece in fours]
     assert sum(sums) / 2000 < 0.9 * math.log(10)
     assert abs(sum(one.item() for one in sums) / 2000 - math.log(10)) < 0.02
+    for dtype, exact in ((torch.float32, False), (torch.float64, True)):
+        count = torch.tensor(2**26, dtype=dtype)  # of labels, so far
+        for _ in range(100):
+            count += 509
+        assert (count == 2**26 + 50_900) == exact
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
