@@ -1212,7 +1212,7 @@ r"""
 - `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
 - Divide each part's *sum* by the denominator of the whole window: samples, labels that count, or the sum of their
   weights. Dividing means by `k` is right only for equal parts.
-- Undivided, plain SGD trains at `k` times its learning rate, and Adam without weight decay hides it.
+- Undivided, plain SGD trains at `k` times its learning rate, and Adam without weight decay hides it while gradients are large beside `eps`.
 - One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
 - Go backward on each part before the next goes forward, or no memory is saved.
 - Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample

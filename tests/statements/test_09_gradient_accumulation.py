@@ -128,7 +128,7 @@ def test_parts_are_added(parts):
 def test_adam_hides_the_factor(optimizer):
     """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, and nothing else is added to it, as Adam's `weight_decay` is.
 
-    and Adam without weight decay hides it.
+    and Adam without weight decay hides it while gradients are large beside `eps`.
     """
     ends = {}
     for kind, decay in ((optimizer, 0), (optimizer, 0.1), (torch.optim.SGD, 0)):
