@@ -926,7 +926,7 @@ for what, unit in (("ms", "ms"), ("mib", "MiB")):
 # %% [markdown]
 r"""
 **Progress bars.** A bar that shows the loss asks for `loss.item()` in every batch, and on a GPU each `.item()` waits until
-everything before it has been computed. Add up `loss.detach()` on the device, and ask for the number every 50 batches.
+everything before it has been computed. Add up `loss.detach().float()` on the device (a sum in bfloat16 soon stands still), and ask for the number every 50 batches.
 
 ## 6 · Folklore check
 

@@ -989,6 +989,22 @@ def test_the_longest_batch_first(chapters_own):
         assert runs(order, True)[1] == 6 * 8 > requests
 
 
+def test_a_sum_of_losses_in_bfloat16():
+    """Add up `loss.detach().float()` on the device (a sum in bfloat16 soon stands still), and ask for the number every 50 batches."""
+    model = nn.Linear(8, 4, dtype=torch.bfloat16)
+    x, y = torch.randn(8, 8, dtype=torch.bfloat16), torch.randint(4, (8,))
+    loss = F.cross_entropy(model(x), y)
+    assert loss.dtype == torch.bfloat16
+    as_it_is, wide = 0.0, 0.0
+    for _ in range(2000):
+        as_it_is += loss.detach()
+        wide += loss.detach().float()
+    assert not wide.requires_grad
+    assert abs(wide.item() / 2000 - loss.item()) < 1e-3
+    assert as_it_is < 0.6 * wide
+    assert as_it_is + loss.detach() == as_it_is
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_machine_without_a_gpu(capfd):
     """On a machine without a GPU it does nothing and says nothing.
