@@ -217,7 +217,7 @@ figure
 
 # %% [markdown]
 r"""
-PyTorch warns at the first step, and no more while the shapes are the same. In a notebook that warning scrolls away; in a
+PyTorch warns at the first step, and as a rule no more while the shapes are the same. In a notebook that warning scrolls away; in a
 job on a cluster it sits in a file. In your own code, written as
 `((output - target) ** 2).mean()`, there is none.
 """
@@ -422,7 +422,7 @@ about the worst mistakes.
 r"""
 ## 4 · Measure it on this machine
 
-Class indices or one-hot rows? Without class weights cross-entropy gives the same loss for
+Class indices or one-hot rows? For finite logits and without class weights cross-entropy gives the same loss for
 both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices:
 float32 instead of int64, and 8192 of them.
 """
@@ -496,7 +496,8 @@ r"""
 > *Half the story.*
 
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
-with the same result up to rounding, and refuses rows of integers. With class weights the
+with the same result up to rounding if all logits are finite, and refuses rows of integers. (Rows make NaN of a class
+that is masked by a logit of −∞, even where its target is 0; indices do not.) With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
 given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
 """
@@ -968,7 +969,7 @@ r"""
 - The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every
   class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.
-- Across batches add up counts and sums, in float32 or as Python numbers, and divide once.
+- Across batches add up counts and sums, in float64 or as Python numbers, and divide once.
 - On a GPU a label out of range is found inside the kernel: the error (*device-side assert*) comes
   late and spoils the process. Check labels while they are on the CPU.
 

@@ -625,7 +625,8 @@ r"""
 
 With False in the constructor there are no buffers, and eval has only the batch to go by. Set as an
 attribute *afterwards*, False changes nothing in eval: the buffers are there and are used. In training
-it stops their updates and the count, while each batch is still normalized by itself.
+it stops their updates and the count, while each batch is still normalized by itself. (An instance norm
+then uses the sample in both modes, and its buffers move in both.)
 """
 
 # %% cell="claim_001_14"
@@ -1390,7 +1391,7 @@ r"""
   nothing. `no_grad` is neither.
 - running = (1 − m) · running + m · batch. The stored variance is the unbiased one. `momentum=None` is the plain
   average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer.
-- `track_running_stats` decides whether there are buffers; set to False later, it stops their updates.
+- `track_running_stats` decides whether there are buffers; set to False later, it stops a batch norm's updates.
   `layer.training` is the mode.
 - Batch norm with one value per channel raises. One image does not, and in training it is normalized by
   itself.

@@ -4,7 +4,7 @@ r"""
 
 A batch of 256 does not fit, eight of 32 do. `backward()` *adds* to `.grad`, so one can
 run the eight one after another and step once. The update is then that of the 256, up to
-rounding, if the parts are weighted rightly and no layer looks at the whole batch. The usual loop does not weight them rightly.
+rounding, if the parts are weighted rightly and no layer looks at the whole batch or draws random numbers. The usual loop does not weight them rightly.
 
 **After this chapter you can**
 
@@ -577,7 +577,7 @@ assert kept_bytes(width=128) < as_it_was
 # %% [markdown]
 r"""
 > **"Accumulation simulates a larger batch."**
-> *Correct*, for layers that look at one sample at a time.
+> *Correct*, for layers that look at one sample at a time and draw nothing.
 
 With these the gradients agree to rounding. With batch normalization in training they do not.
 """
@@ -1212,7 +1212,7 @@ r"""
 - `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
 - Divide each part's *sum* by the denominator of the whole window: samples, labels that count, or the sum of their
   weights. Dividing means by `k` is right only for equal parts.
-- Undivided, plain SGD trains at `k` times its learning rate, and Adam without weight decay hides it.
+- Undivided, plain SGD trains at `k` times its learning rate, and Adam without weight decay hides it while gradients are large beside `eps`.
 - One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
 - Go backward on each part before the next goes forward, or no memory is saved.
 - Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample

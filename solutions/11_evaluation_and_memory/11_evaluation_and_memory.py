@@ -348,7 +348,7 @@ explore(
 # %% [markdown]
 r"""
 With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number,
-not the number of rows. Sums and counts are right in every case.
+not the number of rows. Sums and counts are right in both cases. With class weights the count is the sum of the labels' weights.
 
 ### Metrics that are no means
 
@@ -804,9 +804,9 @@ explore(
 
 # %% [markdown]
 r"""
-*Longest first* needs the least, because later batches fit into blocks that are there. That is why many loops run
+Of the orders *longest first* needs the least, because later batches fit into blocks that are there. That is why many loops run
 their longest batch first: out of memory, if at all, then at once. `empty_cache()` lowers the blue area between
-batches, for others; the next batch asks the driver again.
+batches, for others, and here the peak of every order to what is used; the next batch asks the driver again.
 
 On a GPU the real numbers:
 """
@@ -926,7 +926,7 @@ for what, unit in (("ms", "ms"), ("mib", "MiB")):
 # %% [markdown]
 r"""
 **Progress bars.** A bar that shows the loss asks for `loss.item()` in every batch, and on a GPU each `.item()` waits until
-everything before it has been computed. Add up `loss.detach()` on the device, and ask for the number every 50 batches.
+everything before it has been computed. Add up `loss.detach().float()` on the device (a sum in bfloat16 soon stands still), and ask for the number every 50 batches.
 
 ## 6 · Folklore check
 

@@ -754,7 +754,7 @@ print([rows.tolist() for rows in DataLoader(Table(), batch_size=4)])
 
 # %% [markdown]
 r"""
-**`in_order=False`** hands out whatever batch is ready. One slow sample then no longer holds up all others; but the order hangs on the clock, and a run cannot be
+**`in_order=False`** hands out whatever batch is ready. One slow sample then holds up only what waits in its own worker; but the order hangs on the clock, and a run cannot be
 repeated.
 
 **What does not fit on the disk** is streamed: shards of some hundred megabytes, read from start to end and shuffled in a buffer (WebDataset, Hugging Face

@@ -276,7 +276,7 @@ SETTINGS = {
 # %% [markdown]
 r"""
 **Set up.** Weights are loaded, but for the head, whose classes are new. The stem is frozen; the optimizer gets the rest in two groups.
-`OneCycleLR` has a warm-up and moves per step: 4 epochs of 12 steps. (Asked for one step more than that after the run, it raises.) Everything with a state goes into one dict.
+`OneCycleLR` has a warm-up and moves per step: 4 epochs of 12 steps. (A 49th step of the plan would raise; it makes fewer than 48 where the scaler leaves steps out.) Everything with a state goes into one dict.
 """
 
 

@@ -241,7 +241,7 @@ class Written(Dataset):
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("way", ["fork", "forkserver"])
 def test_what_workers_get(way, shared):
-    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`). There it never moves on."""
+    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`; on Linux a `torch.Generator` reaches forked workers only). There it never moves on."""
     dataset = Written()
     if shared:
         dataset.tensor.share_memory_()
@@ -249,6 +249,14 @@ def test_what_workers_get(way, shared):
     copied = way == "fork" and not shared
     assert dataset.tensor.tolist() == [0 if copied else 7] * 2
     assert dataset.array.tolist() == [0, 0]
+    if sys.platform == "linux" and not shared:
+        dataset.generator = torch.Generator().manual_seed(7)
+        loader = DataLoader(dataset, num_workers=1, multiprocessing_context=way)
+        if way == "fork":
+            assert len(list(loader)) == 2
+        else:  # what its state is sent in is gone when the worker looks for it
+            with pytest.raises(RuntimeError, match="exited unexpectedly"):
+                list(loader)
 
 
 def is_filled(tensor):

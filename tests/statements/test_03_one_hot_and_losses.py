@@ -14,7 +14,7 @@ from course_utils import digits
 
 BY_CELL = {
     "claim_000_15": [
-        "It takes float rows as well, with the same result up to rounding, and refuses rows of integers.",
+        "It takes float rows as well, with the same result up to rounding if all logits are finite, and refuses rows of integers.",
     ],
     "claim_000_16": [
         "*Correct*, and the shapes must match.",
@@ -155,7 +155,7 @@ def test_a_squared_error_broadcasts(loss):
 
 
 def test_pytorch_warns_once():
-    """PyTorch warns at the first step, and no more while the shapes are the same."""
+    """PyTorch warns at the first step, and as a rule no more while the shapes are the same."""
     output, target = torch.randn(64, 1), torch.randn(64)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("default")
@@ -164,6 +164,13 @@ def test_pytorch_warns_once():
         assert len(told) == 1
         F.mse_loss(output[:5], target[:5])
     assert len(told) == 2
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(5):  # what changes filters makes Python forget
+            F.mse_loss(output, target)
+            with warnings.catch_warnings():  # as some metrics do
+                pass
+    assert len(told) == 5
 
 
 def test_a_broadcast_error_learns_the_mean():
@@ -184,7 +191,7 @@ def test_a_broadcast_error_learns_the_mean():
 def test_a_mean_of_means():
     """Seventeen samples in batches of four leave one for the last batch. That one then counts as much as four others.
 
-    Across batches add up counts and sums, in float32 or as Python numbers, and divide once.
+    Across batches add up counts and sums, in float64 or as Python numbers, and divide once.
     """
     z = torch.randn(17, 5, dtype=torch.float64, requires_grad=True)
     y = torch.randint(5, (17,))
@@ -202,6 +209,11 @@ def test_a_mean_of_means():
     sums = [F.cross_entropy(*piece, reduction="sum") for piece in fours]
     assert sum(sums) / 2000 < 0.9 * math.log(10)
     assert abs(sum(one.item() for one in sums) / 2000 - math.log(10)) < 0.02
+    for dtype, exact in ((torch.float32, False), (torch.float64, True)):
+        count = torch.tensor(2**26, dtype=dtype)  # of labels, so far
+        for _ in range(100):
+            count += 509
+        assert (count == 2**26 + 50_900) == exact
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
@@ -363,7 +375,7 @@ def test_how_hard_each_loss_pushes(num_classes):
 
 
 def test_targets_as_rows_in_memory():
-    """Without class weights cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
+    """For finite logits and without class weights cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
 
     Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
     """
@@ -416,6 +428,19 @@ def test_what_the_weighted_mean_divides_by(positions):
             F.cross_entropy(z, target, weight) * divisor,
             F.cross_entropy(z, target, weight, reduction="sum"),
         )
+
+
+@pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_rows_and_a_masked_class(dtype, reduction):
+    """(Rows make NaN of a class that is masked by a logit of −∞, even where its target is 0; indices do not.)"""
+    z, y = torch.randn(6, 4, dtype=dtype), torch.tensor([0, 3, 1, 1, 3, 0])
+    rows = F.one_hot(y, 4).to(dtype)
+    both = [F.cross_entropy(z, one, reduction=reduction) for one in (y, rows)]
+    torch.testing.assert_close(*both)
+    z[:, 2] = -torch.inf
+    assert F.cross_entropy(z, y, reduction=reduction).isfinite().all()
+    assert F.cross_entropy(z, rows, reduction=reduction).isnan().all()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -581,7 +606,7 @@ def test_three_calls():
 
 @pytest.mark.parametrize("shape", [(6, 4), (0, 4), (2, 4, 3)])
 def test_an_ignored_label_has_no_slope(shape):
-    """It takes float rows as well, with the same result up to rounding, and refuses rows of integers. With class weights the two forms *differ*
+    """With class weights the two forms *differ*
 
     A target equal to `ignore_index`, which may be any integer, costs nothing and is not counted.
     """

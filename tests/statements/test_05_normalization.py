@@ -201,6 +201,16 @@ def test_instance_norm_with_two_modes():
         assert torch.equal(layer.train()(x), layer.eval()(x)) == (not tracks)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_tracking_of_an_instance_norm_switched_off_later(training):
+    """(An instance norm then uses the sample in both modes, and its buffers move in both.)"""
+    x = torch.randn(3, 4, 5, 5) + 2
+    layer = nn.InstanceNorm2d(4, track_running_stats=True).train(training)
+    layer.track_running_stats = False
+    torch.testing.assert_close(layer(x), nn.InstanceNorm2d(4)(x))
+    assert layer.running_mean.all()  # they began at 0
+
+
 @pytest.mark.parametrize(("layer", "shape"), BATCH_NORMS)
 @pytest.mark.parametrize("momentum", [0.1, 0.9, None])
 def test_running_statistics(momentum, layer, shape):
@@ -320,7 +330,7 @@ def test_track_running_stats_set_later(layer, shape):
 
     It says whether running buffers exist. The mode is `layer.training`.
 
-    `track_running_stats` decides whether there are buffers; set to False later, it stops their updates. `layer.training` is the mode.
+    `track_running_stats` decides whether there are buffers; set to False later, it stops a batch norm's updates. `layer.training` is the mode.
     """
     one, x = layer(4), torch.randn(shape) + 2
     one.track_running_stats = False

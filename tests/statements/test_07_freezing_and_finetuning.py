@@ -607,7 +607,7 @@ def test_prefixes_as_strings():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_momentum_of_zero(training):
-    """a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps mean and variance and still normalizes by the batch."""
+    """a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps mean and variance while batches are finite, and still normalizes by the batch."""
     for momentum, moves in ((0.1, True), (None, True), (0.0, False)):
         norm = nn.BatchNorm1d(2, momentum=momentum).requires_grad_(False)
         norm.train(training)
@@ -618,6 +618,8 @@ def test_momentum_of_zero(training):
         assert norm.running_mean.any() == (moves and training)
         assert (out.mean().abs() < 1e-5) == training
         assert norm.num_batches_tracked == int(training)
+        norm(torch.tensor([[torch.inf, 0.0], [1.0, 2.0]]))
+        assert norm.running_mean.isfinite().all() == (not training)
 
 
 @pytest.mark.parametrize("saved", [True, False])

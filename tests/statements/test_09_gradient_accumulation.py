@@ -22,7 +22,6 @@ from course_utils import digit_mlp, digits, recorded, saved_tensor_bytes
 BY_CELL = {
     "claim_003_14": [
         "With these the gradients agree to rounding. With batch normalization in training they do not.",
-        "*Correct*, for layers that look at one sample at a time.",
     ],
     "claim_003_16_20": [
         "added mean losses give exactly twice the gradient.",
@@ -129,7 +128,7 @@ def test_parts_are_added(parts):
 def test_adam_hides_the_factor(optimizer):
     """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, and nothing else is added to it, as Adam's `weight_decay` is.
 
-    and Adam without weight decay hides it.
+    and Adam without weight decay hides it while gradients are large beside `eps`.
     """
     ends = {}
     for kind, decay in ((optimizer, 0), (optimizer, 0.1), (torch.optim.SGD, 0)):
@@ -250,8 +249,6 @@ def test_what_to_divide_by(ignored, weighted, sizes):
     | with `ignore_index` | number of labels that are not ignored |
 
     | `F.cross_entropy` with class weights, labels as indices | sum of the weights $w_{y_n}$ of these labels |
-
-    The update is then that of the 256, up to rounding, if the parts are weighted rightly and no layer looks at the whole batch.
 
     Divide each part's *sum* by the denominator of the whole window: samples, labels that count, or the sum of their weights.
     """
@@ -471,6 +468,32 @@ def test_dropout_draws_numbers():
             )
     assert error(found["same", 4], found["same", 1]) < 1e-12
     assert error(found["other", 4], found["other", 1]) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("layers", "equal"),
+    [
+        ([nn.LayerNorm(8)], True),
+        ([nn.GroupNorm(2, 8)], True),
+        ([nn.BatchNorm1d(8)], False),
+        ([nn.Dropout(0.5), nn.Dropout(0.5)], False),  # whatever the seed
+    ],
+)
+def test_layers_that_keep_the_update(layers, equal):
+    """The update is then that of the 256, up to rounding, if the parts are weighted rightly and no layer looks at the whole batch or draws random numbers.
+
+    *Correct*, for layers that look at one sample at a time and draw nothing.
+    """
+    found = [
+        accumulated(
+            mlp(torch.float64, *copy.deepcopy(layers)),
+            [32 // k] * k,
+            lambda z, t, k=k: F.cross_entropy(z, t) / k,
+        )
+        for k in (1, 4)
+    ]
+    off = error(*found[::-1])
+    assert off < 1e-12 if equal else off > 0.05
 
 
 @pytest.mark.parametrize("loss", ["contrastive", "dice", "balance"])

@@ -257,7 +257,7 @@ def test_inference_tensors():
 def test_means(batch_size):
     """17 samples in batches of 4 make four full batches and a last one of a single sample. The mean of the batches' means gives that sample the weight of four.
 
-    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in every case.
+    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in both cases. With class weights the count is the sum of the labels' weights.
 
     Averages: add up sums, count what counts, divide once.
 
@@ -271,6 +271,13 @@ def test_means(batch_size):
     total = sum(F.cross_entropy(*one, reduction="sum") for one in pieces)
     count = sum((t != -100).sum() for _, t in pieces)
     torch.testing.assert_close(total / count, F.cross_entropy(z, y))
+    weight = torch.tensor([1.0, 5.0, 0.2]).double()
+    total = sum(
+        F.cross_entropy(*one, weight, reduction="sum") for one in pieces
+    )
+    mean = F.cross_entropy(z, y, weight)
+    torch.testing.assert_close(total / weight[y[y != -100]].sum(), mean)
+    assert abs(total / count - mean) > 1e-3
     if batch_size == 4:
         by_rows = (
             sum(F.cross_entropy(*one) * len(one[1]) for one in pieces) / 17
@@ -948,9 +955,9 @@ def test_peaks_of_linear_cross_entropy(chapters_own):
 
 
 def test_the_longest_batch_first(chapters_own):
-    """*Longest first* needs the least, because later batches fit into blocks that are there.
+    """Of the orders *longest first* needs the least, because later batches fit into blocks that are there.
 
-    `empty_cache()` lowers the blue area between batches, for others; the next batch asks the driver again.
+    `empty_cache()` lowers the blue area between batches, for others, and here the peak of every order to what is used; the next batch asks the driver again.
     """
     lengths = [50, 90, 30, 160, 60, 120, 40, 200]
 
@@ -974,10 +981,28 @@ def test_the_longest_batch_first(chapters_own):
 
     least, requests = runs(sorted(lengths, reverse=True))
     assert least < min(runs(lengths)[0], runs(sorted(lengths))[0])
+    for order in (lengths, sorted(lengths), sorted(lengths, reverse=True)):
+        assert runs(order, empty_after_each=True)[0] == 6 * max(lengths) < least
     for _ in range(100):
         order = [lengths[i] for i in torch.randperm(8)]
         assert runs(order)[0] >= least
         assert runs(order, True)[1] == 6 * 8 > requests
+
+
+def test_a_sum_of_losses_in_bfloat16():
+    """Add up `loss.detach().float()` on the device (a sum in bfloat16 soon stands still), and ask for the number every 50 batches."""
+    model = nn.Linear(8, 4, dtype=torch.bfloat16)
+    x, y = torch.randn(8, 8, dtype=torch.bfloat16), torch.randint(4, (8,))
+    loss = F.cross_entropy(model(x), y)
+    assert loss.dtype == torch.bfloat16
+    as_it_is, wide = 0.0, 0.0
+    for _ in range(2000):
+        as_it_is += loss.detach()
+        wide += loss.detach().float()
+    assert not wide.requires_grad
+    assert abs(wide.item() / 2000 - loss.item()) < 1e-3
+    assert as_it_is < 0.6 * wide
+    assert as_it_is + loss.detach() == as_it_is
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import threading
+import time
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -76,8 +77,6 @@ BY_SOURCE = {
         "A container often gets 64 MB of it.",
     ],
     "https://docs.pytorch.org/docs/stable/data.html": [
-        "**`in_order=False`** hands out whatever batch is ready.",
-        "One slow sample then no longer holds up all others; but the order hangs on the clock, and a run cannot be repeated.",
         "So each worker slowly copies a large list of names, and the machine runs out of memory hours after the start.",
         "With `pin_memory` a thread copies each batch out of it early.",
     ],
@@ -402,6 +401,37 @@ def test_a_dataset_that_reads_a_batch_at_once():
     with pytest.raises(RuntimeError, match="nobody asks"):
         list(DataLoader(ConcatDataset([Table()]), 4))
     assert "in_order" in inspect.signature(DataLoader).parameters
+
+
+class OneIsSlow(Dataset):
+    """Sample 0 comes no earlier than the main process lets it."""
+
+    def __init__(self):
+        self.may_come = torch.zeros(1).share_memory_()
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        while index == 0 and not self.may_come:
+            time.sleep(0.005)
+        return index
+
+
+def test_one_slow_sample():
+    """**`in_order=False`** hands out whatever batch is ready. One slow sample then holds up only what waits in its own worker; but the order hangs on the clock, and a run cannot be repeated."""
+    dataset, came = OneIsSlow(), []
+    for rows in DataLoader(
+        dataset,
+        num_workers=2,
+        in_order=False,
+        timeout=60,
+        multiprocessing_context="fork",
+    ):
+        came += rows.tolist()
+        if len(came) == 6:
+            dataset.may_come.fill_(1)
+    assert came == [1, 3, 4, 5, 6, 7, 0, 2]  # 2 waited behind 0
 
 
 class Stream(IterableDataset):

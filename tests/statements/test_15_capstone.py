@@ -198,20 +198,32 @@ def test_scaler_meets_schedule():
         assert (weight.item() == before) == (scaler.get_scale() < scale)
 
 
+@pytest.mark.parametrize("left_out", [0, 3])
 @pytest.mark.parametrize("steps", [5, 48])
-def test_one_cycle_ends(steps):
-    """`OneCycleLR` has a warm-up and moves per step: 4 epochs of 12 steps. (Asked for one step more than that after the run, it raises.)"""
+def test_one_cycle_ends(steps, left_out):
+    """`OneCycleLR` has a warm-up and moves per step: 4 epochs of 12 steps. (A 49th step of the plan would raise; it makes fewer than 48 where the scaler leaves steps out.)"""
     sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
     plan = torch.optim.lr_scheduler.OneCycleLR(
         sgd, 0.1, total_steps=steps, cycle_momentum=False
     )
     rates = []
-    for _ in range(steps):
+    scaler = torch.amp.GradScaler("cpu", 2.0, growth_interval=1000)
+    for step in range(steps):
         rates.append(sgd.param_groups[0]["lr"])
-        sgd.step()
-        plan.step()
-    assert rates[0] < max(rates)
-    assert rates[-1] == min(rates)
+        before = scaler.get_scale()
+        gradient = torch.tensor([torch.inf if step < left_out else 1.0])
+        sgd.param_groups[0]["params"][0].grad = scaler.scale(gradient)
+        scaler.step(sgd)
+        scaler.update()
+        if scaler.get_scale() >= before:
+            plan.step()
+    assert plan.last_epoch == steps - left_out
+    if left_out:  # there is room for as many more
+        for _ in range(left_out):
+            plan.step()
+    else:
+        assert rates[0] < max(rates)
+        assert rates[-1] == min(rates)
     with pytest.raises(ValueError, match="Tried to step"):
         plan.step()
 
