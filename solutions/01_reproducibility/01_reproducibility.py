@@ -200,7 +200,7 @@ annotated_matrix(
 # %% [markdown]
 r"""
 Each epoch starts new workers. Each worker gets a copy of the dataset as it is in the main
-process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`; on Linux a `torch.Generator` reaches forked workers only). There it never moves on.
+process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`; on Linux a `torch.Generator` by default reaches forked workers only). There it never moves on.
 """
 
 # %% [markdown]

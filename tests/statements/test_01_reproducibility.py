@@ -241,7 +241,7 @@ class Written(Dataset):
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("way", ["fork", "forkserver"])
 def test_what_workers_get(way, shared):
-    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`; on Linux a `torch.Generator` reaches forked workers only). There it never moves on."""
+    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`; on Linux a `torch.Generator` by default reaches forked workers only). There it never moves on."""
     dataset = Written()
     if shared:
         dataset.tensor.share_memory_()
