@@ -146,12 +146,14 @@ def test_right_answers_get_full_marks_and_wrong_ones_lose_what_they_break(
         del known[::every]
         left_out.update(known)
 
+    expected = reference_expectations(patient, grading, 1, [exercise])
     trials = list(
         try_bank(
             patient,
             grading,
             [1],
             [exercise],
+            known=[expected],
             among=lambda answer: (
                 answer in by_both
                 or (answer.right and answer.name not in left_out)
@@ -163,7 +165,7 @@ def test_right_answers_get_full_marks_and_wrong_ones_lose_what_they_break(
         unbroken(
             patient,
             grading,
-            1,
+            expected,
             exercise,
             among=lambda answer: answer.name not in left_out,
         )
