@@ -99,9 +99,11 @@ def test_each_check_is_shown_as_it_is_judged(
     ]
     lines = ["passed", "failed", "failed"]
     assert shown == [
-        ([str(n)], [*lines[:n], *["running", "waiting"][: 3 - n]])
-        for n in (1, 2, 3)
+        (["1"], [*lines[:1], "running", "waiting"]),
+        (["2"], [*lines[:2], "running"]),
+        ([], lines),
     ]
+    assert "all hidden checks have run" in so_far[-1]
     # the first fault comes with its case, as in the answer
     (case,) = re.findall(r"<p class=.first.*?<table>", so_far[-1], re.DOTALL)
     assert "double(torch.tensor(" in case
