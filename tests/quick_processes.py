@@ -114,6 +114,7 @@ class _Spare:
             os._exit(1)
         theirs.close()
         self.used = False
+        self.status: int | None = None
 
     def started(self, command: list[str], **options: Any) -> Any:
         module = command[-6:-4]
@@ -135,7 +136,7 @@ class _Spare:
                 pid, status = os.waitpid(self.pid, flags)
                 if pid:
                     self.status = os.waitstatus_to_exitcode(status)
-            if hasattr(self, "status"):
+            if self.status is not None:
                 return self.status
             if until is not None and time.monotonic() > until:
                 raise subprocess.TimeoutExpired(_MODULE, timeout or 0)

@@ -3,15 +3,17 @@
 Each notebook runs once, untouched, and then the solutions and their checks in the
 same kernel. A cell that ends in an error shows a claim or a statement of the chapter
 to be false on the installed torch. `notebooks_that_ran.json` holds a digest of the
-chapter, `course_utils`, Python and torch with which one ran to its end: `make test`
-runs two notebooks, and all that differ from that, `make test-all` every one. Whole runs of solved notebooks, a second time, and under *Validate*
-belong to `make test-all`, but for one chapter.
+chapter, `course_utils`, Python and the packages with which one ran to its end:
+`make test` runs two notebooks, and all that differ from that, `make test-all` every
+one. Whole runs of solved notebooks, a second time, and under *Validate* belong to
+`make test-all`, but for one chapter.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.metadata
 import json
 import re
 import sys
@@ -20,10 +22,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import torch
 from commands import run_nbgrader, without_ports
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from packaging.requirements import Requirement
 
 from course_grader.chapter.notebook import (
     INSTALL_CELL_ID,
@@ -166,11 +168,18 @@ def said(notebook: NotebookNode, exercise: str) -> str:
 
 
 def what_runs(course: Course, chapter: str) -> str:
-    """A digest of all that a chapter's cells depend on."""
-    versions = f"{sys.version_info[:2]} {torch.__version__}"
-    digest = hashlib.sha256(versions.encode())
-    packages = sorted((ROOT / "src" / "course_utils").rglob("*.py"))
-    for path in [course.source_of(chapter), *packages]:
+    """A digest of all that a chapter's cells depend on: its text, `course_utils` with
+    its figures, Python, and the packages that `course_utils` needs."""
+    needed = importlib.metadata.requires("pytorch-training-tricks") or []
+    versions = {
+        one.name: importlib.metadata.version(one.name)
+        for one in map(Requirement, needed)
+        if one.marker is None  # what cells import is no extra
+    }
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {versions}".encode())
+    data = (ROOT / "src" / "course_utils").rglob("*.*")
+    files = sorted(one for one in data if one.suffix in (".py", ".json"))
+    for path in [course.source_of(chapter), *files]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

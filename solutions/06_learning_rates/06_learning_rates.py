@@ -733,7 +733,7 @@ r"""
 > **"Pass a list of dicts; what the groups share goes outside."**
 >
 > **"The outer `lr` is for the groups without one; a group's own wins."**
-> *Both correct*, for `weight_decay`, `momentum` and all other options but Adagrad's `initial_accumulator_value`, which counts from outside alone.
+> *Both correct*, for `weight_decay`, `momentum` and whatever else the step computes with. `differentiable` and Adagrad's `initial_accumulator_value` count from outside alone.
 """
 
 # %% cell="claim_000_33_34"

@@ -160,7 +160,7 @@ OTHER_VALUES = {
     ],
 )
 def test_a_group_own_options_win(kind):
-    """*Both correct*, for `weight_decay`, `momentum` and all other options but Adagrad's `initial_accumulator_value`, which counts from outside alone."""
+    """*Both correct*, for `weight_decay`, `momentum` and whatever else the step computes with. `differentiable` and Adagrad's `initial_accumulator_value` count from outside alone."""
     make = getattr(torch.optim, kind)
     known = inspect.signature(make).parameters
 
@@ -187,6 +187,13 @@ def test_a_group_own_options_win(kind):
         wins = torch.equal(from_group, outside)
         wins &= torch.equal(kept_out, after_steps(outer, {}))
         assert wins == (name != "initial_accumulator_value"), name
+
+    if kind in ("SGD", "AdamW", "Rprop", "Adadelta"):
+        # asked for from outside, a leaf that takes gradients is in its way
+        with pytest.raises(RuntimeError, match="a leaf Variable"):
+            after_steps({"differentiable": True}, {})
+        own = after_steps({}, {"differentiable": True})
+        assert torch.equal(own, after_steps({}, {}))
 
 
 def test_the_warning_about_the_order():

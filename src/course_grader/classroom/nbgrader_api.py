@@ -126,9 +126,8 @@ def _begin_gradebook(coursedir: CourseDirectory) -> None:
         return
     if gradebook.exists() and gradebook.stat().st_size:
         return
-    from alembic.script import (
-        ScriptDirectory,  # late: once in a gradebook's life
-    )
+    # late: this happens once in a gradebook's life
+    from alembic.script import ScriptDirectory
 
     head = ScriptDirectory(ALEMBIC_DIR).get_current_head()
     with contextlib.closing(sqlite3.connect(gradebook)) as opened, opened:
