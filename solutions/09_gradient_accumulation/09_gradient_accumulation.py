@@ -4,7 +4,8 @@ r"""
 
 A batch of 256 does not fit, eight of 32 do. `backward()` *adds* to `.grad`, so one can
 run the eight one after another and step once. The update is then that of the 256, up to
-rounding, if the parts are weighted rightly and no layer looks at the whole batch or draws random numbers. The usual loop does not weight them rightly.
+rounding, if the parts are weighted rightly and no layer looks at the whole batch, draws random numbers or, as spectral
+norm, changes with each pass. The usual loop does not weight them rightly.
 
 **After this chapter you can**
 
@@ -260,6 +261,7 @@ $$g = \frac{1}{D} \sum_j \sum_{n \in \text{part } j} \nabla \ell_n$$
 | the loss is | $D$, over the whole window |
 |---|---|
 | a mean over samples | number of samples |
+| a mean over all outputs, as `F.mse_loss` | number of outputs of all samples together |
 | with `ignore_index` | number of labels that are not ignored |
 | `F.cross_entropy` with class weights, labels as indices | sum of the weights $w_{y_n}$ of these labels |
 
@@ -450,7 +452,8 @@ What can be done:
 
 `SyncBatchNorm` does not help: it shares statistics between processes at one moment, not between
 micro-batches one after another. *Dropout* is another matter. It treats samples alone, but draws
-random numbers: both ways are right, and equal only if the same numbers are drawn.
+random numbers: both ways are right, and equal only if the same numbers are drawn. *Spectral norm* in training
+(chapter 07) moves its two vectors with each forward pass: each part has slightly other weights.
 
 **Losses that are not sums over samples** fail in the same way, whatever the layers are: contrastive
 losses, in which the other samples of the batch are the negatives (CLIP, SimCLR), the Dice loss of a
@@ -577,7 +580,7 @@ assert kept_bytes(width=128) < as_it_was
 # %% [markdown]
 r"""
 > **"Accumulation simulates a larger batch."**
-> *Correct*, for layers that look at one sample at a time and draw nothing.
+> *Correct*, for layers that look at one sample at a time, draw nothing and do not change from pass to pass.
 
 With these the gradients agree to rounding. With batch normalization in training they do not.
 """
@@ -1089,7 +1092,7 @@ parameter comes without its `.grad`.
 </details>
 <details><summary>Help: group normalization gives 0.5 or 1.0</summary>
 
-Then the parts are weighted wrongly, or both gradients landed in the same `.grad`. For a model without batch normalization
+Then the parts are weighted wrongly, or both gradients landed in the same `.grad`. With group normalization
 the result is about 1e-16.
 </details>
 """
@@ -1210,7 +1213,7 @@ r"""
 ## 7 · Recap
 
 - `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
-- Divide each part's *sum* by the denominator of the whole window: samples, labels that count, or the sum of their
+- Divide each part's *sum* by the denominator of the whole window: samples, outputs, labels that count, or the sum of their
   weights. Dividing means by `k` is right only for equal parts.
 - Undivided, plain SGD trains at `k` times its learning rate, and Adam without weight decay hides it while gradients are large beside `eps`.
 - One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
