@@ -753,9 +753,10 @@ torch.testing.assert_close(b.detach(), torch.tensor([1 - 0.1]))
 # %% [markdown]
 r"""
 > **"`weight_decay` adds an L2 penalty, which favours small weights."**
-> *Half the story:* exact for SGD and Adam, not for AdamW.
+> *Half the story:* exact for SGD and Adam if nothing clips the gradient, not for AdamW.
 
-The penalty is $\frac{\lambda}{2}\lVert w \rVert^2$, so that its gradient is $\lambda w$. In Adam it
+The penalty is $\frac{\lambda}{2}\lVert w \rVert^2$, so that its gradient is $\lambda w$. The option adds that within
+`step()`, so clipping (chapter 08) limits a penalty in the loss, and not the option. In Adam it
 passes through the averages and the division like every gradient: beside large gradients of the loss little of it is left; alone,
 large or small, it is scaled to about the same step. AdamW leaves it out of the gradient and shrinks the weights by $1 - \text{lr}\,\lambda$.
 And AdamW decays by default: 0.01. With the same `weight_decay`, `Adam(decoupled_weight_decay=True)` is AdamW. `Muon`, for matrices alone, decays by 0.1 if you do not say
@@ -1149,7 +1150,7 @@ r"""
 - A group is a dict: its own options win, the rest comes from outside, and a misspelt key is no error. Count
   the parameters.
 - Prefixes end at a dot. Replace layers first, make the optimizer afterwards.
-- `weight_decay` is an L2 penalty under SGD and Adam. AdamW shrinks the weights themselves, by 0.01 · lr if you do not
+- `weight_decay` is an L2 penalty under SGD and Adam, which no clipping limits. AdamW shrinks the weights themselves, by 0.01 · lr if you do not
   say otherwise.
 - `grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 

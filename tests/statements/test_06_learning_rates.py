@@ -23,9 +23,8 @@ BY_CELL = {
         "With the scheduler first the rates have nine epochs, ten and six: the plan runs one epoch ahead.",
     ],
     "claim_004_35": [
-        "exact for SGD and Adam, not for AdamW.",
         "And AdamW decays by default: 0.01.",
-        "`weight_decay` is an L2 penalty under SGD and Adam. AdamW shrinks the weights themselves, by 0.01 · lr if you do not say otherwise.",
+        "AdamW shrinks the weights themselves, by 0.01 · lr if you do not say otherwise.",
     ],
     "claim_004_36": [
         "With a gradient of zeros it depends on the optimizer.",
@@ -615,6 +614,52 @@ def test_what_adamw_remembers(start, grows):
         adamw.step()
         sizes.append(abs(weight.item()))
     assert (sizes[-1] > sizes[0]) == grows
+
+
+@pytest.mark.parametrize("clips", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "settings", "exact"),
+    [
+        (torch.optim.SGD, {}, True),
+        (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}, True),
+        (torch.optim.SGD, {"fused": True}, True),
+        (torch.optim.Adam, {}, True),
+        (torch.optim.Adam, {"amsgrad": True}, True),
+        (torch.optim.AdamW, {}, False),
+    ],
+)
+def test_the_option_against_a_penalty(kind, settings, exact, clips):
+    """exact for SGD and Adam if nothing clips the gradient, not for AdamW.
+
+    The option adds that within `step()`, so clipping (chapter 08) limits a penalty in the loss, and not the option.
+
+    `weight_decay` is an L2 penalty under SGD and Adam, which no clipping limits.
+    """
+    ends = []
+    for by_option in (True, False):
+        w = nn.Parameter(torch.tensor([1.0, -2.0]).double())
+        optimizer = kind(
+            [w], lr=0.1, weight_decay=0.5 if by_option else 0.0, **settings
+        )
+        for step in range(5):
+            loss = (3 - step) * w[0] + w[1]
+            if not by_option:
+                loss = loss + 0.5 / 2 * w.square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            if clips:
+                nn.utils.clip_grad_norm_([w], 0.5)
+            optimizer.step()
+        ends.append(w.detach())
+    gap = (ends[0] - ends[1]).abs().max()
+    assert gap < 1e-12 if exact and not clips else gap > 1e-3
+    if clips and kind is torch.optim.SGD and not settings:
+        w = nn.Parameter(torch.tensor([100.0]).double())
+        optimizer = kind([w], lr=0.1, weight_decay=0.5)
+        w.sum().backward()
+        nn.utils.clip_grad_norm_([w], 0.5)
+        optimizer.step()  # further than any gradient of norm 0.5 takes it
+        torch.testing.assert_close(w.item(), 100 - 0.1 * (0.5 + 0.5 * 100))
 
 
 def test_a_penalty():
