@@ -83,8 +83,6 @@ def test_two_formats():
     float16: three to four digits, up to 65504, nothing below 6 · 10⁻⁸. bfloat16: two to three digits, the range of float32.
 
     In bfloat16 there is no number between 1 and 1.0078: the sum is rounded back to the weight.
-
-    (float16 has three bits more, and loses only smaller updates.)
     """
     for dtype, exponent, fraction in (
         (torch.float16, 5, 10),
@@ -107,6 +105,34 @@ def test_two_formats():
     assert one + 1e-3 == one
     assert one.half() + 1e-3 > 1
     assert one.half() + 1e-4 == 1
+
+
+def test_updates_that_float16_loses():
+    """(float16 has three bits more, and loses only smaller updates, save near 0, where some biases start: its steps are never finer than 6 · 10⁻⁸.)"""
+    torch.manual_seed(0)
+
+    def lost(weights, updates, dtype):
+        low = weights.to(dtype)
+        assert torch.equal(low.double(), weights)  # both have these weights
+        return low + updates.to(dtype) == low
+
+    digits = 1 + torch.randint(128, (20_000,)).double() / 128
+    shares = 10 ** -(1 + 4 * torch.rand(20_000).double())
+    for least, most in ((-16, 0), (-24, -18)):
+        powers = torch.randint(least, most + 1, (20_000,))
+        weights = torch.ldexp(digits, powers)
+        weights = weights.half().bfloat16().double()
+        updates = weights * shares
+        half = lost(weights, updates, torch.float16)
+        brain = lost(weights, updates, torch.bfloat16)
+        if least == -16:
+            assert (brain & ~half).sum() > 1000
+            assert not (half & ~brain).any()
+        else:
+            assert (half & ~brain).sum() > 1000
+    zero = torch.zeros(1, dtype=torch.double)
+    assert lost(zero, zero + 1e-8, torch.float16)
+    assert not lost(zero, zero + 1e-8, torch.bfloat16)
 
 
 def test_updates_that_are_lost(chapters_own):
