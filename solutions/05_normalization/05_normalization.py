@@ -754,7 +754,8 @@ assert over_last.abs().max() < 1e-5
 r"""
 > **"`InstanceNorm2d(num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False)`."**
 > *Half the story.* The defaults are right. Not said: with them a wrong `num_features` only warns and a
-> single place per channel raises; with tracking `num_batches_tracked` stays at 0.
+> single place per channel raises; with tracking `num_batches_tracked` stays at 0, and with
+> `momentum=None` the buffers never move.
 """
 
 # %% cell="claim_001_21"
@@ -1389,7 +1390,7 @@ r"""
   together; only batch norm reaches across samples.
 - Training normalizes by the batch and moves the buffers. Eval normalizes by the buffers and moves
   nothing. `no_grad` is neither.
-- running = (1 − m) · running + m · batch. The stored variance is the unbiased one. `momentum=None` is the plain
+- running = (1 − m) · running + m · batch. The stored variance is the unbiased one. In batch norm `momentum=None` is the plain
   average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer.
 - `track_running_stats` decides whether there are buffers; set to False later, it stops a batch norm's updates.
   `layer.training` is the mode.

@@ -48,7 +48,7 @@ BY_CELL = {
     ],
     "claim_001_19_20": ["The constructor takes it; only the call raises."],
     "claim_001_21": [
-        "with them a wrong `num_features` only warns and a single place per channel raises; with tracking `num_batches_tracked` stays at 0.",
+        "with them a wrong `num_features` only warns and a single place per channel raises; with tracking `num_batches_tracked` stays at 0",
     ],
     "claim_001_22": [
         "It raises for swapped arguments too, as soon as there are fewer groups than channels.",
@@ -199,6 +199,21 @@ def test_instance_norm_with_two_modes():
     for tracks in (False, True):
         layer = nn.InstanceNorm2d(4, track_running_stats=tracks)
         assert torch.equal(layer.train()(x), layer.eval()(x)) == (not tracks)
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_instance_norm_without_a_momentum(momentum):
+    """and with `momentum=None` the buffers never move."""
+    options = {"momentum": momentum, "track_running_stats": True}
+    for layer, shape in (
+        (nn.InstanceNorm1d(4, **options), (3, 4, 5)),
+        (nn.InstanceNorm2d(4, **options), (3, 4, 5, 5)),
+        (nn.InstanceNorm3d(4, **options), (3, 4, 2, 2, 2)),
+    ):
+        for _ in range(2):
+            layer(torch.randn(shape) + 2)
+        assert layer.running_mean.any() == (momentum is not None)
+        assert layer.running_var.ne(1).any() == (momentum is not None)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -734,7 +749,7 @@ def test_only_the_batch_dimension(shape):
 
 @pytest.mark.parametrize("finite", [True, False])
 def test_zero_keeps_the_buffers_of_finite_batches(finite):
-    """`momentum=None` is the plain average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer."""
+    """In batch norm `momentum=None` is the plain average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer."""
     layer = nn.BatchNorm1d(2, momentum=0.0)
     x = torch.randn(6, 2) + 3
     if not finite:
