@@ -804,7 +804,7 @@ r"""
   the other layers, and the ranks part. A layer that only *some* ranks use holds these up in their first step already, until the others end in the error or the timeout is over. `find_unused_parameters=True` looks for such layers in each
   step, which costs time. `static_graph=True` looks once, for models that use the same layers always; its first backward pass must not stand in `no_sync()`. Better: leave it out, or freeze it *before* the model is wrapped.
 - **Freezing a wrapped model** is the same accident: DDP waits for gradients that no longer come. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
-  in mid-run, wrap the model anew.
+  or unfreeze in mid-run, wrap the model anew. (What was frozen when the model was wrapped is never averaged, and no step raises.)
 """
 
 # %% cell="unused_asserted"

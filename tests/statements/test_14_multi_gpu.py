@@ -800,7 +800,7 @@ def test_augmentation_by_rank():
 
 @pytest.mark.parametrize("anew", [True, False])
 def test_frozen_in_mid_run(on_ranks, anew):
-    """Freeze first and wrap then; to freeze in mid-run, wrap the model anew.
+    """Freeze first and wrap then; to freeze or unfreeze in mid-run, wrap the model anew.
 
     DDP waits for gradients that no longer come.
     """
@@ -825,6 +825,31 @@ def test_frozen_in_mid_run(on_ranks, anew):
     (first, goes_on), (second, too) = on_ranks(gradient, 2)
     assert (first == second) == anew
     assert goes_on == too == ("goes on" if anew else "error")
+
+
+@pytest.mark.parametrize("options", [{}, {"find_unused_parameters": True}])
+@pytest.mark.parametrize("anew", [True, False])
+def test_unfrozen_in_mid_run(on_ranks, anew, options):
+    """(What was frozen when the model was wrapped is never averaged, and no step raises.)"""
+
+    def gradients(rank, group):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        net[0].requires_grad_(False)
+        ddp = DistributedDataParallel(net, process_group=group, **options)
+        x = torch.full((1, 2), rank + 1.0)
+        ddp(x).sum().backward()
+        net[0].requires_grad_(True)
+        if anew:
+            ddp = DistributedDataParallel(net, process_group=group, **options)
+        for _ in range(3):
+            net.zero_grad()
+            ddp(x).sum().backward()
+        return net[0].weight.grad.tolist(), net[1].weight.grad.tolist()
+
+    (early, late), (other_early, other_late) = on_ranks(gradients, 2)
+    assert late == other_late
+    assert (early == other_early) == anew
 
 
 def test_what_must_name_the_group(on_ranks):
