@@ -196,7 +196,7 @@ wants to be called with, and when, depends on its kind:
 
 A scheduler counts its calls and knows nothing of epochs. `step(epoch)` is outdated: `StepLR` still takes it, with a
 warning, `SequentialLR` does not. (`CosineAnnealingWarmRestarts` alone is meant to be called so, if you like.) The argument `verbose=` is gone. `ReduceLROnPlateau` lowers the rate once the metric has
-not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none. (A metric below
+not improved for more than `patience` calls. To improve is to fall: an accuracy needs `mode="max"`. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none. (A metric below
 0 needs `threshold_mode="abs"`. By default a standstill counts as an improvement there.)
 """
 

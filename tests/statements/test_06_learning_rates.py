@@ -240,7 +240,7 @@ def test_what_a_scheduler_counts():
 
 @pytest.mark.parametrize("patience", [0, 1, 3])
 def test_reduce_on_plateau(patience):
-    """`ReduceLROnPlateau` lowers the rate once the metric has not improved for more than `patience` calls. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none. (A metric below 0 needs `threshold_mode="abs"`. By default a standstill counts as an improvement there.)"""
+    """`ReduceLROnPlateau` lowers the rate once the metric has not improved for more than `patience` calls. To improve is to fall: an accuracy needs `mode="max"`. An improvement of less than `threshold`, by default 0.0001 of the metric, counts as none. (A metric below 0 needs `threshold_mode="abs"`. By default a standstill counts as an improvement there.)"""
     for metrics in ([1.0] * 9, [1.0 - 0.00001 * n for n in range(9)]):
         sgd = torch.optim.SGD([one_weight()], lr=1.0)
         plan = lr_scheduler.ReduceLROnPlateau(
@@ -261,6 +261,12 @@ def test_reduce_on_plateau(patience):
         plan.step(1.0 - 0.001 * n)
     assert plan.get_last_lr() == [1.0]
     assert plan.threshold == 1e-4
+    for options, kept in (({}, False), ({"mode": "max"}, True)):
+        sgd = torch.optim.SGD([one_weight()], lr=1.0)
+        plan = lr_scheduler.ReduceLROnPlateau(sgd, patience=patience, **options)
+        for n in range(9):
+            plan.step(0.5 + 0.05 * n)  # an accuracy that rises
+        assert (sgd.param_groups[0]["lr"] == 1) == kept
     for metric in (1.0, -1.0):
         for threshold_mode in ("rel", "abs"):
             for mode in ("min", "max"):
