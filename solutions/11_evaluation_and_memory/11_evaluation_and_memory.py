@@ -636,7 +636,8 @@ print("use_reentrant=False: requires_grad", new_way.requires_grad)
 # %% [markdown]
 r"""
 Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's
-`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (in compiled code, once). Leave such layers outside of the groups, or, uncompiled, give them `momentum=1 - (1 - m) ** 0.5`: two
+`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of
+`checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two
 moves by that, one in the forward and one in the backward pass, are one move by `m`.
 """
 
