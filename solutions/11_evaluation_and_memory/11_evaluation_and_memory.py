@@ -1097,7 +1097,7 @@ assert indexed == "IndexError"
 # %% [markdown]
 r"""
 > **"Write `total_loss += loss.item()`."**
-> *Correct.* `.item()` makes a GPU wait; `loss.detach()` does not, and leaks as little.
+> *Correct.* `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
 >
 > **"Adding up loss tensors keeps the graphs and eats memory."**
 > *Correct.* After a backward pass the inputs are free and the nodes remain; without one the inputs remain as well.
@@ -1337,7 +1337,7 @@ Write `train_and_log(model, optimizer, batches)`, one epoch of training that rem
 
 <details><summary>Hint 1: numbers instead of tensors</summary>
 
-`loss.item()` is a float. `loss.detach()` is a tensor without the graph, and does not make a GPU wait.
+`loss.item()` is a float. `loss.detach()` is a tensor without the graph, and does not wait for a GPU.
 </details>
 <details><summary>Hint 2: logits</summary>
 

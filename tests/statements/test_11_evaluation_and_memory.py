@@ -107,7 +107,8 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
         "on a GPU each `.item()` waits until everything before it has been computed.",
-        "`loss.detach()` is a tensor without the graph, and does not make a GPU wait.",
+        "`loss.detach()` is a tensor without the graph, and does not wait for a GPU.",
+        "`.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf": [
         "the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts: segments that grow leave fewer gaps",
@@ -1284,7 +1285,9 @@ def test_memory_that_a_second_stream_reads(told):
 def test_what_waits_for_the_gpu(waits):
     """on a GPU each `.item()` waits until everything before it has been computed.
 
-    `loss.detach()` is a tensor without the graph, and does not make a GPU wait.
+    `loss.detach()` is a tensor without the graph, and does not wait for a GPU.
+
+    `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
     """
     weight = torch.ones(3, device="cuda", requires_grad=True)
     loss = (weight * 2).sum()
