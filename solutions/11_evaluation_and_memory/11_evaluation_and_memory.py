@@ -636,7 +636,8 @@ print("use_reentrant=False: requires_grad", new_way.requires_grad)
 # %% [markdown]
 r"""
 Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's
-`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (in compiled code, once). Leave such layers outside of the groups, or, uncompiled, give them `momentum=1 - (1 - m) ** 0.5`: two
+`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of
+`checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two
 moves by that, one in the forward and one in the backward pass, are one move by `m`.
 """
 
@@ -1096,7 +1097,7 @@ assert indexed == "IndexError"
 # %% [markdown]
 r"""
 > **"Write `total_loss += loss.item()`."**
-> *Correct.* `.item()` makes a GPU wait; `loss.detach()` does not, and leaks as little.
+> *Correct.* `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
 >
 > **"Adding up loss tensors keeps the graphs and eats memory."**
 > *Correct.* After a backward pass the inputs are free and the nodes remain; without one the inputs remain as well.
@@ -1336,7 +1337,7 @@ Write `train_and_log(model, optimizer, batches)`, one epoch of training that rem
 
 <details><summary>Hint 1: numbers instead of tensors</summary>
 
-`loss.item()` is a float. `loss.detach()` is a tensor without the graph, and does not make a GPU wait.
+`loss.item()` is a float. `loss.detach()` is a tensor without the graph, and does not wait for a GPU.
 </details>
 <details><summary>Hint 2: logits</summary>
 

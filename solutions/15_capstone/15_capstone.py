@@ -474,7 +474,7 @@ no goodbye. In which step is drawn at random each time you run this cell, a few 
 """
 
 # %%
-anywhere = random.Random()  # seeded by the clock, on purpose
+anywhere = random.Random()  # seeded by the system, on purpose
 early, late = anywhere.randrange(17, 21), anywhere.randrange(32, 36)
 for place in ("whole", "killed"):
     shutil.rmtree(folder / place, ignore_errors=True)

@@ -485,6 +485,8 @@ def test_loading_copies_into_the_model(dtype, recwarn):
     held = {id(p) for group in sgd.param_groups for p in group["params"]}
     assert id(net.head.weight) not in held
     assert id(before) in held
+    net.requires_grad_(False).load_state_dict(given, assign=True)
+    assert not any(p.requires_grad for p in net.parameters())
 
 
 def test_detach_shares_memory():

@@ -295,6 +295,9 @@ def test_the_norm_overflows_in_float16():
         half = with_gradients(*gradients, dtype=torch.float16)
         with pytest.raises(RuntimeError, match="non-finite"):
             clip(half, 1.0, error_if_nonfinite=True)
+    # a factor of 1e-7 rounded to float16 is a fifth too large; 2.9e-8 is 0
+    factor = torch.tensor([1e-7, 2.9e-8], dtype=torch.float16).tolist()
+    assert factor == [pytest.approx(1.2e-7, rel=0.01), 0]
 
 
 @pytest.mark.parametrize("dtype", HALF)

@@ -107,7 +107,8 @@ BY_SOURCE = {
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
         "on a GPU each `.item()` waits until everything before it has been computed.",
-        "`loss.detach()` is a tensor without the graph, and does not make a GPU wait.",
+        "`loss.detach()` is a tensor without the graph, and does not wait for a GPU.",
+        "`.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf": [
         "the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts: segments that grow leave fewer gaps",
@@ -467,7 +468,7 @@ def test_the_older_form():
 @pytest.mark.parametrize("reentrant", [True, False])
 @pytest.mark.parametrize("momentum", [0.1, 0.5])
 def test_random_states_and_statistics(momentum, reentrant):
-    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (in compiled code, once). Leave such layers outside of the groups, or, uncompiled, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
+    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
     x = torch.randn(16, 6, requires_grad=True)
     masks = []
 
@@ -515,6 +516,12 @@ def test_random_states_and_statistics(momentum, reentrant):
     )(x).sum().backward()
     assert compiled.num_batches_tracked == 1
     torch.testing.assert_close(compiled.running_mean, once.running_mean)
+    # a compiled layer in a group that is not compiled moves twice again
+    inner = nn.BatchNorm1d(6, momentum=1 - (1 - momentum) ** 0.5)
+    layer = torch.compile(lambda x: inner(x), backend="aot_eager")
+    checkpoint(layer, x, use_reentrant=False).sum().backward()
+    assert inner.num_batches_tracked == 2
+    torch.testing.assert_close(inner.running_mean, once.running_mean)
 
 
 def test_linear_cross_entropy():
@@ -1278,7 +1285,9 @@ def test_memory_that_a_second_stream_reads(told):
 def test_what_waits_for_the_gpu(waits):
     """on a GPU each `.item()` waits until everything before it has been computed.
 
-    `loss.detach()` is a tensor without the graph, and does not make a GPU wait.
+    `loss.detach()` is a tensor without the graph, and does not wait for a GPU.
+
+    `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
     """
     weight = torch.ones(3, device="cuda", requires_grad=True)
     loss = (weight * 2).sum()

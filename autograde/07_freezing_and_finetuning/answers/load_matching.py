@@ -372,7 +372,7 @@ by_assign = edit(
         "model.load_state_dict(fits, strict=False)": "model.load_state_dict(fits, strict=False, assign=True)",
     },
     breaks=hidden_tests.same_parameters,
-    tells="`assign=True` puts new tensors into the model: an optimizer that was made before no longer knows its parameters, frozen ones are frozen no more, and the memory is shared with the file.",
+    tells="`assign=True` puts new tensors into the model: an optimizer that was made before no longer knows its parameters, and the memory is shared with the file.",
 )
 
 dtype_of_the_file = edit(

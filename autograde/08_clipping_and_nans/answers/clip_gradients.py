@@ -491,7 +491,7 @@ clip_returns_a_float = edit(
         "return joint": "return joint.item()",
     },
     breaks=hidden_tests.norm_before_clipping,
-    tells="You return a Python float. `.item()` makes a GPU wait at every step; "
+    tells="You return a Python float. `.item()` waits for a GPU at every step; "
     "return the tensor, and let the caller take the number when it is needed.",
 )
 
@@ -673,7 +673,7 @@ clip_by_a_half_factor = edit(
     },
     breaks=hidden_tests.half_precision,
     tells="You round the factor to the gradient's dtype; so does `_foreach_mul_` with "
-    "a Python number. In float16 a factor such as 1e-7 is wrong by a third, and below "
+    "a Python number. In float16 a factor such as 1e-7 is wrong by a fifth, and below "
     "3e-8 it is 0. Multiply by the float32 tensor.",
 )
 
@@ -688,7 +688,7 @@ clip_by_foreach_and_a_number = edit(
     },
     breaks=hidden_tests.half_precision,
     tells="You round the factor to the gradient's dtype; so does `_foreach_mul_` with "
-    "a Python number. In float16 a factor such as 1e-7 is wrong by a third, and below "
+    "a Python number. In float16 a factor such as 1e-7 is wrong by a fifth, and below "
     "3e-8 it is 0. Multiply by the float32 tensor.",
 )
 

@@ -633,7 +633,7 @@ autocast_always_on = edit(
     {"dtype, enabled=dtype is not None)": "dtype)"},
     breaks=hidden_tests.autocast_where_asked,
     tells="Autocast is on also where dtype is None: then torch.autocast takes "
-    "its default, bfloat16.",
+    "its default, bfloat16 on a CPU.",
 )
 
 without_autocast = edit(
@@ -779,8 +779,8 @@ unscaling_in_the_loop = edit(
     },
     breaks=hidden_tests.mean_over_all_samples,
     tells="You unscale after every micro-batch. The scaler does so once per "
-    "step and raises at the second time; the gradients of later micro- "
-    "batches would be scaled again.",
+    "step and raises at the second time; the gradients of later "
+    "micro-batches would be scaled again.",
 )
 
 clean_only_after_made_steps = edit(
