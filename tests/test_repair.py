@@ -435,8 +435,13 @@ def test_each_kind_of_damage_is_repaired(kind: str, gradebook: str) -> None:
     ]
 
 
-def test_damage_of_several_kinds_is_repaired_nearly_always() -> None:
-    seeds = range(500)
+@pytest.mark.parametrize(
+    "seeds",
+    [range(200), pytest.param(range(200, 500), marks=pytest.mark.slow)],
+)
+def test_damage_of_several_kinds_is_repaired_nearly_always(
+    seeds: range,
+) -> None:
     incomplete = []
     for seed in seeds:
         data, what = damaged(SOLVED, RELEASED, seed)

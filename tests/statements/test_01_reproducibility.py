@@ -582,28 +582,32 @@ def test_a_context_manager_from_a_generator(protected):
     assert seen == (["before", "after"] if protected else ["before"])
 
 
-@pytest.mark.parametrize("after", ["nothing", "flags", "allow_tf32"])
-def test_precision_by_name(after):
+def test_precision_by_name():
     """`torch.backends.cudnn.conv.fp32_precision = "ieee"` asks for full float32 there, `"tf32"` for speed."""
-    program = (
-        "import torch\n"
-        "cudnn = torch.backends.cudnn\n"
-        f"if {after!r} == 'flags':\n"
-        "    with cudnn.flags(enabled=True, deterministic=True):\n"
-        "        pass\n"
-        f"if {after!r} == 'allow_tf32':\n"
-        "    cudnn.allow_tf32 = True\n"
-        "print(cudnn.conv.fp32_precision)\n"
-        "for name in ('ieee', 'tf32'):\n"
-        "    cudnn.conv.fp32_precision = name\n"
-        "    print(cudnn.conv.fp32_precision)\n"
-        "try:\n"
-        "    cudnn.conv.fp32_precision = 'float32'\n"
-        "except RuntimeError:\n"
-        "    print('refused')\n"
-    )
+    program = """
+import os, torch
+cudnn = torch.backends.cudnn
+for after in ("nothing", "flags", "allow_tf32"):
+    if os.fork():  # each begins with what torch was imported with
+        os.wait()
+        continue
+    if after == "flags":
+        with cudnn.flags(enabled=True, deterministic=True):
+            pass
+    if after == "allow_tf32":
+        cudnn.allow_tf32 = True
+    print(cudnn.conv.fp32_precision)
+    for name in ("ieee", "tf32"):
+        cudnn.conv.fp32_precision = name
+        print(cudnn.conv.fp32_precision)
+    try:
+        cudnn.conv.fp32_precision = "float32"
+    except RuntimeError:
+        print("refused", flush=True)
+    os._exit(0)
+"""
     said = subprocess.check_output([sys.executable, "-c", program], text=True)
-    assert said.split() == ["tf32", "ieee", "tf32", "refused"]
+    assert said.split() == ["tf32", "ieee", "tf32", "refused"] * 3
 
 
 @pytest.mark.gpu

@@ -27,6 +27,7 @@ from course_grader.grading.reaching import (
     without_reaching,
 )
 from course_grader.grading.repair import Repaired, repair
+from course_grader.judge.beside import Beside
 from course_grader.judge.failing import LONGEST_TEXT, Shows
 from course_grader.judge.judging import (
     Expectations,
@@ -201,6 +202,8 @@ def grade_submission(
     prepared.reference.begin(one for one in begun if only in (None, one))
     run = _Run(warm, repaired, all_cells, only)
     try:
+        if only is not None:
+            run.begin_beside(prepared, only)
         run.cells()
         report = run.judge(prepared, tell, running)
     finally:
@@ -290,10 +293,33 @@ class _Run:
         self.stopped: dict[str, tuple[str, str]] = {}
         self.kernel: Kernel | None = None
         self.untouched: Kernel | None = None
+        self.beside: Beside | None = None
         self.probing: Probing | None = None
         self.took_s: dict[str, float] = {}
         self.deadline = time.monotonic() + warm.limits.submission_s
         self.chars_left = warm.limits.notebook_chars
+
+    def begin_beside(self, prepared: Prepared, exercise_id: str) -> None:
+        """Starts a second process that answers some of the exercise's checks."""
+        self.beside = Beside(
+            self._second(prepared, list(self.cells_to_run)),
+            prepared.grading.checks_of(exercise_id),
+            prepared.expected.cases,
+        )
+
+    @contextlib.contextmanager
+    def _second(
+        self, prepared: Prepared, cells: Sequence[NotebookNode]
+    ) -> Iterator[Prober | None]:
+        """A process in a room of its own that has run the same cells; None if it
+        ended in one."""
+        with Kernel(self.warm, self.deadline) as kernel:
+            for cell in cells:
+                if kernel.run_cell(cell.source, cell.id).died is not None:
+                    yield None
+                    return
+            with kernel.probing(prepared.grading.probes_source) as probing:
+                yield probing
 
     def cells(self) -> None:
         """Runs the cells in order. A cell that ends its process is left out
@@ -423,6 +449,7 @@ class _Run:
                         prepared.shows,
                         functools.partial(self._untouched, prepared, stack),
                         running,
+                        None if self.beside is None else self.beside.answered,
                     )
                     self._ask_what_was_replaced(report)
                     return report
@@ -499,6 +526,8 @@ class _Run:
         )
 
     def close(self) -> None:
+        if self.beside is not None:
+            self.beside.close()
         for kernel in (self.kernel, self.untouched):
             if kernel is not None:
                 kernel.close()

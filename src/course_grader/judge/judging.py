@@ -64,6 +64,8 @@ MOST_CASES = 3
 """Failed checks of one exercise that show a case: each costs a probe call."""
 Behaviour = dict[tuple[str, int], Result]
 """What an implementation gave, by check name and number of the case."""
+Answered = tuple[list[ProbeRun], Died | None]
+"""What a check's cases gave until the process died, and whether it did."""
 Recognise = Callable[[str, Behaviour, str], str]
 """(exercise, what an answer gave on every case, its losses) -> what the one wrong
 answer of the bank that behaves alike tells; empty if none or several do."""
@@ -239,6 +241,7 @@ def judge_exercise(
     shows: Shows | None = None,
     untouched: Callable[[], Prober] | None = None,
     tell: Callable[[Sequence[CheckReport]], None] | None = None,
+    answered: Callable[[Check], Answered | None] | None = None,
 ) -> ExerciseReport:
     """Judges one exercise.
 
@@ -258,6 +261,8 @@ def judge_exercise(
         tell: is told of the checks that have been judged, after each of them, with
             their words and cases; where that matters to nobody they are asked for
             in the end, when all verdicts stand.
+        answered: what a check's cases gave, if somebody else has had them answered;
+            None where it is to be asked for here.
 
     Returns:
         The report; never raises for what the learner's code does.
@@ -273,13 +278,15 @@ def judge_exercise(
         died = failed_before
         cases = expected.cases[check.name] if died is None else []
         runs: list[ProbeRun] = []
+        given = answered(check) if answered and cases else None
         for _ in range(TRIES if cases else 0):
-            current = current or prober()
-            runs, died = _answers(current, check, cases)
-            if died is None:
-                break
-            current = None
-            if died.verdict is not Verdict.EXITED:
+            if given is None:
+                current = current or prober()
+                given = answers(current, check, cases)
+                current = None if given[1] else current
+            runs, died = given
+            given = None
+            if died is None or died.verdict is not Verdict.EXITED:
                 break
         lost: list[_Lost] = []
         for number, (case, run) in enumerate(zip(cases, runs, strict=False)):
@@ -371,9 +378,7 @@ def _one_line_of(
     return line
 
 
-def _answers(
-    prober: Prober, check: Check, cases: list[Case]
-) -> tuple[list[ProbeRun], Died | None]:
+def answers(prober: Prober, check: Check, cases: Sequence[Case]) -> Answered:
     """What the cases of a check gave before the process died, if it did."""
     runs: list[ProbeRun] = []
     for run in prober.probe_all(check.probe, cases, check.timeout_s):

@@ -302,6 +302,8 @@ def replayed_checks(
     played back on another; there must be none."""
     passed = []
     for check in grading.checks:
+        if check.name not in recorded.cases:
+            continue
         numbers = len(recorded.cases[check.name])
         replay = Recorded(
             recorded.reference[check.name, n % numbers]
