@@ -14,11 +14,14 @@ import importlib
 import io
 import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import types
+from collections.abc import Callable
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -27,8 +30,12 @@ from unittest import mock
 import nbformat
 import quick_gradebooks  # noqa: F401
 import quick_processes
+from mini_course import LIMITS
 from nbformat import NotebookNode
 from traitlets.config import Config
+
+from course_grader.course import Course
+from course_grader.grading import process as grading_process
 
 _HERE = Path(__file__).parent
 SCRIPTS = Path(sys.executable).parent
@@ -105,6 +112,93 @@ def _become(
     importlib.import_module(module).main()
 
 
+class _GradingFork:
+    """A grading process that a test itself asks for, forked like a command; stands
+    for what starts one."""
+
+    def __init__(self, command: list[str], descriptor: int) -> None:
+        course = Course(Path(command[-3]))
+        warm = None
+        if course.limits == LIMITS and command[-2] == "sandboxed":
+            warm = quick_processes.connection()
+        with socket.socket(fileno=os.dup(descriptor)) as sock:
+            self.process = _forked(
+                _become_grading,
+                sock,
+                command[-3:],
+                Path.cwd(),
+                dict(os.environ),
+                warm,
+            )
+        self.pid = self.process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.process.join(timeout)
+        if self.process.exitcode is None:
+            raise subprocess.TimeoutExpired("a grading process", timeout or 0)
+        return self.process.exitcode
+
+
+def _start_grading(command: list[str], **options: Any) -> Any:
+    """What `GradingProcess` starts, in the process of a test."""
+    known = ["-P", "-m", grading_process.__name__]
+    if command[0] == sys.executable and command[1:4] == known:
+        return _GradingFork(command, *options["pass_fds"])
+    return subprocess.Popen(command, **options)
+
+
+def fork_grading() -> None:
+    """From here on `GradingProcess` forks what it would start."""
+    grading_process.subprocess = types.SimpleNamespace(
+        Popen=_start_grading,
+        DEVNULL=subprocess.DEVNULL,
+        TimeoutExpired=subprocess.TimeoutExpired,
+    )
+
+
+def _become_grading(
+    sock: socket.socket,
+    arguments: list[str],
+    folder: Path,
+    settings: dict[str, str],
+    warm: tuple[socket.socket, int] | None,
+) -> None:
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(settings)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if warm is not None:
+        quick_processes.offer(*warm)
+    sys.argv = ["", str(sock.detach()), *arguments]
+    grading_process.main()
+
+
+def _forked(target: Callable[..., None], *arguments: Any) -> Any:
+    """A process that has imported what `forked.py` imports, and runs this."""
+    context = multiprocessing.get_context("forkserver")
+    _SERVER.set_forkserver_preload(["forked"])
+    # in a terminal, too, what is printed has no colours
+    quiet = environment() | {"TERM": "dumb", "PYTHONPATH": str(_HERE)}
+    with mock.patch.dict(os.environ, quiet, clear=True):
+        _SERVER.ensure_running()
+    with mock.patch.object(
+        forkserver,
+        "connect_to_new_process",
+        _SERVER.connect_to_new_process,
+    ):
+        one = context.Process(target=target, args=arguments)
+        one.start()
+    return one
+
+
 def _type(
     module: str,
     arguments: list[str],
@@ -115,27 +209,14 @@ def _type(
 ) -> subprocess.CompletedProcess[str]:
     """Runs `main` of a module in a forked process, errors apart or among the rest."""
     warm = quick_processes.connection()
-    context = multiprocessing.get_context("forkserver")
-    _SERVER.set_forkserver_preload(["forked"])
-    # in a terminal, too, what is printed has no colours
-    quiet = environment() | {"TERM": "dumb", "PYTHONPATH": str(_HERE)}
-    with mock.patch.dict(os.environ, quiet, clear=True):
-        _SERVER.ensure_running()
     with (
-        mock.patch.object(
-            forkserver,
-            "connect_to_new_process",
-            _SERVER.connect_to_new_process,
-        ),
         tempfile.NamedTemporaryFile("r") as out,
         tempfile.NamedTemporaryFile("r") as err,
     ):
         files = (out.name, err.name if apart else out.name)
-        one = context.Process(
-            target=_become,
-            args=(module, arguments, folder, settings, files, umask, warm),
+        one = _forked(
+            _become, module, arguments, folder, settings, files, umask, warm
         )
-        one.start()
         one.join()
         return subprocess.CompletedProcess(
             arguments, one.exitcode, out.read(), err.read()

@@ -14,12 +14,14 @@ from course_grader.startup import import_fast
 import_fast()  # before all of these
 
 import quick_gradebooks  # noqa: E402, F401
-from commands import course_says  # noqa: E402
+from commands import course_says, fork_grading  # noqa: E402
 from mini_course import ROOT, write_mini  # noqa: E402
 from quick_processes import warm_process  # noqa: E402
 
 from course_grader.course import Course  # noqa: E402
 from course_grader.judge.warming import WarmProcess  # noqa: E402
+
+fork_grading()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,7 +3,8 @@
 Both import torch before they do anything. For a command that is forked
 (`commands.py`), one of each lies ready: the grading process is a fork of the command
 from before it did anything; the warm process is one for all commands of a test
-process, to which each has a connection of its own, as several judges have. Whatever
+process, to which each has a connection of its own, as several judges have. A
+grading process that a test asks for itself is a fork, too. Whatever
 else is asked for is started as ever: a second grading process, other limits, none
 of the sandbox. So is all of it for a command that a test starts by its path.
 """
@@ -53,8 +54,11 @@ def complete() -> bool:
 
 
 def connection() -> tuple[socket.socket, int] | None:
-    """A new one to it, and its number; None where there is no sandbox."""
-    if not complete():
+    """A new one to it, and its number; None where there is no sandbox, or where it
+    would have to be started in a thread, with which it would end."""
+    begun = complete.cache_info().currsize == 1
+    here = threading.current_thread() is threading.main_thread()
+    if not (begun or here) or not complete():
         return None
     process = warm_process()
     return process.share().socket, process.process.pid
@@ -67,7 +71,7 @@ def lay_ready(given: tuple[socket.socket, int] | None) -> None:
         given: the connection, and the warm process's number.
     """
     if given is not None:
-        _offer(*given)
+        offer(*given)
         spare = _Spare()
         grading_process.subprocess = types.SimpleNamespace(
             Popen=spare.started,
@@ -76,8 +80,8 @@ def lay_ready(given: tuple[socket.socket, int] | None) -> None:
         )
 
 
-def _offer(sock: socket.socket, pid: int) -> None:
-    """Gives connections of their own to those who would start a warm process."""
+def offer(sock: socket.socket, pid: int) -> None:
+    """Gives connections of their own to those who would start a warm process here."""
     known = object.__new__(WarmProcess)
     known.channel, known.asking = Channel(sock), threading.Lock()
     known.ready = True
