@@ -5,8 +5,8 @@ breaks and hears why; both judges agree.
 
 On one seed, every `make test` runs right answers as learners' work is run, and wrong
 ones as far as it takes to lose what they break: of those that `course try` has seen
-get what they must as they are now every twelfth right one and every 24th wrong one,
-and all others. In one exercise of each
+get what they must as they are now every 24th right one and every 48th wrong one,
+at least one of each, and all others. In one exercise of each
 chapter both judges see a right and a wrong one. One exercise, and in `make test-all`
 every one on five seeds, runs whole: then what each wrong answer hears is compared
 with the whole bank's behaviour, and both judges see everything.
@@ -58,7 +58,7 @@ ALWAYS_WHOLE = ("03_one_hot_and_losses", "class_mse")
 FIRST = dict(reversed(EXERCISES))
 """The exercise of each chapter in which both judges are compared, and recorded
 answers played back, in every `make test`."""
-EVERY_RIGHT, EVERY_WRONG = 12, 24
+EVERY_RIGHT, EVERY_WRONG = 24, 48
 """Of answers that `course try` has seen, every so many run again."""
 WHOLE = [
     pytest.param(

@@ -70,7 +70,7 @@ def test_models_learn_the_digits_with_every_norm(make, norm, kind):
     for _ in range(30):
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(
-            model(split.X_train), split.y_train
+            model(split.X_train[::3]), split.y_train[::3]
         )
         loss.backward()
         optimizer.step()
