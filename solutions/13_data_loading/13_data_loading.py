@@ -228,7 +228,7 @@ r"""
 | `num_workers` | so many processes load and collate | loading a batch takes a good part of a step; more than one if it takes longer than a step |
 | `prefetch_factor` | batches that each worker keeps ready (2) | loading times vary: more; memory is short: 1 |
 | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
-| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
 **Shared memory.** All workers' batches wait in the same place, and your loop holds one more:
 
@@ -789,7 +789,7 @@ for shared in (False, True):
 r"""
 **Going on in the middle of an epoch.** A `DataLoader` does not know how far it is. With a sampler that draws its order from a
 generator, three things are enough: the generator's state at the start of the epoch, the number of batches done, and a batch sampler
-that skips these *before* anything is loaded. (`torchdata` has a `StatefulDataLoader` with a `state_dict` that does it for you. What else a
+that skips these *before* anything is loaded. It skips in every epoch: make a new loader for the next one. (`torchdata` has a `StatefulDataLoader` with a `state_dict` that does it for you. What else a
 resumed run needs is in chapter 12.)
 """
 
@@ -1244,7 +1244,7 @@ r"""
 - A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if
   each epoch is read to its end.
 - What workers need must be picklable wherever they are not forked. Where they are, large lists are copied bit by bit: use arrays.
-- Measure before you add workers: the time in `next` is waiting. Load time / step time workers, rounded up, hide it if each has a core.
+- Measure before you add workers: the time in `next` is waiting. Load time / step time workers, rounded up, hide it if loading times hardly vary and each has a core.
 
 **Primary sources**
 

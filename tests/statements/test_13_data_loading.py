@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import pickle
+import random
 import sys
 import threading
 import time
@@ -24,10 +25,12 @@ from torch.utils.data import (
     Dataset,
     IterableDataset,
     RandomSampler,
+    Sampler,
     Subset,
     default_collate,
     get_worker_info,
 )
+from torch.utils.data._utils.pin_memory import pin_memory
 
 BY_CELL = {
     "resume_mid_epoch": [
@@ -57,7 +60,7 @@ BY_SOURCE = {
         "and once autograd has run in your process, a forked worker cannot take gradients.",
     ],
     "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/data/dataloader.py": [
-        "| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
+        "| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
     ],
     "https://github.com/pytorch/pytorch/pull/161910": [
         "PyTorch reserves the space beforehand since the autumn of 2025.",
@@ -541,6 +544,90 @@ def test_how_many_workers_are_enough(load, step):
         assert total(enough - 1) > total(enough)
 
 
+def test_where_loading_times_vary():
+    """Load time / step time workers, rounded up, hide it if loading times hardly vary and each has a core.
+
+    With loading times that vary, or fewer cores, measure
+    """
+
+    def waited(spread, load=60.0, step=60.0, prefetch=2):
+        rng, free, taken, now = random.Random(0), 0.0, [], 0.0
+        for batch in range(200):  # one worker is 60 / 60, rounded up
+            before = taken[batch - prefetch] if batch >= prefetch else 0.0
+            free = max(free, before) + load * rng.uniform(
+                1 - spread, 1 + spread
+            )
+            now = max(now, free)
+            taken.append(now)
+            now += step
+        return now - 200 * step - taken[0]
+
+    assert waited(0.0) == 0
+    assert waited(0.01) < 60
+    assert waited(0.9) > 600
+
+
+def test_who_pins():
+    """copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory,"""
+    pinned = []
+
+    class Watched(torch.Tensor):
+        def pin_memory(self, *args):
+            pinned.append(len(pinned))
+            return self
+
+    class Batch:
+        def __init__(self, rows):
+            self.rows = rows
+
+    class PinningBatch(Batch):
+        def pin_memory(self):
+            return PinningBatch(self.rows.pin_memory())
+
+    rows = torch.zeros(2).as_subclass(Watched)
+    for batch, count in (
+        (rows, 1),
+        ({"rows": rows, "more": [rows, (rows, "text")]}, 3),
+        (Batch(rows), 0),
+        ([Batch(rows), rows], 1),
+        (PinningBatch(rows), 1),
+    ):
+        pinned.clear()
+        assert type(pin_memory(batch)) is type(batch)
+        assert len(pinned) == count
+
+
+def test_a_skip_in_every_epoch():
+    """It skips in every epoch: make a new loader for the next one."""
+
+    class WithoutTheFirst(Sampler):
+        def __init__(self, batches, num_done):
+            self.batches, self.num_done = batches, num_done
+
+        def __iter__(self):
+            return itertools.islice(iter(self.batches), self.num_done, None)
+
+    def threes():
+        order = RandomSampler(range(12), generator=rng)
+        return BatchSampler(order, 3, False)
+
+    def epoch(loader):
+        return [rows.tolist() for rows in loader]
+
+    rng = torch.Generator().manual_seed(5)
+    at_the_start = rng.get_state()
+    whole = DataLoader(range(12), batch_sampler=threes())
+    wanted = [epoch(whole), epoch(whole)]
+    for anew in (False, True):
+        rng.set_state(at_the_start)
+        left = WithoutTheFirst(threes(), 2)
+        loader = DataLoader(range(12), batch_sampler=left)
+        assert epoch(loader) == wanted[0][2:]
+        if anew:
+            loader = DataLoader(range(12), batch_sampler=threes())
+        assert epoch(loader) == wanted[1][0 if anew else 2 :]
+
+
 def test_the_end_of_an_iterator():
     """`next(batches, done)` with an object of your own, `done = object()`, gives that object at the end instead of an exception."""
     done = object()
@@ -731,7 +818,7 @@ def test_dropping_for_training_only():
 @pytest.mark.gpu
 @pytest.mark.parametrize("workers", [0, 2])
 def test_pinned_batches(workers):
-    """| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+    """| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
     With `pin_memory` a thread copies each batch out of it early.
     """
