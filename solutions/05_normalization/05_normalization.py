@@ -339,7 +339,7 @@ explore(
 # %% [markdown]
 r"""
 Small momentum is slow, large momentum is noisy, and None never forgets: right where the data
-stay the same, as in a pass that only renews the statistics, and wrong at the start of a
+stay the same, as in a pass that only renews the statistics (`reset_running_stats()` first, or the old count goes on), and wrong at the start of a
 training, when the network before the layer is still changing.
 """
 

@@ -565,7 +565,7 @@ def test_one_value_in_both_modes(training):
 
 @pytest.mark.parametrize("momentum", [None, 0.01])
 def test_a_pass_that_renews_the_statistics(momentum):
-    """right where the data stay the same, as in a pass that only renews the statistics, and wrong at the start of a training, when the network before the layer is still changing."""
+    """right where the data stay the same, as in a pass that only renews the statistics (`reset_running_stats()` first, or the old count goes on), and wrong at the start of a training, when the network before the layer is still changing."""
     layer = nn.BatchNorm1d(1, momentum=momentum)
     for _ in range(100):
         layer(torch.randn(8, 1) + 2)
@@ -574,6 +574,21 @@ def test_a_pass_that_renews_the_statistics(momentum):
     for step in range(40):
         layer(torch.randn(8, 1) + (0 if step < 20 else 2))
     assert abs(layer.running_mean - 2) > 0.5
+    if momentum is not None:
+        return
+    for reset in (False, True):
+        layer = nn.BatchNorm1d(1)
+        for _ in range(200):
+            layer(torch.randn(8, 1))
+        if reset:
+            layer.reset_running_stats()
+        layer.momentum = None
+        batches = [torch.randn(8, 1) + 5 for _ in range(20)]
+        for batch in batches:
+            layer(batch)
+        wanted = torch.stack(batches).mean().item()
+        assert (abs(layer.running_mean.item() - wanted) < 1e-4) == reset
+        assert (layer.running_mean.item() > 2) == reset
 
 
 def test_as_many_numbers():
