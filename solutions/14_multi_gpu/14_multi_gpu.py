@@ -553,7 +553,8 @@ r"""
 ## 5 · Accumulating: `no_sync`
 
 With micro-batches (chapter 09) an exchange after each is a waste: only the sum has to cross. `no_sync()` skips it. DDP decides in the
-*forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing. The usual form stands around both. A hook
+*forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing. The usual form stands around both. (Only the next one: if two follow, after one forward pass or after
+two, the gradient of the second stays on its rank, and nothing raises. Add the losses and go backward once.) A hook
 counts how often gradients cross for four micro-batches:
 """
 

@@ -1,6 +1,7 @@
 """What chapter 14 states about several processes, run on the CPU."""
 
 import contextlib
+import copy
 import datetime
 import functools
 import inspect
@@ -275,6 +276,42 @@ def test_where_no_sync_stands(on_ranks, quiet):
 
     wanted = 1 if quiet in ("forward", "both") else 4
     assert list(on_ranks(exchanges, 2)) == [wanted] * 2
+
+
+@pytest.mark.parametrize("order", ["fbfb", "ffb", "ffbb", "fbb"])
+def test_two_backward_passes(on_ranks, order):
+    """(Only the next one: if two follow, after one forward pass or after two, the gradient of the second stays on its rank, and nothing raises. Add the losses and go backward once.)"""
+    start = nn.Linear(2, 1).double()
+    inputs = torch.randn(2, 6, 2).double()  # a row of them for each rank
+
+    def gradient(rank, group):
+        ddp = DistributedDataParallel(copy.deepcopy(start), process_group=group)
+
+        def loss(rows):
+            return ddp(rows).square().mean()
+
+        first, second = inputs[rank].split(3)
+        if order == "fbfb":
+            loss(first).backward()
+            loss(second).backward()
+        elif order == "ffb":
+            (loss(first) + loss(second)).backward()
+        elif order == "ffbb":
+            losses = loss(first), loss(second)
+            for one in losses:
+                one.backward()
+        else:
+            for one in ddp(inputs[rank]).square().split(3):
+                one.mean().backward(retain_graph=True)
+        return ddp.module.weight.grad.clone()
+
+    alone = copy.deepcopy(start)
+    alone(inputs.flatten(0, 1)).square().mean().mul(2).backward()
+    ranks = list(on_ranks(gradient, 2))
+    averaged = order in ("fbfb", "ffb")
+    assert torch.equal(*ranks) == averaged
+    for found in ranks:
+        assert torch.allclose(found, alone.weight.grad) == averaged
 
 
 @pytest.mark.parametrize("before", ["nothing", "no_grad", "no_sync", "grad"])
