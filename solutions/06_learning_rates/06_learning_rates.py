@@ -279,8 +279,8 @@ for name, make in {
 r"""
 ### Warm-up
 
-`SequentialLR` puts one schedule behind another. Here the rate rises for four batches, then falls
-along a cosine.
+`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own, and makes another's
+rates its own as well.) Here the rate rises for four batches, then falls along a cosine.
 """
 
 
@@ -1145,7 +1145,7 @@ r"""
 
 - The optimizer steps, then the scheduler. Read the rate before training with it.
 - A scheduler counts calls. Per epoch or per batch is your decision, and must fit its plan.
-- `ReduceLROnPlateau` wants the metric. Warm-up goes in front by `SequentialLR`. `OneCycleLR` and `CyclicLR` replace each group's rate.
+- `ReduceLROnPlateau` wants the metric. Warm-up goes in front of most others by `SequentialLR`. `OneCycleLR` and `CyclicLR` replace each group's rate.
 - Today: warm-up, then a cosine, a line, or a constant rate with a fall at the end. Count steps of the optimizer.
 - A group is a dict: its own options win, the rest comes from outside, and a misspelt key is no error. Count
   the parameters.

@@ -352,7 +352,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own, and makes another's rates its own as well.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -374,6 +374,26 @@ def test_warm_up_and_past_the_end():
     ]
     assert seen[5] < 1e-9
     assert seen[10] == pytest.approx(1.0)
+
+    def behind_a_rise(second):
+        def make(o):
+            rise = lr_scheduler.LinearLR(o, 0.1, total_iters=4)
+            return lr_scheduler.SequentialLR(o, [rise, second(o)], [4])
+
+        return [one for (one,) in rates_of(make, 5)]
+
+    rise = [0.1, 0.325, 0.55, 0.775, 1.0]
+    for second in (
+        lambda o: lr_scheduler.StepLR(o, 10),
+        lambda o: lr_scheduler.ExponentialLR(o, 0.9),
+        lambda o: lr_scheduler.LambdaLR(o, lambda n: 0.9**n),
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 10),
+    ):
+        assert behind_a_rise(second) == pytest.approx(rise)
+    with pytest.raises(ValueError, match="ReduceLROnPlateau"):
+        behind_a_rise(lr_scheduler.ReduceLROnPlateau)
+    seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 1.0, 10))
+    assert seen[:4] == pytest.approx([one / 25 for one in rise[:4]])
 
 
 @pytest.mark.slow
