@@ -580,6 +580,26 @@ def test_losses_that_are_no_sums(loss):
         assert sizes == [31, 7, 7, 7, 7]
 
 
+def test_a_penalty_on_the_weights():
+    """(A penalty on the weights does not fail: add it once per window, not to each part.)"""
+
+    def gradient(sizes, with_penalty):
+        model, (X, y) = mlp(), rows_and_classes()
+        for i, (x, t) in enumerate(
+            zip(X.split(sizes), y.split(sizes), strict=True)
+        ):
+            loss = F.cross_entropy(model(x), t, reduction="sum") / 32
+            if i in with_penalty:
+                loss = loss + 0.1 * model[0].weight.abs().sum()
+            loss.backward()
+        return gradient_of(model)
+
+    whole = gradient([32], [0])
+    for once in range(3):
+        assert error(gradient([20, 8, 4], [once]), whole) < 1e-12
+    assert error(gradient([20, 8, 4], range(3)), whole) > 0.5
+
+
 def test_beside_steps_on_small_batches():
     """Beside steps on the same small batches accumulation saves only optimizer steps: as many passes, fewer updates. And it holds the gradients during the forward passes that follow."""
 
@@ -648,7 +668,7 @@ def one_process(tmp_path: Path):
 
 @pytest.mark.parametrize("around", ["nothing", "backward", "both"])
 def test_no_sync_stands_around_the_forward_pass(one_process, around):
-    """`DistributedDataParallel` averages gradients between processes in every backward pass. While accumulating, only the last of a window has to. `no_sync()` skips it, and must stand around the **forward** pass too:
+    """`DistributedDataParallel` averages gradients between processes in the backward pass after each forward pass. While accumulating, only the last of a window has to. `no_sync()` skips it, and must stand around the **forward** pass too:
 
     It is the forward pass that prepares the exchange. Around `backward()` alone, `no_sync` still lets every part exchange its gradients: right numbers, all of the cost, and no sign of it.
 
@@ -680,6 +700,11 @@ def test_no_sync_stands_around_the_forward_pass(one_process, around):
     assert len(exchanges) == (1 if around == "both" else 4)
     whole = accumulated(mlp(), [32], F.cross_entropy)
     assert error(gradient_of(model), whole) < 1e-12
+    exchanges.clear()
+    out = wrapped(X).square().mean()
+    out.backward(retain_graph=True)
+    out.backward()
+    assert len(exchanges) == 1
 
 
 def test_the_scale_must_not_change_within_a_window():
