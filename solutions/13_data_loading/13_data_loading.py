@@ -234,7 +234,7 @@ r"""
 
 $$\text{needed} = (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
 
-That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view, as of a slice with `batch_size=None`, brings all the memory behind it. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 With `pin_memory` a thread copies each batch out of it early.
 
 If `/dev/shm` has less (`df -h /dev/shm`), make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;

@@ -698,6 +698,31 @@ def test_what_lies_in_shared_memory(workers):
         assert len(ForkingPickler.dumps(shared)) < 1000
 
 
+class Slices(Dataset):
+    """Each of its four samples is a view of the same million numbers."""
+
+    def __init__(self):
+        self.numbers = torch.zeros(1_000_000)
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return self.numbers[100 * index : 100 * index + 100]
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2])
+def test_what_is_behind_a_view(batch_size):
+    """A batch that is a view, as of a slice with `batch_size=None`, brings all the memory behind it."""
+    for batch in DataLoader(
+        Slices(), batch_size, num_workers=1, multiprocessing_context="fork"
+    ):
+        assert batch.is_shared()
+        assert batch.nbytes == 400 * (batch_size or 1)
+        behind = batch.untyped_storage().nbytes()
+        assert behind == (batch.nbytes if batch_size else 4_000_000)
+
+
 @pytest.mark.parametrize(
     ("workers", "prefetch"), [(1, 1), (1, 3), (2, 2), (2, 4)]
 )
