@@ -753,7 +753,7 @@ torch.testing.assert_close(b.detach(), torch.tensor([1 - 0.1]))
 # %% [markdown]
 r"""
 > **"`weight_decay` adds an L2 penalty, which favours small weights."**
-> *Half the story:* exact for SGD and Adam if nothing clips the gradient, not for AdamW.
+> *Half the story:* exact for SGD and Adam if the loss reaches each weight and nothing clips its gradient, not for AdamW.
 
 The penalty is $\frac{\lambda}{2}\lVert w \rVert^2$, so that its gradient is $\lambda w$. The option adds that within
 `step()`, so clipping (chapter 08) limits a penalty in the loss, and not the option. In Adam it

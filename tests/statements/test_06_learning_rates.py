@@ -655,7 +655,7 @@ def test_what_adamw_remembers(start, grows):
     ],
 )
 def test_the_option_against_a_penalty(kind, settings, exact, clips):
-    """exact for SGD and Adam if nothing clips the gradient, not for AdamW.
+    """exact for SGD and Adam if the loss reaches each weight and nothing clips its gradient, not for AdamW.
 
     The option adds that within `step()`, so clipping (chapter 08) limits a penalty in the loss, and not the option.
 
@@ -686,6 +686,17 @@ def test_the_option_against_a_penalty(kind, settings, exact, clips):
         nn.utils.clip_grad_norm_([w], 0.5)
         optimizer.step()  # further than any gradient of norm 0.5 takes it
         torch.testing.assert_close(w.item(), 100 - 0.1 * (0.5 + 0.5 * 100))
+    if exact and not clips:
+        for by_option in (True, False):
+            pair = [nn.Parameter(torch.ones(1)) for _ in range(2)]
+            decay = 0.5 if by_option else 0.0
+            optimizer = kind(pair, lr=0.1, weight_decay=decay, **settings)
+            loss = pair[0].sum()  # reaches the first alone
+            if not by_option:
+                loss = loss + 0.5 / 2 * sum(w.square().sum() for w in pair)
+            loss.backward()
+            optimizer.step()
+            assert (pair[1].item() == 1) == by_option
 
 
 def test_a_penalty():
