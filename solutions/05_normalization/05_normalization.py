@@ -1394,8 +1394,7 @@ r"""
   average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer.
 - `track_running_stats` decides whether there are buffers; set to False later, it stops a batch norm's updates.
   `layer.training` is the mode.
-- Batch norm with one value per channel raises. One image does not, and in training it is normalized by
-  itself.
+- In training, batch norm with one value per channel raises. One image does not: it is normalized by itself.
 - Small batches: group norm, or layer norm. On several GPUs `nn.SyncBatchNorm` averages over all of them
   (chapter 14). Freezing batch norm is in chapter 07, what it does to accumulation in chapter 09, and renewing
   the running statistics of averaged weights (`swa_utils.update_bn`) in chapter 06.

@@ -101,7 +101,7 @@ def test_two_values_fewer_is_nothing():
 
     It is then normalized by itself alone, which is not what the network learned with.
 
-    Batch norm with one value per channel raises. One image does not, and in training it is normalized by itself.
+    In training, batch norm with one value per channel raises. One image does not: it is normalized by itself.
     """
     for eps in (1e-5, 1e-3):
         out = nn.GroupNorm(4, 4, eps=eps)(torch.randn(2, 4) * 100)
@@ -116,7 +116,7 @@ def test_two_values_fewer_is_nothing():
         one = (1, 4) + (1,) * (len(shape) - 2)
         with pytest.raises(ValueError, match="more than 1 value per channel"):
             layer(4)(torch.randn(one))
-        layer(4).eval()(torch.randn(one))
+        assert layer(4).eval()(torch.randn(one)).shape == one
     image = torch.randn(1, 4, 3, 2)
     torch.testing.assert_close(
         nn.BatchNorm2d(4)(image), normalized(image, (2, 3))
