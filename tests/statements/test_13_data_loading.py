@@ -274,6 +274,35 @@ def test_the_same_batches_with_and_without_workers():
     assert drawn[0] != drawn[1]
 
 
+@pytest.mark.parametrize("another", [True, False])
+def test_dropout_with_and_without_workers(another):
+    """Now the loader draws that seed from the global generator, and dropout draws other numbers after it: give the loader another generator, too."""
+    found = []
+    for workers in (0, 1):
+        torch.manual_seed(0)
+        rng = torch.Generator().manual_seed(3)
+        loader = DataLoader(
+            range(6),
+            6,
+            sampler=RandomSampler(range(6), generator=rng),
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            multiprocessing_context="fork" if workers else None,
+            generator=torch.Generator().manual_seed(4) if another else None,
+        )
+        found.append(
+            [
+                (rows.tolist(), F.dropout(torch.ones(40)).tolist())
+                for _ in range(3)
+                for rows in loader
+            ]
+        )
+    alone, staying = found
+    assert [rows for rows, _ in alone] == [rows for rows, _ in staying]
+    assert (alone == staying) == another
+    assert alone[0] == staying[0]
+
+
 @pytest.mark.parametrize("to_its_end", [True, False])
 def test_epochs_that_are_broken_off(to_its_end):
     """if each epoch is read to its end."""
@@ -313,7 +342,7 @@ class Epoch(Dataset):
 
 @pytest.mark.parametrize("stay", [True, False])
 def test_an_epoch_written_into_the_dataset(stay):
-    """Workers that stay see an epoch that you write into the dataset later only in memory that they share.)"""
+    """Workers that stay see an epoch that you write into the dataset later only in memory that they share."""
 
     def seen(epochs):
         dataset = Epoch()
