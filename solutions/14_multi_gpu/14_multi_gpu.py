@@ -241,7 +241,7 @@ r"""
 
 With DDP every rank is a process with a model, an optimizer and a loader of its own. At the start rank 0's weights are sent to all. From then on only
 gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are
-ever copied again.
+ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word.
 
 `torchrun` starts the processes and tells each its `RANK` and the `WORLD_SIZE`. A notebook is one process, so the next cell
 writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep

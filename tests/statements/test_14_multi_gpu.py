@@ -28,7 +28,7 @@ from course_grader.chapter.source import read_chapter
 
 BY_CELL = {
     "same_weights": [
-        "At the start rank 0's weights are sent to all. From then on only gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are ever copied again.",
+        "At the start rank 0's weights are sent to all. From then on only gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient.",
         "The first and the last line are rounding. Sum of the losses, times the number of ranks, over the number of *all* samples: the factor undoes the division that DDP will make.",
         "After five steps with momentum they are still the same, bit for bit, and nobody has copied anything:",
     ],
@@ -276,6 +276,30 @@ def test_where_no_sync_stands(on_ranks, quiet):
 
     wanted = 1 if quiet in ("forward", "both") else 4
     assert list(on_ranks(exchanges, 2)) == [wanted] * 2
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_a_rate_for_each_rank(on_ranks, agreed):
+    """No weights are ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word."""
+    start, inputs = nn.Linear(2, 1), torch.randn(2, 4, 3, 2)
+
+    def weights(rank, group):
+        ddp = DistributedDataParallel(copy.deepcopy(start), process_group=group)
+        sgd = torch.optim.SGD(ddp.parameters(), lr=0.1)
+        plan = torch.optim.lr_scheduler.ReduceLROnPlateau(sgd, patience=0)
+        for step, rows in enumerate(inputs[rank]):
+            sgd.zero_grad()
+            ddp(rows).square().mean().backward()
+            sgd.step()
+            metric = torch.tensor([1.0 - 0.1 * step, 1.0 + 0.1 * step][rank])
+            if agreed:
+                dist.all_reduce(metric, group=group)
+            plan.step(metric.item())
+        return ddp.module.weight.detach().clone(), plan.get_last_lr()
+
+    (weights0, rates0), (weights1, rates1) = on_ranks(weights, 2)
+    assert (rates0 == rates1) == agreed
+    assert torch.equal(weights0, weights1) == agreed
 
 
 @pytest.mark.parametrize("order", ["fbfb", "ffb", "ffbb", "fbb"])
