@@ -280,7 +280,7 @@ def test_none_never_forgets():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_folding(bias):
-    """In eval batch norm measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does. Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
+    """In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does. Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
     conv, norm = nn.Conv2d(3, 4, 3, bias=bias), nn.BatchNorm2d(4)
     for _ in range(3):
         norm(conv(torch.randn(5, 3, 6, 6) + 1))
@@ -301,8 +301,11 @@ def test_folding(bias):
         nn.LayerNorm([4, 5, 5]),
         nn.GroupNorm(2, 4),
         nn.InstanceNorm2d(4),
+        nn.BatchNorm2d(4, track_running_stats=False),
     ):
         assert not is_fixed_scale_and_shift(other.eval())
+    with pytest.raises(AssertionError, match="running_mean"):
+        fuse_conv_bn_eval(conv, other)
 
 
 def test_in_training_each_batch_is_its_own_measure():
