@@ -805,7 +805,7 @@ r"""
 > optimizer.
 
 The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer
-was used before, and from `0 * output` in the loss.
+was used before, and from `0 * output` in the loss. An embedding has them in the rows of all tokens that are not in the batch.
 """
 
 # %% cell="claim_004_36"

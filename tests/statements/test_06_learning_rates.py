@@ -487,7 +487,7 @@ def test_one_optimizer_one_schedule():
 def test_none_is_skipped(optimizer, options):
     """`grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 
-    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, and from `0 * output` in the loss.
+    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, and from `0 * output` in the loss. An embedding has them in the rows of all tokens that are not in the batch.
     """
     default = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
     assert default["set_to_none"].default is True
@@ -503,6 +503,15 @@ def test_none_is_skipped(optimizer, options):
         one.step()
         assert (weight.grad is None) == (zeros is None)
         assert (weight.item() == before) == (zeros is None)
+    table = nn.Embedding(3, 2)
+    one = optimizer(table.parameters(), lr=0.03, **options)
+    for tokens in ([0, 1], [0]):
+        before = table.weight[1:].detach().clone()
+        one.zero_grad()
+        table(torch.tensor(tokens)).sum().backward()
+        one.step()
+    assert not table.weight.grad[1:].any()
+    assert not torch.isclose(table.weight[1], before[0], atol=1e-7).any()
     kinds = [
         one
         for one in vars(torch.optim).values()
