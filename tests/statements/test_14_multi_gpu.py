@@ -608,19 +608,26 @@ def one_process(tmp_path: Path):
 
 
 def test_fully_shard(one_process):
-    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. There is no wrapper, and so no prefix."""
+    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. Make the optimizer afterwards: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor
 
     net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     names = list(net.state_dict())
+    early = torch.optim.SGD(net.parameters(), lr=0.1)
     same = fully_shard(net, mesh=init_device_mesh("cpu", (1,)))
     assert same is net
     assert list(net.state_dict()) == names
     weight = net[0].weight
     assert isinstance(weight, DTensor)
     assert torch.equal(weight.to_local(), weight.full_tensor())
+    late = torch.optim.SGD(net.parameters(), lr=0.1)
+    net(torch.ones(4, 2)).sum().backward()
+    for one, trains in ((early, False), (late, True)):
+        before = weight.full_tensor().detach().clone()
+        one.step()
+        assert torch.equal(weight.full_tensor(), before) == (not trains)
     net.set_requires_gradient_sync(False)
 
 
