@@ -729,6 +729,23 @@ def test_what_the_scaler_remembers():
         scaler.step(sgd)
 
 
+def test_a_nan_in_every_batch():
+    """If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0."""
+    weight = nn.Parameter(torch.ones(2))
+    sgd = torch.optim.SGD([weight], lr=0.5, momentum=0.9)
+    scaler, scales = torch.amp.GradScaler("cpu"), []
+    for _ in range(200):
+        sgd.zero_grad()
+        scaler.scale(weight.sum() * math.nan).backward()
+        scaler.step(sgd)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert scales == sorted(scales, reverse=True)
+    assert scales[0] > 0 == scales[-1]
+    assert torch.equal(weight, torch.ones(2))
+    assert not sgd.state
+
+
 @pytest.mark.parametrize("bad", [(), (0,), (1,), (0, 1)])
 def test_one_scaler_for_two_optimizers(bad):
     """(With one scaler for two optimizers it falls for both, though the other one may have stepped.)"""
