@@ -201,7 +201,7 @@ print("sum over replicas, error:", (summed - whole).abs().max().item())
 
 # %% [markdown]
 r"""
-A sum, and right: the loss was taken on the whole output, so its mean is in it already. No sample can count more than another. The price
+A sum, and right: the loss was taken on the whole output, so its mean is in it already. No sample can count more than another. (A model that returns its loss returns one for each chunk: their mean is a mean of means again.) The price
 is elsewhere: one Python process for all GPUs, a copy of the model per forward pass, and a first GPU that holds outputs and loss
 besides. PyTorch's documentation recommends DDP also for a single machine.
 

@@ -278,6 +278,33 @@ def test_where_no_sync_stands(on_ranks, quiet):
     assert list(on_ranks(exchanges, 2)) == [wanted] * 2
 
 
+@pytest.mark.parametrize(("batch", "even"), [(8, True), (10, False)])
+def test_the_loss_on_the_whole_output(batch, even):
+    """A sum, and right: the loss was taken on the whole output, so its mean is in it already. No sample can count more than another. (A model that returns its loss returns one for each chunk: their mean is a mean of means again.)"""
+    model = nn.Linear(4, 3).double()
+    X, y = torch.randn(batch, 4).double(), torch.randint(3, (batch,))
+
+    def gradient(loss_of):
+        replicas = [copy.deepcopy(model) for _ in X.chunk(4)]
+        loss_of(replicas).backward()
+        return sum(replica.weight.grad for replica in replicas)
+
+    def on_the_outputs(replicas):
+        pairs = zip(replicas, X.chunk(4), strict=True)
+        return F.cross_entropy(torch.cat([one(x) for one, x in pairs]), y)
+
+    def in_the_model(replicas):
+        parts = zip(replicas, X.chunk(4), y.chunk(4), strict=True)
+        return torch.stack(
+            [F.cross_entropy(one(x), t) for one, x, t in parts]
+        ).mean()
+
+    F.cross_entropy(model(X), y).backward()
+    torch.testing.assert_close(gradient(on_the_outputs), model.weight.grad)
+    close = torch.allclose(gradient(in_the_model), model.weight.grad)
+    assert close == even
+
+
 @pytest.mark.parametrize("agreed", [True, False])
 def test_a_rate_for_each_rank(on_ranks, agreed):
     """No weights are ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word."""
