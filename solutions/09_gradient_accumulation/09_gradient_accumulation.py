@@ -582,7 +582,8 @@ r"""
 > **"Accumulation simulates a larger batch."**
 > *Correct*, for layers that look at one sample at a time, draw nothing and do not change from pass to pass.
 
-With these the gradients agree to rounding. With batch normalization in training they do not.
+With these the gradients agree to rounding. With batch normalization in training they do not. (And not where each part is padded to its own longest sequence, if
+the model does not mask the padding: a mean over steps or the last state of a GRU is then another.)
 """
 
 # %% cell="claim_003_14"

@@ -580,6 +580,43 @@ def test_losses_that_are_no_sums(loss):
         assert sizes == [31, 7, 7, 7, 7]
 
 
+@pytest.mark.parametrize("model", ["mean", "masked mean", "last state"])
+@pytest.mark.parametrize("longest", ["of the part", "of the window"])
+def test_parts_with_a_padding_of_their_own(model, longest):
+    """(And not where each part is padded to its own longest sequence, if the model does not mask the padding: a mean over steps or the last state of a GRU is then another.)"""
+    labels = torch.randint(3, (8,))
+    sequences = [torch.randint(1, 9, (n,)) for n in (9, 8, 3, 2, 2, 1, 4, 3)]
+    whole = nn.utils.rnn.pad_sequence(sequences, batch_first=True)
+    embed = nn.Embedding(9, 4, padding_idx=0).double()
+    gru = nn.GRU(4, 4, batch_first=True).double()
+    head = nn.Linear(4, 3).double()
+
+    def scores(tokens):
+        x = embed(tokens)
+        if model == "last state":
+            return head(gru(x)[0][:, -1])
+        if model == "masked mean":
+            steps = (tokens != 0).sum(1, keepdim=True)
+            return head(x.sum(1) / steps)
+        return head(x.mean(1))
+
+    def gradient(num_parts):
+        for layer in (embed, gru, head):
+            layer.zero_grad()
+        for rows in torch.arange(8).chunk(num_parts):
+            tokens = whole[rows]
+            if longest == "of the part":
+                tokens = tokens[:, : int((tokens != 0).sum(1).max())]
+            part = F.cross_entropy(
+                scores(tokens), labels[rows], reduction="sum"
+            )
+            (part / 8).backward()
+        return torch.cat([embed.weight.grad, head.weight.grad]).flatten()
+
+    exact = model == "masked mean" or longest == "of the window"
+    assert (error(gradient(4), gradient(1)) < 1e-12) == exact
+
+
 def test_a_penalty_on_the_weights():
     """(A penalty on the weights does not fail: add it once per window, not to each part.)"""
 
