@@ -455,7 +455,7 @@ if Path("/proc/self/smaps_rollup").exists():
 
 # %% [markdown]
 r"""
-So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow, HDF5). In each worker PyTorch computes with one thread
+So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). Any other file, HDF5 too, each worker has to open for itself: opened before a fork, all share one place in it. In each worker PyTorch computes with one thread
 (`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself
 (`OPENBLAS_NUM_THREADS=1`, `cv2.setNumThreads(0)`).
 

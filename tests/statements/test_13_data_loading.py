@@ -596,6 +596,51 @@ def test_where_loading_times_vary():
     assert waited(0.9) > 600
 
 
+class Bytes(Dataset):
+    """A file of 100 bytes; a sample is read at the place of the file."""
+
+    def __init__(self, path, how):
+        self.path, self.how, self.file = path, how, None
+        if how == "opened before":
+            self.file = path.open("rb", buffering=0)
+        elif how == "mapped":
+            self.bytes = np.memmap(path, np.uint8, "r")
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        if self.how == "mapped":
+            return int(self.bytes[index])
+        if self.file is None:
+            self.file = self.path.open("rb", buffering=0)
+        return self.file.read(1)[0]
+
+
+@pytest.mark.parametrize("how", ["opened before", "opened inside", "mapped"])
+def test_files_and_forks(tmp_path, how):
+    """Any other file, HDF5 too, each worker has to open for itself: opened before a fork, all share one place in it."""
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(100)))
+    data = Bytes(path, how)
+    epochs = [
+        [
+            number
+            for rows in DataLoader(
+                data, 25, num_workers=1, multiprocessing_context="fork"
+            )
+            for number in rows.tolist()
+        ]
+        for data in (Subset(data, range(50)), Subset(data, range(50)))
+    ]
+    moved = how == "opened before"
+    assert epochs[0] == list(range(50))
+    assert epochs[1] == list(range(50, 100) if moved else range(50))
+    if moved:
+        assert data.file.tell() == 100  # here nobody has read
+        data.file.close()
+
+
 def test_who_pins():
     """copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory,"""
     pinned = []
