@@ -243,7 +243,7 @@ With DDP every rank is a process with a model, an optimizer and a loader of its 
 gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are
 ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word.
 
-`torchrun` starts the processes and tells each its `RANK` and the `WORLD_SIZE`. A notebook is one process, so the next cell
+`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines that one is the number of its GPU, not `RANK`. A notebook is one process, so the next cell
 writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep
 it from hanging:
 

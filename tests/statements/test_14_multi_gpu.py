@@ -7,6 +7,7 @@ import functools
 import inspect
 import math
 import operator
+import socket
 import subprocess
 import sys
 import threading
@@ -80,7 +81,6 @@ BY_SOURCE = {
         "After a timeout each rank writes a file, and `torchfrtrace` compares the files: it names the call that one rank did not make.",
     ],
     "https://docs.pytorch.org/docs/stable/elastic/run.html": [
-        "`torchrun` starts the processes and tells each its `RANK` and the `WORLD_SIZE`.",
         "`torchrun` **ends the others** as soon as one rank fails;",
     ],
     "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html": [
@@ -276,6 +276,37 @@ def test_where_no_sync_stands(on_ranks, quiet):
 
     wanted = 1 if quiet in ("forward", "both") else 4
     assert list(on_ranks(exchanges, 2)) == [wanted] * 2
+
+
+@pytest.mark.slow
+def test_what_torchrun_tells(tmp_path):
+    """`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines that one is the number of its GPU, not `RANK`."""
+    (tmp_path / "told.py").write_text(
+        "import os\n"
+        "told = [os.environ[n] for n in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')]\n"
+        "open('rank' + told[0], 'w').write(' '.join(told))\n"
+    )
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2"]
+    command += ["--nproc-per-node=2", "--master-addr=127.0.0.1"]
+    machines = [  # two, as torchrun sees it
+        subprocess.Popen(
+            [
+                *command,
+                f"--node-rank={node}",
+                f"--master-port={port}",
+                "told.py",
+            ],
+            cwd=tmp_path,
+            stderr=subprocess.DEVNULL,
+        )
+        for node in range(2)
+    ]
+    assert [one.wait(timeout=120) for one in machines] == [0, 0]
+    told = [(tmp_path / f"rank{rank}").read_text() for rank in range(4)]
+    assert told == ["0 0 4", "1 1 4", "2 0 4", "3 1 4"]
 
 
 @pytest.mark.parametrize(("batch", "even"), [(8, True), (10, False)])
