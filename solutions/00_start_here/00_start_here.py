@@ -582,7 +582,7 @@ r"""
 The module itself is returned, and its parameters stay the same objects, so an optimizer that holds them holds the
 moved ones. Its state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device.
 Not so with *meta*, which puts new parameters in their place (unless
-`torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then. Integer buffers keep their dtype.
+`torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then. Buffers are new objects after a move: one that two modules shared has become two. Integer buffers keep their dtype.
 """
 
 # %% cell="claim_001_35"

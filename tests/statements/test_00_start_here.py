@@ -303,6 +303,24 @@ def test_a_module_keeps_its_parameters(kind):
 
 
 @pytest.mark.parametrize(
+    "move", [{"device": "meta"}, {"dtype": torch.float64}, {"device": "cpu"}]
+)
+def test_buffers_after_a_move(move):
+    """Buffers are new objects after a move: one that two modules shared has become two."""
+    shared, pair = torch.ones(2), nn.ModuleList([nn.Module(), nn.Module()])
+    weight = nn.Parameter(torch.ones(2))
+    for one in pair:
+        one.register_buffer("mask", shared)
+        one.weight = weight
+    pair.to(**move)
+    moves = move != {"device": "cpu"}
+    assert (pair[0].mask is pair[1].mask) == (not moves)
+    assert (pair[0].mask is shared) == (not moves)
+    if move.get("device") != "meta":  # there parameters are new, too
+        assert pair[0].weight is pair[1].weight is weight
+
+
+@pytest.mark.parametrize(
     "device", ["meta", pytest.param("cuda", marks=pytest.mark.gpu)]
 )
 @pytest.mark.parametrize("own", [True, False])
