@@ -276,7 +276,7 @@ def test_the_same_batches_with_and_without_workers():
 
 @pytest.mark.parametrize("another", [True, False])
 def test_dropout_with_and_without_workers(another):
-    """Now the loader draws that seed from the global generator, and dropout draws other numbers after it: give the loader another generator, too."""
+    """The loader itself then draws its seeds from the global generator, so with workers that stay dropout draws other numbers: give the loader another generator, too."""
     found = []
     for workers in (0, 1):
         torch.manual_seed(0)
