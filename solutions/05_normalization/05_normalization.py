@@ -169,7 +169,7 @@ r"""
 What counts is not the number of samples but the number of values behind each mean. With
 one value the mean *is* the value, and nothing is left. Batch norm and instance norm refuse
 that. Group norm refuses it for a single sample only: for two it returns zeros, or what rounding
-leaves of them, without a word. (With inputs around a million that can be more than 1.)
+leaves of them, without a word. (With inputs around a million that can be more than 1.) And `InstanceNorm1d` takes features of shape (N, C) for one sample with N channels.
 
 The image passes: its channels have 16 values each. It is then normalized by itself alone,
 which is not what the network learned with.

@@ -94,6 +94,18 @@ def normalized(x, dims, eps=1e-5):
     return (x - mean) / (var + eps).sqrt()
 
 
+@pytest.mark.filterwarnings("ignore:input's size at dim=0:UserWarning")
+@pytest.mark.parametrize("samples", [3, 4])
+def test_features_for_an_instance_norm(samples):
+    """And `InstanceNorm1d` takes features of shape (N, C) for one sample with N channels."""
+    features = torch.randn(samples, 4)
+    layer = nn.InstanceNorm1d(4)
+    torch.testing.assert_close(layer(features), normalized(features, (1,)))
+    torch.testing.assert_close(layer(features), nn.LayerNorm(4)(features))
+    with pytest.raises(ValueError, match="more than 1 spatial element"):
+        layer(features[:, :, None])
+
+
 def test_two_values_fewer_is_nothing():
     """With one value the mean *is* the value, and nothing is left.
 
