@@ -358,7 +358,7 @@ explore(dtype_map, digits=(1.0, 9.99, 0.01), power=range(-44, 39))
 
 # %% [markdown]
 r"""
-- **float16** has the finer steps and ends at 65504. **bfloat16** reaches as far as float32, with two
+- **float16** has the finer steps, near 0 the coarser ones, and ends at 65504. **bfloat16** reaches as far as float32, with two
   to three digits. Gradients need the range, so bfloat16 needs no loss scaling (chapter 10).
 - The two **float8** are for storing, and for matrix products with a scale beside them. On a CPU,
   `x + x` raises. The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).

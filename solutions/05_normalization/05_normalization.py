@@ -169,7 +169,7 @@ r"""
 What counts is not the number of samples but the number of values behind each mean. With
 one value the mean *is* the value, and nothing is left. Batch norm and instance norm refuse
 that. Group norm refuses it for a single sample only: for two it returns zeros, or what rounding
-leaves of them, without a word. (With inputs around a million that can be more than 1.)
+leaves of them, without a word. (With inputs around a million that can be more than 1.) And `InstanceNorm1d` takes features of shape (N, C) for one sample with N channels.
 
 The image passes: its channels have 16 values each. It is then normalized by itself alone,
 which is not what the network learned with.
@@ -339,7 +339,7 @@ explore(
 # %% [markdown]
 r"""
 Small momentum is slow, large momentum is noisy, and None never forgets: right where the data
-stay the same, as in a pass that only renews the statistics, and wrong at the start of a
+stay the same, as in a pass that only renews the statistics (`reset_running_stats()` first, or the old count goes on), and wrong at the start of a
 training, when the network before the layer is still changing.
 """
 
@@ -386,7 +386,7 @@ for name in ("batch", "group"):
 # %% [markdown]
 r"""
 The line `none` is what the measurement itself costs: the product, the sum and their gradients.
-In eval batch norm measures nothing: it is a fixed scale and shift and can be folded into the
+In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the
 convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does. Layer norm and group norm
 cannot, nor can an instance norm without running statistics, which is the usual one.
 """
@@ -1394,8 +1394,7 @@ r"""
   average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer.
 - `track_running_stats` decides whether there are buffers; set to False later, it stops a batch norm's updates.
   `layer.training` is the mode.
-- Batch norm with one value per channel raises. One image does not, and in training it is normalized by
-  itself.
+- In training, batch norm with one value per channel raises. One image does not: it is normalized by itself.
 - Small batches: group norm, or layer norm. On several GPUs `nn.SyncBatchNorm` averages over all of them
   (chapter 14). Freezing batch norm is in chapter 07, what it does to accumulation in chapter 09, and renewing
   the running statistics of averaged weights (`swa_utils.update_bn`) in chapter 06.

@@ -279,8 +279,8 @@ for name, make in {
 r"""
 ### Warm-up
 
-`SequentialLR` puts one schedule behind another. Here the rate rises for four batches, then falls
-along a cosine.
+`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own, and makes another's
+rates its own as well.) Here the rate rises for four batches, then falls along a cosine.
 """
 
 
@@ -753,7 +753,7 @@ torch.testing.assert_close(b.detach(), torch.tensor([1 - 0.1]))
 # %% [markdown]
 r"""
 > **"`weight_decay` adds an L2 penalty, which favours small weights."**
-> *Half the story:* exact for SGD and Adam if nothing clips the gradient, not for AdamW.
+> *Half the story:* exact for SGD and Adam if the loss reaches each weight and nothing clips its gradient, not for AdamW.
 
 The penalty is $\frac{\lambda}{2}\lVert w \rVert^2$, so that its gradient is $\lambda w$. The option adds that within
 `step()`, so clipping (chapter 08) limits a penalty in the loss, and not the option. In Adam it
@@ -805,7 +805,7 @@ r"""
 > optimizer.
 
 The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer
-was used before, and from `0 * output` in the loss.
+was used before, and from `0 * output` in the loss. An embedding has them in the rows of all tokens that are not in the batch.
 """
 
 # %% cell="claim_004_36"
@@ -1145,7 +1145,7 @@ r"""
 
 - The optimizer steps, then the scheduler. Read the rate before training with it.
 - A scheduler counts calls. Per epoch or per batch is your decision, and must fit its plan.
-- `ReduceLROnPlateau` wants the metric. Warm-up goes in front by `SequentialLR`. `OneCycleLR` and `CyclicLR` replace each group's rate.
+- `ReduceLROnPlateau` wants the metric. Warm-up goes in front of most others by `SequentialLR`. `OneCycleLR` and `CyclicLR` replace each group's rate.
 - Today: warm-up, then a cosine, a line, or a constant rate with a fall at the end. Count steps of the optimizer.
 - A group is a dict: its own options win, the rest comes from outside, and a misspelt key is no error. Count
   the parameters.

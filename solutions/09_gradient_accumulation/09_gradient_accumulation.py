@@ -458,7 +458,7 @@ random numbers: both ways are right, and equal only if the same numbers are draw
 **Losses that are not sums over samples** fail in the same way, whatever the layers are: contrastive
 losses, in which the other samples of the batch are the negatives (CLIP, SimCLR), the Dice loss of a
 whole batch, load balancing in a mixture of experts. The negatives of a micro-batch are those of the
-micro-batch. Accumulating does not make their batch larger.
+micro-batch. Accumulating does not make their batch larger. (A penalty on the weights does not fail: add it once per window, not to each part.)
 """
 
 # %% [markdown]
@@ -582,7 +582,8 @@ r"""
 > **"Accumulation simulates a larger batch."**
 > *Correct*, for layers that look at one sample at a time, draw nothing and do not change from pass to pass.
 
-With these the gradients agree to rounding. With batch normalization in training they do not.
+With these the gradients agree to rounding. With batch normalization in training they do not. (And not where each part is padded to its own longest sequence, if
+the model does not mask the padding: a mean over steps or the last state of a GRU is then another.)
 """
 
 # %% cell="claim_003_14"
@@ -732,7 +733,7 @@ assert reversed_error < 1e-12
 r"""
 ### With several processes
 
-`DistributedDataParallel` averages gradients between processes in every backward pass. While
+`DistributedDataParallel` averages gradients between processes in the backward pass after each forward pass. While
 accumulating, only the last of a window has to. `no_sync()` skips it, and must stand around the
 **forward** pass too:
 

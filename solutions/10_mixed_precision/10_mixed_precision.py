@@ -232,7 +232,7 @@ for _ in range(3):
 # %% [markdown]
 r"""
 Nobody knows the right scale, so the scaler looks for it: it starts high, halves the scale when a gradient overflows
-(and *skips that step*), and doubles it after 2000 good steps in a row. bfloat16 has the range of float32 and needs no scaler;
+(and *skips that step*), and doubles it after 2000 good steps in a row. If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
 Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
@@ -431,7 +431,7 @@ The scheduler (chapter 06) does not know that a step was skipped. It lowers the 
 very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.
 Give no scaler to fused SGD with momentum: if its first step is skipped, its momentum is memory that nobody has written, and
 the next step adds it to the weights.)
-Step the schedule only if the scale did not fall.
+Step the schedule only if the scale did not fall. (With one scaler for two optimizers it falls for both, though the other one may have stepped.)
 """
 
 # %% cell="schedule_after_a_skip"
@@ -1208,7 +1208,7 @@ r"""
 - float16 needs a scaler, bfloat16 does not: scale, backward, (unscale, clip,) step, update. One scaler per run, saved in the
   checkpoint.
 - Step and update once per window of accumulation; divide by the window's samples; an overflow skips all of it.
-- Only a skipped step lowers the scale. Step the schedule if it did not fall.
+- Only a skipped step lowers the scale. With one optimizer, step the schedule if it did not fall.
 - Test such a loop with SGD: Adam without weight decay hides a factor in a gradient that is large beside its `eps`, and so a missing unscale.
 
 **Primary sources**

@@ -228,13 +228,13 @@ r"""
 | `num_workers` | so many processes load and collate | loading a batch takes a good part of a step; more than one if it takes longer than a step |
 | `prefetch_factor` | batches that each worker keeps ready (2) | loading times vary: more; memory is short: 1 |
 | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
-| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
 **Shared memory.** All workers' batches wait in the same place, and your loop holds one more:
 
 $$\text{needed} = (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
 
-That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view, as of a slice with `batch_size=None`, brings all the memory behind it. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 With `pin_memory` a thread copies each batch out of it early.
 
 If `/dev/shm` has less (`df -h /dev/shm`), make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;
@@ -455,7 +455,7 @@ if Path("/proc/self/smaps_rollup").exists():
 
 # %% [markdown]
 r"""
-So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow, HDF5). In each worker PyTorch computes with one thread
+So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). Any other file, HDF5 too, each worker has to open for itself: opened before a fork, all share one place in it. In each worker PyTorch computes with one thread
 (`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself
 (`OPENBLAS_NUM_THREADS=1`, `cv2.setNumThreads(0)`).
 
@@ -497,7 +497,8 @@ Chapter 01 gave the loader a generator of its own: the first epoch is the same f
 workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start
 of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to
 its end. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index. Workers that
-stay see an epoch that you write into the dataset later only in memory that they share.)
+stay see an epoch that you write into the dataset later only in memory that they share. The loader itself then draws its seeds from the global
+generator, so with workers that stay dropout draws other numbers: give the loader another generator, too.)
 """
 
 
@@ -789,7 +790,7 @@ for shared in (False, True):
 r"""
 **Going on in the middle of an epoch.** A `DataLoader` does not know how far it is. With a sampler that draws its order from a
 generator, three things are enough: the generator's state at the start of the epoch, the number of batches done, and a batch sampler
-that skips these *before* anything is loaded. (`torchdata` has a `StatefulDataLoader` with a `state_dict` that does it for you. What else a
+that skips these *before* anything is loaded. It skips in every epoch: make a new loader for the next one. (`torchdata` has a `StatefulDataLoader` with a `state_dict` that does it for you. What else a
 resumed run needs is in chapter 12.)
 """
 
@@ -1244,7 +1245,7 @@ r"""
 - A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if
   each epoch is read to its end.
 - What workers need must be picklable wherever they are not forked. Where they are, large lists are copied bit by bit: use arrays.
-- Measure before you add workers: the time in `next` is waiting. Load time / step time workers, rounded up, hide it if each has a core.
+- Measure before you add workers: the time in `next` is waiting. Load time / step time workers, rounded up, hide it if loading times hardly vary and each has a core.
 
 **Primary sources**
 

@@ -201,7 +201,7 @@ print("sum over replicas, error:", (summed - whole).abs().max().item())
 
 # %% [markdown]
 r"""
-A sum, and right: the loss was taken on the whole output, so its mean is in it already. No sample can count more than another. The price
+A sum, and right: the loss was taken on the whole output, so its mean is in it already. No sample can count more than another. (A model that returns its loss returns one for each chunk: their mean is a mean of means again.) The price
 is elsewhere: one Python process for all GPUs, a copy of the model per forward pass, and a first GPU that holds outputs and loss
 besides. PyTorch's documentation recommends DDP also for a single machine.
 
@@ -241,9 +241,9 @@ r"""
 
 With DDP every rank is a process with a model, an optimizer and a loader of its own. At the start rank 0's weights are sent to all. From then on only
 gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are
-ever copied again.
+ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word.
 
-`torchrun` starts the processes and tells each its `RANK` and the `WORLD_SIZE`. A notebook is one process, so the next cell
+`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines that one is the number of its GPU, not `RANK`. A notebook is one process, so the next cell
 writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep
 it from hanging:
 
@@ -553,7 +553,8 @@ r"""
 ## 5 · Accumulating: `no_sync`
 
 With micro-batches (chapter 09) an exchange after each is a waste: only the sum has to cross. `no_sync()` skips it. DDP decides in the
-*forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing. The usual form stands around both. A hook
+*forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing. The usual form stands around both. (Only the next one: if two follow, after one forward pass or after
+two, the gradient of the second stays on its rank, and nothing raises. Add the losses and go backward once.) A hook
 counts how often gradients cross for four micro-batches:
 """
 
@@ -822,7 +823,7 @@ r"""
 
 DDP keeps everything on every rank: weights, gradients, optimizer state. FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank. Before a layer runs, its slices are
 gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`). Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
-`full_tensor()` the whole. There is no wrapper, and so no prefix.
+`full_tensor()` the whole. Make the optimizer afterwards: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
 """
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 from torch.cuda import _parse_visible_devices
+from torch.utils.data import DataLoader
 
 from course_utils import describe_machine
 
@@ -299,6 +300,39 @@ def test_a_module_keeps_its_parameters(kind):
         assert weight.is_meta
     finally:
         torch.__future__.set_swap_module_params_on_conversion(before)
+
+
+@pytest.mark.parametrize(
+    "move", [{"device": "meta"}, {"dtype": torch.float64}, {"device": "cpu"}]
+)
+def test_buffers_after_a_move(move):
+    """Buffers are new objects after a move: one that two modules shared has become two."""
+    shared, pair = torch.ones(2), nn.ModuleList([nn.Module(), nn.Module()])
+    weight = nn.Parameter(torch.ones(2))
+    for one in pair:
+        one.register_buffer("mask", shared)
+        one.weight = weight
+    pair.to(**move)
+    moves = move != {"device": "cpu"}
+    assert (pair[0].mask is pair[1].mask) == (not moves)
+    assert (pair[0].mask is shared) == (not moves)
+    if move.get("device") != "meta":  # there parameters are new, too
+        assert pair[0].weight is pair[1].weight is weight
+
+
+@pytest.mark.parametrize(
+    "device", ["meta", pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+@pytest.mark.parametrize("own", [True, False])
+def test_a_loader_under_the_context(device, own):
+    """And it reaches too far: to iterate a `DataLoader` with `shuffle=True` under it raises, on a GPU and on *meta*."""
+    rng = torch.Generator().manual_seed(0) if own else None
+    loader = DataLoader(range(4), shuffle=True, generator=rng)
+    assert len(list(loader)) == 4
+    with torch.device("cpu"):
+        assert len(list(loader)) == 4
+    with torch.device(device), pytest.raises(RuntimeError):
+        list(loader)
 
 
 def test_hints_of_the_exercises():

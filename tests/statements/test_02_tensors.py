@@ -232,7 +232,7 @@ def test_a_count_that_stops(dtype, end):
 
 
 def test_range_and_precision():
-    """**float16** has the finer steps and ends at 65504. **bfloat16** reaches as far as float32, with two to three digits.
+    """**float16** has the finer steps, near 0 the coarser ones, and ends at 65504. **bfloat16** reaches as far as float32, with two to three digits.
 
     `eps` is the gap after 1. Between `tiny` and `max` a rounding error is at most half of it, times the number.
 
@@ -251,6 +251,15 @@ def test_range_and_precision():
         assert (torch.nextafter(one, 2 * one) - one).item() == eps
         off = (numbers.to(dtype).double() - numbers).abs() / numbers
         assert off.max() <= eps / 2
+    worst = {}
+    for place in (1.0, 1e-6):
+        numbers = place * (1 + torch.rand(2000, dtype=torch.float64))
+        worst[place] = [
+            ((numbers.to(dtype).double() - numbers).abs() / place).max().item()
+            for dtype in (torch.float16, torch.bfloat16)
+        ]
+    assert worst[1.0][0] < 0.2 * worst[1.0][1]
+    assert worst[1e-6][0] > 3 * worst[1e-6][1]
 
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])

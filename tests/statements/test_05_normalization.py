@@ -94,6 +94,18 @@ def normalized(x, dims, eps=1e-5):
     return (x - mean) / (var + eps).sqrt()
 
 
+@pytest.mark.filterwarnings("ignore:input's size at dim=0:UserWarning")
+@pytest.mark.parametrize("samples", [3, 4])
+def test_features_for_an_instance_norm(samples):
+    """And `InstanceNorm1d` takes features of shape (N, C) for one sample with N channels."""
+    features = torch.randn(samples, 4)
+    layer = nn.InstanceNorm1d(4)
+    torch.testing.assert_close(layer(features), normalized(features, (1,)))
+    torch.testing.assert_close(layer(features), nn.LayerNorm(4)(features))
+    with pytest.raises(ValueError, match="more than 1 spatial element"):
+        layer(features[:, :, None])
+
+
 def test_two_values_fewer_is_nothing():
     """With one value the mean *is* the value, and nothing is left.
 
@@ -101,7 +113,7 @@ def test_two_values_fewer_is_nothing():
 
     It is then normalized by itself alone, which is not what the network learned with.
 
-    Batch norm with one value per channel raises. One image does not, and in training it is normalized by itself.
+    In training, batch norm with one value per channel raises. One image does not: it is normalized by itself.
     """
     for eps in (1e-5, 1e-3):
         out = nn.GroupNorm(4, 4, eps=eps)(torch.randn(2, 4) * 100)
@@ -116,7 +128,7 @@ def test_two_values_fewer_is_nothing():
         one = (1, 4) + (1,) * (len(shape) - 2)
         with pytest.raises(ValueError, match="more than 1 value per channel"):
             layer(4)(torch.randn(one))
-        layer(4).eval()(torch.randn(one))
+        assert layer(4).eval()(torch.randn(one)).shape == one
     image = torch.randn(1, 4, 3, 2)
     torch.testing.assert_close(
         nn.BatchNorm2d(4)(image), normalized(image, (2, 3))
@@ -280,7 +292,7 @@ def test_none_never_forgets():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_folding(bias):
-    """In eval batch norm measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does. Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
+    """In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does. Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
     conv, norm = nn.Conv2d(3, 4, 3, bias=bias), nn.BatchNorm2d(4)
     for _ in range(3):
         norm(conv(torch.randn(5, 3, 6, 6) + 1))
@@ -301,8 +313,11 @@ def test_folding(bias):
         nn.LayerNorm([4, 5, 5]),
         nn.GroupNorm(2, 4),
         nn.InstanceNorm2d(4),
+        nn.BatchNorm2d(4, track_running_stats=False),
     ):
         assert not is_fixed_scale_and_shift(other.eval())
+    with pytest.raises(AssertionError, match="running_mean"):
+        fuse_conv_bn_eval(conv, other)
 
 
 def test_in_training_each_batch_is_its_own_measure():
@@ -565,7 +580,7 @@ def test_one_value_in_both_modes(training):
 
 @pytest.mark.parametrize("momentum", [None, 0.01])
 def test_a_pass_that_renews_the_statistics(momentum):
-    """right where the data stay the same, as in a pass that only renews the statistics, and wrong at the start of a training, when the network before the layer is still changing."""
+    """right where the data stay the same, as in a pass that only renews the statistics (`reset_running_stats()` first, or the old count goes on), and wrong at the start of a training, when the network before the layer is still changing."""
     layer = nn.BatchNorm1d(1, momentum=momentum)
     for _ in range(100):
         layer(torch.randn(8, 1) + 2)
@@ -574,6 +589,21 @@ def test_a_pass_that_renews_the_statistics(momentum):
     for step in range(40):
         layer(torch.randn(8, 1) + (0 if step < 20 else 2))
     assert abs(layer.running_mean - 2) > 0.5
+    if momentum is not None:
+        return
+    for reset in (False, True):
+        layer = nn.BatchNorm1d(1)
+        for _ in range(200):
+            layer(torch.randn(8, 1))
+        if reset:
+            layer.reset_running_stats()
+        layer.momentum = None
+        batches = [torch.randn(8, 1) + 5 for _ in range(20)]
+        for batch in batches:
+            layer(batch)
+        wanted = torch.stack(batches).mean().item()
+        assert (abs(layer.running_mean.item() - wanted) < 1e-4) == reset
+        assert (layer.running_mean.item() > 2) == reset
 
 
 def test_as_many_numbers():

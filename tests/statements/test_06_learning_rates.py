@@ -352,7 +352,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own, and makes another's rates its own as well.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -374,6 +374,26 @@ def test_warm_up_and_past_the_end():
     ]
     assert seen[5] < 1e-9
     assert seen[10] == pytest.approx(1.0)
+
+    def behind_a_rise(second):
+        def make(o):
+            rise = lr_scheduler.LinearLR(o, 0.1, total_iters=4)
+            return lr_scheduler.SequentialLR(o, [rise, second(o)], [4])
+
+        return [one for (one,) in rates_of(make, 5)]
+
+    rise = [0.1, 0.325, 0.55, 0.775, 1.0]
+    for second in (
+        lambda o: lr_scheduler.StepLR(o, 10),
+        lambda o: lr_scheduler.ExponentialLR(o, 0.9),
+        lambda o: lr_scheduler.LambdaLR(o, lambda n: 0.9**n),
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 10),
+    ):
+        assert behind_a_rise(second) == pytest.approx(rise)
+    with pytest.raises(ValueError, match="ReduceLROnPlateau"):
+        behind_a_rise(lr_scheduler.ReduceLROnPlateau)
+    seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 1.0, 10))
+    assert seen[:4] == pytest.approx([one / 25 for one in rise[:4]])
 
 
 @pytest.mark.slow
@@ -467,7 +487,7 @@ def test_one_optimizer_one_schedule():
 def test_none_is_skipped(optimizer, options):
     """`grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 
-    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, and from `0 * output` in the loss.
+    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, and from `0 * output` in the loss. An embedding has them in the rows of all tokens that are not in the batch.
     """
     default = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
     assert default["set_to_none"].default is True
@@ -483,6 +503,15 @@ def test_none_is_skipped(optimizer, options):
         one.step()
         assert (weight.grad is None) == (zeros is None)
         assert (weight.item() == before) == (zeros is None)
+    table = nn.Embedding(3, 2)
+    one = optimizer(table.parameters(), lr=0.03, **options)
+    for tokens in ([0, 1], [0]):
+        before = table.weight[1:].detach().clone()
+        one.zero_grad()
+        table(torch.tensor(tokens)).sum().backward()
+        one.step()
+    assert not table.weight.grad[1:].any()
+    assert not torch.isclose(table.weight[1], before[0], atol=1e-7).any()
     kinds = [
         one
         for one in vars(torch.optim).values()
@@ -635,7 +664,7 @@ def test_what_adamw_remembers(start, grows):
     ],
 )
 def test_the_option_against_a_penalty(kind, settings, exact, clips):
-    """exact for SGD and Adam if nothing clips the gradient, not for AdamW.
+    """exact for SGD and Adam if the loss reaches each weight and nothing clips its gradient, not for AdamW.
 
     The option adds that within `step()`, so clipping (chapter 08) limits a penalty in the loss, and not the option.
 
@@ -666,6 +695,17 @@ def test_the_option_against_a_penalty(kind, settings, exact, clips):
         nn.utils.clip_grad_norm_([w], 0.5)
         optimizer.step()  # further than any gradient of norm 0.5 takes it
         torch.testing.assert_close(w.item(), 100 - 0.1 * (0.5 + 0.5 * 100))
+    if exact and not clips:
+        for by_option in (True, False):
+            pair = [nn.Parameter(torch.ones(1)) for _ in range(2)]
+            decay = 0.5 if by_option else 0.0
+            optimizer = kind(pair, lr=0.1, weight_decay=decay, **settings)
+            loss = pair[0].sum()  # reaches the first alone
+            if not by_option:
+                loss = loss + 0.5 / 2 * sum(w.square().sum() for w in pair)
+            loss.backward()
+            optimizer.step()
+            assert (pair[1].item() == 1) == by_option
 
 
 def test_a_penalty():

@@ -580,6 +580,63 @@ def test_losses_that_are_no_sums(loss):
         assert sizes == [31, 7, 7, 7, 7]
 
 
+@pytest.mark.parametrize("model", ["mean", "masked mean", "last state"])
+@pytest.mark.parametrize("longest", ["of the part", "of the window"])
+def test_parts_with_a_padding_of_their_own(model, longest):
+    """(And not where each part is padded to its own longest sequence, if the model does not mask the padding: a mean over steps or the last state of a GRU is then another.)"""
+    labels = torch.randint(3, (8,))
+    sequences = [torch.randint(1, 9, (n,)) for n in (9, 8, 3, 2, 2, 1, 4, 3)]
+    whole = nn.utils.rnn.pad_sequence(sequences, batch_first=True)
+    embed = nn.Embedding(9, 4, padding_idx=0).double()
+    gru = nn.GRU(4, 4, batch_first=True).double()
+    head = nn.Linear(4, 3).double()
+
+    def scores(tokens):
+        x = embed(tokens)
+        if model == "last state":
+            return head(gru(x)[0][:, -1])
+        if model == "masked mean":
+            steps = (tokens != 0).sum(1, keepdim=True)
+            return head(x.sum(1) / steps)
+        return head(x.mean(1))
+
+    def gradient(num_parts):
+        for layer in (embed, gru, head):
+            layer.zero_grad()
+        for rows in torch.arange(8).chunk(num_parts):
+            tokens = whole[rows]
+            if longest == "of the part":
+                tokens = tokens[:, : int((tokens != 0).sum(1).max())]
+            part = F.cross_entropy(
+                scores(tokens), labels[rows], reduction="sum"
+            )
+            (part / 8).backward()
+        return torch.cat([embed.weight.grad, head.weight.grad]).flatten()
+
+    exact = model == "masked mean" or longest == "of the window"
+    assert (error(gradient(4), gradient(1)) < 1e-12) == exact
+
+
+def test_a_penalty_on_the_weights():
+    """(A penalty on the weights does not fail: add it once per window, not to each part.)"""
+
+    def gradient(sizes, with_penalty):
+        model, (X, y) = mlp(), rows_and_classes()
+        for i, (x, t) in enumerate(
+            zip(X.split(sizes), y.split(sizes), strict=True)
+        ):
+            loss = F.cross_entropy(model(x), t, reduction="sum") / 32
+            if i in with_penalty:
+                loss = loss + 0.1 * model[0].weight.abs().sum()
+            loss.backward()
+        return gradient_of(model)
+
+    whole = gradient([32], [0])
+    for once in range(3):
+        assert error(gradient([20, 8, 4], [once]), whole) < 1e-12
+    assert error(gradient([20, 8, 4], range(3)), whole) > 0.5
+
+
 def test_beside_steps_on_small_batches():
     """Beside steps on the same small batches accumulation saves only optimizer steps: as many passes, fewer updates. And it holds the gradients during the forward passes that follow."""
 
@@ -648,7 +705,7 @@ def one_process(tmp_path: Path):
 
 @pytest.mark.parametrize("around", ["nothing", "backward", "both"])
 def test_no_sync_stands_around_the_forward_pass(one_process, around):
-    """`DistributedDataParallel` averages gradients between processes in every backward pass. While accumulating, only the last of a window has to. `no_sync()` skips it, and must stand around the **forward** pass too:
+    """`DistributedDataParallel` averages gradients between processes in the backward pass after each forward pass. While accumulating, only the last of a window has to. `no_sync()` skips it, and must stand around the **forward** pass too:
 
     It is the forward pass that prepares the exchange. Around `backward()` alone, `no_sync` still lets every part exchange its gradients: right numbers, all of the cost, and no sign of it.
 
@@ -680,6 +737,11 @@ def test_no_sync_stands_around_the_forward_pass(one_process, around):
     assert len(exchanges) == (1 if around == "both" else 4)
     whole = accumulated(mlp(), [32], F.cross_entropy)
     assert error(gradient_of(model), whole) < 1e-12
+    exchanges.clear()
+    out = wrapped(X).square().mean()
+    out.backward(retain_graph=True)
+    out.backward()
+    assert len(exchanges) == 1
 
 
 def test_the_scale_must_not_change_within_a_window():

@@ -695,7 +695,7 @@ def test_what_the_scaler_remembers():
 
     `scaler.step` does not tell. But only a skipped step lowers the scale: compare `get_scale()` before and after `update()`.
 
-    Only a skipped step lowers the scale. Step the schedule if it did not fall.
+    Only a skipped step lowers the scale. With one optimizer, step the schedule if it did not fall.
 
     If the gradient overflows, weights and momentum stay, the scale falls, and the norm is inf or NaN.
 
@@ -727,6 +727,40 @@ def test_what_the_scaler_remembers():
     scaler.scale(torch.ones(1, requires_grad=True).sum()).backward()
     with pytest.raises(AssertionError, match="No inf checks"):
         scaler.step(sgd)
+
+
+def test_a_nan_in_every_batch():
+    """If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0."""
+    weight = nn.Parameter(torch.ones(2))
+    sgd = torch.optim.SGD([weight], lr=0.5, momentum=0.9)
+    scaler, scales = torch.amp.GradScaler("cpu"), []
+    for _ in range(200):
+        sgd.zero_grad()
+        scaler.scale(weight.sum() * math.nan).backward()
+        scaler.step(sgd)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert scales == sorted(scales, reverse=True)
+    assert scales[0] > 0 == scales[-1]
+    assert torch.equal(weight, torch.ones(2))
+    assert not sgd.state
+
+
+@pytest.mark.parametrize("bad", [(), (0,), (1,), (0, 1)])
+def test_one_scaler_for_two_optimizers(bad):
+    """(With one scaler for two optimizers it falls for both, though the other one may have stepped.)"""
+    weights = [nn.Parameter(torch.ones(1)) for _ in range(2)]
+    both = [torch.optim.SGD([weight], lr=0.5) for weight in weights]
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for i, weight in enumerate(weights):
+        loss = weight.sum() * (math.inf if i in bad else 1.0)
+        scaler.scale(loss).backward()
+    for one in both:
+        scaler.step(one)
+    scaler.update()
+    assert (scaler.get_scale() < 8.0) == bool(bad)
+    for i, weight in enumerate(weights):
+        assert weight.item() == (1.0 if i in bad else 0.5)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="There is a GPU.")

@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import pickle
+import random
 import sys
 import threading
 import time
@@ -24,10 +25,12 @@ from torch.utils.data import (
     Dataset,
     IterableDataset,
     RandomSampler,
+    Sampler,
     Subset,
     default_collate,
     get_worker_info,
 )
+from torch.utils.data._utils.pin_memory import pin_memory
 
 BY_CELL = {
     "resume_mid_epoch": [
@@ -57,7 +60,7 @@ BY_SOURCE = {
         "and once autograd has run in your process, a forked worker cannot take gradients.",
     ],
     "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/data/dataloader.py": [
-        "| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
+        "| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
     ],
     "https://github.com/pytorch/pytorch/pull/161910": [
         "PyTorch reserves the space beforehand since the autumn of 2025.",
@@ -271,6 +274,35 @@ def test_the_same_batches_with_and_without_workers():
     assert drawn[0] != drawn[1]
 
 
+@pytest.mark.parametrize("another", [True, False])
+def test_dropout_with_and_without_workers(another):
+    """The loader itself then draws its seeds from the global generator, so with workers that stay dropout draws other numbers: give the loader another generator, too."""
+    found = []
+    for workers in (0, 1):
+        torch.manual_seed(0)
+        rng = torch.Generator().manual_seed(3)
+        loader = DataLoader(
+            range(6),
+            6,
+            sampler=RandomSampler(range(6), generator=rng),
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            multiprocessing_context="fork" if workers else None,
+            generator=torch.Generator().manual_seed(4) if another else None,
+        )
+        found.append(
+            [
+                (rows.tolist(), F.dropout(torch.ones(40)).tolist())
+                for _ in range(3)
+                for rows in loader
+            ]
+        )
+    alone, staying = found
+    assert [rows for rows, _ in alone] == [rows for rows, _ in staying]
+    assert (alone == staying) == another
+    assert alone[0] == staying[0]
+
+
 @pytest.mark.parametrize("to_its_end", [True, False])
 def test_epochs_that_are_broken_off(to_its_end):
     """if each epoch is read to its end."""
@@ -310,7 +342,7 @@ class Epoch(Dataset):
 
 @pytest.mark.parametrize("stay", [True, False])
 def test_an_epoch_written_into_the_dataset(stay):
-    """Workers that stay see an epoch that you write into the dataset later only in memory that they share.)"""
+    """Workers that stay see an epoch that you write into the dataset later only in memory that they share."""
 
     def seen(epochs):
         dataset = Epoch()
@@ -541,6 +573,135 @@ def test_how_many_workers_are_enough(load, step):
         assert total(enough - 1) > total(enough)
 
 
+def test_where_loading_times_vary():
+    """Load time / step time workers, rounded up, hide it if loading times hardly vary and each has a core.
+
+    With loading times that vary, or fewer cores, measure
+    """
+
+    def waited(spread, load=60.0, step=60.0, prefetch=2):
+        rng, free, taken, now = random.Random(0), 0.0, [], 0.0
+        for batch in range(200):  # one worker is 60 / 60, rounded up
+            before = taken[batch - prefetch] if batch >= prefetch else 0.0
+            free = max(free, before) + load * rng.uniform(
+                1 - spread, 1 + spread
+            )
+            now = max(now, free)
+            taken.append(now)
+            now += step
+        return now - 200 * step - taken[0]
+
+    assert waited(0.0) == 0
+    assert waited(0.01) < 60
+    assert waited(0.9) > 600
+
+
+class Bytes(Dataset):
+    """A file of 100 bytes; a sample is read at the place of the file."""
+
+    def __init__(self, path, how):
+        self.path, self.how, self.file = path, how, None
+        if how == "opened before":
+            self.file = path.open("rb", buffering=0)
+        elif how == "mapped":
+            self.bytes = np.memmap(path, np.uint8, "r")
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        if self.how == "mapped":
+            return int(self.bytes[index])
+        if self.file is None:
+            self.file = self.path.open("rb", buffering=0)
+        return self.file.read(1)[0]
+
+
+@pytest.mark.parametrize("how", ["opened before", "opened inside", "mapped"])
+def test_files_and_forks(tmp_path, how):
+    """Any other file, HDF5 too, each worker has to open for itself: opened before a fork, all share one place in it."""
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(100)))
+    data = Bytes(path, how)
+    epochs = [
+        [
+            number
+            for rows in DataLoader(
+                data, 25, num_workers=1, multiprocessing_context="fork"
+            )
+            for number in rows.tolist()
+        ]
+        for data in (Subset(data, range(50)), Subset(data, range(50)))
+    ]
+    moved = how == "opened before"
+    assert epochs[0] == list(range(50))
+    assert epochs[1] == list(range(50, 100) if moved else range(50))
+    if moved:
+        assert data.file.tell() == 100  # here nobody has read
+        data.file.close()
+
+
+def test_who_pins():
+    """copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory,"""
+    pinned = []
+
+    class Watched(torch.Tensor):
+        def pin_memory(self, *args):
+            pinned.append(len(pinned))
+            return self
+
+    class Batch:
+        def __init__(self, rows):
+            self.rows = rows
+
+    class PinningBatch(Batch):
+        def pin_memory(self):
+            return PinningBatch(self.rows.pin_memory())
+
+    rows = torch.zeros(2).as_subclass(Watched)
+    for batch, count in (
+        (rows, 1),
+        ({"rows": rows, "more": [rows, (rows, "text")]}, 3),
+        (Batch(rows), 0),
+        ([Batch(rows), rows], 1),
+        (PinningBatch(rows), 1),
+    ):
+        pinned.clear()
+        assert type(pin_memory(batch)) is type(batch)
+        assert len(pinned) == count
+
+
+def test_a_skip_in_every_epoch():
+    """It skips in every epoch: make a new loader for the next one."""
+
+    class WithoutTheFirst(Sampler):
+        def __init__(self, batches, num_done):
+            self.batches, self.num_done = batches, num_done
+
+        def __iter__(self):
+            return itertools.islice(iter(self.batches), self.num_done, None)
+
+    def threes():
+        order = RandomSampler(range(12), generator=rng)
+        return BatchSampler(order, 3, False)
+
+    def epoch(loader):
+        return [rows.tolist() for rows in loader]
+
+    rng = torch.Generator().manual_seed(5)
+    at_the_start = rng.get_state()
+    whole = DataLoader(range(12), batch_sampler=threes())
+    wanted = [epoch(whole), epoch(whole)]
+    for anew in (False, True):
+        rng.set_state(at_the_start)
+        left = WithoutTheFirst(threes(), 2)
+        loader = DataLoader(range(12), batch_sampler=left)
+        assert epoch(loader) == wanted[0][2:]
+        if anew:
+            loader = DataLoader(range(12), batch_sampler=threes())
+        assert epoch(loader) == wanted[1][0 if anew else 2 :]
+
+
 def test_the_end_of_an_iterator():
     """`next(batches, done)` with an object of your own, `done = object()`, gives that object at the end instead of an exception."""
     done = object()
@@ -609,6 +770,31 @@ def test_what_lies_in_shared_memory(workers):
         [torch.zeros(4, 1000), torch.zeros(4)],
     ):
         assert len(ForkingPickler.dumps(shared)) < 1000
+
+
+class Slices(Dataset):
+    """Each of its four samples is a view of the same million numbers."""
+
+    def __init__(self):
+        self.numbers = torch.zeros(1_000_000)
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return self.numbers[100 * index : 100 * index + 100]
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2])
+def test_what_is_behind_a_view(batch_size):
+    """A batch that is a view, as of a slice with `batch_size=None`, brings all the memory behind it."""
+    for batch in DataLoader(
+        Slices(), batch_size, num_workers=1, multiprocessing_context="fork"
+    ):
+        assert batch.is_shared()
+        assert batch.nbytes == 400 * (batch_size or 1)
+        behind = batch.untyped_storage().nbytes()
+        assert behind == (batch.nbytes if batch_size else 4_000_000)
 
 
 @pytest.mark.parametrize(
@@ -731,7 +917,7 @@ def test_dropping_for_training_only():
 @pytest.mark.gpu
 @pytest.mark.parametrize("workers", [0, 2])
 def test_pinned_batches(workers):
-    """| `pin_memory` | a thread (without workers, your own) copies batches into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+    """| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
     With `pin_memory` a thread copies each batch out of it early.
     """

@@ -1,11 +1,13 @@
 """What chapter 14 states about several processes, run on the CPU."""
 
 import contextlib
+import copy
 import datetime
 import functools
 import inspect
 import math
 import operator
+import socket
 import subprocess
 import sys
 import threading
@@ -27,7 +29,7 @@ from course_grader.chapter.source import read_chapter
 
 BY_CELL = {
     "same_weights": [
-        "At the start rank 0's weights are sent to all. From then on only gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are ever copied again.",
+        "At the start rank 0's weights are sent to all. From then on only gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient.",
         "The first and the last line are rounding. Sum of the losses, times the number of ranks, over the number of *all* samples: the factor undoes the division that DDP will make.",
         "After five steps with momentum they are still the same, bit for bit, and nobody has copied anything:",
     ],
@@ -79,7 +81,6 @@ BY_SOURCE = {
         "After a timeout each rank writes a file, and `torchfrtrace` compares the files: it names the call that one rank did not make.",
     ],
     "https://docs.pytorch.org/docs/stable/elastic/run.html": [
-        "`torchrun` starts the processes and tells each its `RANK` and the `WORLD_SIZE`.",
         "`torchrun` **ends the others** as soon as one rank fails;",
     ],
     "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html": [
@@ -275,6 +276,124 @@ def test_where_no_sync_stands(on_ranks, quiet):
 
     wanted = 1 if quiet in ("forward", "both") else 4
     assert list(on_ranks(exchanges, 2)) == [wanted] * 2
+
+
+@pytest.mark.slow
+def test_what_torchrun_tells(tmp_path):
+    """`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines that one is the number of its GPU, not `RANK`."""
+    (tmp_path / "told.py").write_text(
+        "import os\n"
+        "told = [os.environ[n] for n in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')]\n"
+        "open('rank' + told[0], 'w').write(' '.join(told))\n"
+    )
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2"]
+    command += ["--nproc-per-node=2", "--master-addr=127.0.0.1"]
+    machines = [  # two, as torchrun sees it
+        subprocess.Popen(
+            [
+                *command,
+                f"--node-rank={node}",
+                f"--master-port={port}",
+                "told.py",
+            ],
+            cwd=tmp_path,
+            stderr=subprocess.DEVNULL,
+        )
+        for node in range(2)
+    ]
+    assert [one.wait(timeout=120) for one in machines] == [0, 0]
+    told = [(tmp_path / f"rank{rank}").read_text() for rank in range(4)]
+    assert told == ["0 0 4", "1 1 4", "2 0 4", "3 1 4"]
+
+
+@pytest.mark.parametrize(("batch", "even"), [(8, True), (10, False)])
+def test_the_loss_on_the_whole_output(batch, even):
+    """A sum, and right: the loss was taken on the whole output, so its mean is in it already. No sample can count more than another. (A model that returns its loss returns one for each chunk: their mean is a mean of means again.)"""
+    model = nn.Linear(4, 3).double()
+    X, y = torch.randn(batch, 4).double(), torch.randint(3, (batch,))
+
+    def gradient(loss_of):
+        replicas = [copy.deepcopy(model) for _ in X.chunk(4)]
+        loss_of(replicas).backward()
+        return sum(replica.weight.grad for replica in replicas)
+
+    def on_the_outputs(replicas):
+        pairs = zip(replicas, X.chunk(4), strict=True)
+        return F.cross_entropy(torch.cat([one(x) for one, x in pairs]), y)
+
+    def in_the_model(replicas):
+        parts = zip(replicas, X.chunk(4), y.chunk(4), strict=True)
+        return torch.stack(
+            [F.cross_entropy(one(x), t) for one, x, t in parts]
+        ).mean()
+
+    F.cross_entropy(model(X), y).backward()
+    torch.testing.assert_close(gradient(on_the_outputs), model.weight.grad)
+    close = torch.allclose(gradient(in_the_model), model.weight.grad)
+    assert close == even
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_a_rate_for_each_rank(on_ranks, agreed):
+    """No weights are ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word."""
+    start, inputs = nn.Linear(2, 1), torch.randn(2, 4, 3, 2)
+
+    def weights(rank, group):
+        ddp = DistributedDataParallel(copy.deepcopy(start), process_group=group)
+        sgd = torch.optim.SGD(ddp.parameters(), lr=0.1)
+        plan = torch.optim.lr_scheduler.ReduceLROnPlateau(sgd, patience=0)
+        for step, rows in enumerate(inputs[rank]):
+            sgd.zero_grad()
+            ddp(rows).square().mean().backward()
+            sgd.step()
+            metric = torch.tensor([1.0 - 0.1 * step, 1.0 + 0.1 * step][rank])
+            if agreed:
+                dist.all_reduce(metric, group=group)
+            plan.step(metric.item())
+        return ddp.module.weight.detach().clone(), plan.get_last_lr()
+
+    (weights0, rates0), (weights1, rates1) = on_ranks(weights, 2)
+    assert (rates0 == rates1) == agreed
+    assert torch.equal(weights0, weights1) == agreed
+
+
+@pytest.mark.parametrize("order", ["fbfb", "ffb", "ffbb", "fbb"])
+def test_two_backward_passes(on_ranks, order):
+    """(Only the next one: if two follow, after one forward pass or after two, the gradient of the second stays on its rank, and nothing raises. Add the losses and go backward once.)"""
+    start = nn.Linear(2, 1).double()
+    inputs = torch.randn(2, 6, 2).double()  # a row of them for each rank
+
+    def gradient(rank, group):
+        ddp = DistributedDataParallel(copy.deepcopy(start), process_group=group)
+
+        def loss(rows):
+            return ddp(rows).square().mean()
+
+        first, second = inputs[rank].split(3)
+        if order == "fbfb":
+            loss(first).backward()
+            loss(second).backward()
+        elif order == "ffb":
+            (loss(first) + loss(second)).backward()
+        elif order == "ffbb":
+            losses = loss(first), loss(second)
+            for one in losses:
+                one.backward()
+        else:
+            for one in ddp(inputs[rank]).square().split(3):
+                one.mean().backward(retain_graph=True)
+        return ddp.module.weight.grad.clone()
+
+    alone = copy.deepcopy(start)
+    alone(inputs.flatten(0, 1)).square().mean().mul(2).backward()
+    ranks = list(on_ranks(gradient, 2))
+    averaged = order in ("fbfb", "ffb")
+    assert torch.equal(*ranks) == averaged
+    for found in ranks:
+        assert torch.allclose(found, alone.weight.grad) == averaged
 
 
 @pytest.mark.parametrize("before", ["nothing", "no_grad", "no_sync", "grad"])
@@ -547,19 +666,26 @@ def one_process(tmp_path: Path):
 
 
 def test_fully_shard(one_process):
-    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. There is no wrapper, and so no prefix."""
+    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. Make the optimizer afterwards: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor
 
     net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     names = list(net.state_dict())
+    early = torch.optim.SGD(net.parameters(), lr=0.1)
     same = fully_shard(net, mesh=init_device_mesh("cpu", (1,)))
     assert same is net
     assert list(net.state_dict()) == names
     weight = net[0].weight
     assert isinstance(weight, DTensor)
     assert torch.equal(weight.to_local(), weight.full_tensor())
+    late = torch.optim.SGD(net.parameters(), lr=0.1)
+    net(torch.ones(4, 2)).sum().backward()
+    for one, trains in ((early, False), (late, True)):
+        before = weight.full_tensor().detach().clone()
+        one.step()
+        assert torch.equal(weight.full_tensor(), before) == (not trains)
     net.set_requires_gradient_sync(False)
 
 
