@@ -1013,8 +1013,8 @@ r"""
 
 **Models larger than memory allows twice.** A model made under `torch.device("meta")` has shapes and
 no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into
-the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. Weights that were
-tied are two parameters then: tie them again. And the state dict remembers, in its `_metadata`: loaded once more, without
+the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. A buffer with `persistent=False`
+is not in the file and stays on *meta*: make it anew. Weights that were tied are two parameters then: tie them again. And the state dict remembers, in its `_metadata`: loaded once more, without
 `assign=True`, it replaces the parameters all the same.
 """
 

@@ -724,6 +724,32 @@ def test_models_on_meta():
     assert empty.weight is before
 
 
+def test_buffers_that_no_file_has():
+    """A buffer with `persistent=False` is not in the file and stays on *meta*: make it anew."""
+
+    class Turning(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+            self.register_buffer("angles", torch.arange(2.0), persistent=False)
+
+        def forward(self, x):
+            return self.layer(x) * self.angles
+
+    source = Turning()
+    with torch.device("meta"):
+        empty = Turning()
+    report = empty.load_state_dict(source.state_dict(), assign=True)
+    assert report.missing_keys == []
+    assert empty.layer.weight.device.type == "cpu"
+    assert empty.angles.is_meta
+    x = torch.ones(1, 2)
+    with pytest.raises(RuntimeError, match="meta"):
+        empty(x)
+    empty.angles = torch.arange(2.0)
+    assert torch.equal(empty(x), source(x))
+
+
 def test_tied_weights_and_assign():
     """Weights that were tied are two parameters then: tie them again."""
 
