@@ -748,6 +748,25 @@ def test_shapes_are_compared_with_shapes(n):
             scores - numbers
 
 
+def test_a_mean_in_sixteen_bits():
+    """A CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite, and in bfloat16 one with ignored labels far too small. Give it `logits.float()`."""
+    torch.manual_seed(0)
+    logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
+    ignored = labels.clone()
+    ignored[::16] = -100  # the first token of each text of 16
+    for dtype, given, share in (
+        (torch.float16, labels, math.inf),
+        (torch.bfloat16, labels, 1.0),
+        (torch.bfloat16, ignored, 0.0),
+    ):
+        low = logits.to(dtype)
+        exact = F.cross_entropy(low.double(), given)
+        found = F.cross_entropy(low, given).double() / exact
+        assert found == share or abs(found - share) < 0.2
+        mended = F.cross_entropy(low.float(), given).double() / exact
+        assert abs(mended - 1) < 1e-5
+
+
 def test_a_generator_of_batches():
     """It may be a generator, which has no length and can be gone through once."""
     batches = (torch.ones(n) for n in (3, 1))
