@@ -270,7 +270,7 @@ def test_the_formulas_of_cross_entropy(dtype, weighted, smoothing):
 
     Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored.
 
-    The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every class, the target's too, a share of ε / C.
+    With class indices the weighted mean divides by the weights of the targets that count, not by N. With rows it divides by N. Smoothing gives every class, the target's too, a share of ε / C.
     """
     z, y = torch.randn(9, 4, dtype=dtype), torch.randint(4, (9,))
     plain = z.logsumexp(1) - z[torch.arange(9), y]
@@ -297,6 +297,10 @@ def test_the_formulas_of_cross_entropy(dtype, weighted, smoothing):
                 label_smoothing=smoothing,
             )
             torch.testing.assert_close(got, wanted)
+    rows = F.one_hot(index, 4).to(dtype)
+    got = F.cross_entropy(z, rows, w, label_smoothing=smoothing)
+    each = -((1 - smoothing) * rows + smoothing / 4) * w * log_p
+    torch.testing.assert_close(got, each.sum() / 9)
 
 
 def test_log_softmax_and_the_log_of_softmax():
