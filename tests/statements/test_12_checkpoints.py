@@ -507,7 +507,7 @@ def test_mapped_files(there):
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
 def test_state_goes_by_position(kind, named):
-    """Its state goes **by position**, not by name. If the same parameters come in another order, and the shapes happen to agree, each gets another's moments, and no error tells.
+    """The optimizer's state goes **by position**, not by name. If the same parameters come in another order, and the shapes happen to agree, each gets another's moments, and no error tells.
 
     An optimizer's state goes by position.
     """
