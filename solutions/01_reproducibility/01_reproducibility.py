@@ -228,7 +228,7 @@ r"""
 | base seeds of loader workers | a generator that a dataset holds |
 
 **Keep apart** what must not be disturbed, and what must not disturb. The loader gets a generator
-of its own. What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
+of its own. It does not reach a `sampler=` that you pass: give it to that, too. What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
 back, and only those.
 """
 
@@ -1149,7 +1149,7 @@ r"""
 - One number seeds `random`, NumPy and PyTorch, once, before the model is made. PyTorch's seed
   reaches the GPUs.
 - It does not reach generators of your own, the order in which threads add, hashes of strings.
-- A draw on the side moves everything after it. Give loaders a generator of their own, and draw on
+- A draw on the side moves everything after it. Give loaders (and samplers) a generator of their own, and draw on
   the side under a guard that puts all three states back.
 - Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that

@@ -1,6 +1,7 @@
 """What chapter 01 states about seeds, generators and determinism, run."""
 
 import contextlib
+import functools
 import inspect
 import os
 import random
@@ -15,7 +16,13 @@ import torch.nn.functional as F
 from torch import nn
 from torch.backends import cudnn
 from torch.nn.utils import parameters_to_vector
-from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    get_worker_info,
+)
 
 from course_utils import digit_mlp, digits
 
@@ -365,7 +372,9 @@ def test_which_seeds_are_taken():
 def test_the_generator_of_a_loader():
     """The `generator` of a `DataLoader` serves its shuffle and the base seeds of its workers.
 
-    Give loaders a generator of their own
+    Give loaders (and samplers) a generator of their own
+
+    It does not reach a `sampler=` that you pass: give it to that, too.
     """
     orders = []
     for draws in (0, 5):
@@ -376,6 +385,23 @@ def test_the_generator_of_a_loader():
         orders.append([first, next(iter(loader)).tolist()])
     assert orders[0] == orders[1]
     assert orders[0][0] != orders[0][1]
+
+    for kind in (
+        functools.partial(WeightedRandomSampler, torch.ones(10), 10),
+        functools.partial(SubsetRandomSampler, range(10)),
+    ):
+        for gives in (True, False):
+            orders = []
+            for draws in (0, 5):
+                own = torch.Generator().manual_seed(7)
+                torch.manual_seed(3)
+                torch.rand(draws)
+                sampler = kind(generator=own if gives else None)
+                loader = DataLoader(
+                    range(10), 10, sampler=sampler, generator=own
+                )
+                orders.append([batch.tolist() for batch in loader])
+            assert (orders[0] == orders[1]) == gives
 
 
 @pytest.mark.slow
