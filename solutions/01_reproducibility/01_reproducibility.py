@@ -242,7 +242,8 @@ for _ in range(2):
 r"""
 **Workers.** PyTorch seeds `torch`, `random` and `np.random` in each worker when it starts. A
 generator held by the dataset it does not know. `worker_init_fn` runs in the worker and can seed it
-from `get_worker_info()`.
+from `get_worker_info()`. (Its `dataset` may be a `Subset`, as of `random_split`: a generator set there nobody reads; it
+belongs to `info.dataset.dataset`.)
 
 The base seeds come out of the loader's generator, between one epoch's order and the next. With
 `persistent_workers=True` they are drawn once, so from the second epoch on the order is another one

@@ -22,6 +22,7 @@ from torch.utils.data import (
     SubsetRandomSampler,
     WeightedRandomSampler,
     get_worker_info,
+    random_split,
 )
 
 from course_utils import digit_mlp, digits
@@ -231,6 +232,27 @@ def test_what_workers_draw(seeded):
     for column in (1, 2, 3):  # torch, random, np.random
         assert len(set(drawn[:, column].tolist())) == 4
     assert len(set(drawn[:, 4].tolist())) == (4 if seeded else 1)
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_generator_behind_a_subset(behind):
+    """(Its `dataset` may be a `Subset`, as of `random_split`: a generator set there nobody reads; it belongs to `info.dataset.dataset`.)"""
+
+    def seed_it(worker_id):
+        info = get_worker_info()
+        owner = info.dataset.dataset if behind else info.dataset
+        owner.noise = np.random.default_rng(info.seed)
+
+    part, _ = random_split(Drawing(), [2, 2])
+    loader = DataLoader(
+        part,
+        1,
+        num_workers=2,
+        multiprocessing_context="fork",
+        worker_init_fn=seed_it,
+    )
+    drawn = [batch[0, 4].item() for _ in range(2) for batch in loader]
+    assert len(set(drawn)) == (4 if behind else 1)
 
 
 class Written(Dataset):
