@@ -228,7 +228,7 @@ r"""
 | base seeds of loader workers | a generator that a dataset holds |
 
 **Keep apart** what must not be disturbed, and what must not disturb. The loader gets a generator
-of its own. What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
+of its own. It does not reach a `sampler=` that you pass: give it to that, too. What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
 back, and only those.
 """
 
@@ -242,7 +242,8 @@ for _ in range(2):
 r"""
 **Workers.** PyTorch seeds `torch`, `random` and `np.random` in each worker when it starts. A
 generator held by the dataset it does not know. `worker_init_fn` runs in the worker and can seed it
-from `get_worker_info()`.
+from `get_worker_info()`. (Its `dataset` may be a `Subset`, as of `random_split`: a generator set there nobody reads; it
+belongs to `info.dataset.dataset`.)
 
 The base seeds come out of the loader's generator, between one epoch's order and the next. With
 `persistent_workers=True` they are drawn once, so from the second epoch on the order is another one
@@ -1149,7 +1150,7 @@ r"""
 - One number seeds `random`, NumPy and PyTorch, once, before the model is made. PyTorch's seed
   reaches the GPUs.
 - It does not reach generators of your own, the order in which threads add, hashes of strings.
-- A draw on the side moves everything after it. Give loaders a generator of their own, and draw on
+- A draw on the side moves everything after it. Give loaders (and samplers) a generator of their own, and draw on
   the side under a guard that puts all three states back.
 - Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that

@@ -293,7 +293,8 @@ A sample whose label equals `ignore_index` costs nothing. Then the samples are r
 | `"sum"` | $\sum_n \ell_n$ |
 | `"mean"` | $\sum_n \ell_n \big/ \sum_n w_{y_n}$, both over the labels that are not ignored |
 
-Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored.
+Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored. A CPU adds up in the dtype of the
+logits: in float16 a mean over many may be infinite, and in bfloat16 one with ignored labels far too small. Give it `logits.float()`.
 """
 
 # %% [markdown]
@@ -966,8 +967,8 @@ r"""
 - `F.one_hot(labels.long(), num_classes).to(dtype)`: the number of classes is given, never
   guessed from the batch. `resize_` is not `reshape`.
 - `F.cross_entropy` wants raw logits, and class indices of int64. If a ten-class loss stays above 1.46, suspect a second softmax.
-- The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every
-  class, the target's too, a share of ε / C.
+- With class indices the weighted mean divides by the weights of the targets that count, not by N. With rows it
+  divides by N. Smoothing gives every class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.
 - Across batches add up counts and sums, in float64 or as Python numbers, and divide once.
 - On a GPU a label out of range is found inside the kernel: the error (*device-side assert*) comes

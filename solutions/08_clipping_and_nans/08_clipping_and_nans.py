@@ -331,7 +331,7 @@ r"""
 ### Forward: hooks
 
 A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.) The module to blame is the one whose *inputs are finite and whose output is
-not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`), and the first name it
+not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it
 writes down is the place. (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
 forward *pre*-hook sees it before.)
 """

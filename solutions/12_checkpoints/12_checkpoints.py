@@ -717,7 +717,7 @@ r"""
 > **"Both come back by `load_state_dict`."** *Correct*, with four catches.
 
 Scheduler, scaler and random states are missing; the table of section 2 has what each costs. The catches:
-an optimizer brings its old learning rate along, over the new one you may have set. Its
+an optimizer brings its old settings along (rate, weight decay, `fused`), and a scheduler its `T_max`, over new ones you may have set. The optimizer's
 state goes **by position**, not by name. If the same parameters come in another order, and the
 shapes happen to agree, each gets another's moments, and no error tells. Beside weights of
 a floating-point dtype, all tensors of the state but `step` take that dtype: what was float32 beside bfloat16 weights comes
@@ -1013,8 +1013,8 @@ r"""
 
 **Models larger than memory allows twice.** A model made under `torch.device("meta")` has shapes and
 no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into
-the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. Weights that were
-tied are two parameters then: tie them again. And the state dict remembers, in its `_metadata`: loaded once more, without
+the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. A buffer with `persistent=False`
+is not in the file and stays on *meta*: make it anew. Weights that were tied are two parameters then: tie them again. And the state dict remembers, in its `_metadata`: loaded once more, without
 `assign=True`, it replaces the parameters all the same.
 """
 

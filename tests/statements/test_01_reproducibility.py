@@ -1,6 +1,7 @@
 """What chapter 01 states about seeds, generators and determinism, run."""
 
 import contextlib
+import functools
 import inspect
 import os
 import random
@@ -15,7 +16,14 @@ import torch.nn.functional as F
 from torch import nn
 from torch.backends import cudnn
 from torch.nn.utils import parameters_to_vector
-from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    get_worker_info,
+    random_split,
+)
 
 from course_utils import digit_mlp, digits
 
@@ -226,6 +234,27 @@ def test_what_workers_draw(seeded):
     assert len(set(drawn[:, 4].tolist())) == (4 if seeded else 1)
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_generator_behind_a_subset(behind):
+    """(Its `dataset` may be a `Subset`, as of `random_split`: a generator set there nobody reads; it belongs to `info.dataset.dataset`.)"""
+
+    def seed_it(worker_id):
+        info = get_worker_info()
+        owner = info.dataset.dataset if behind else info.dataset
+        owner.noise = np.random.default_rng(info.seed)
+
+    part, _ = random_split(Drawing(), [2, 2])
+    loader = DataLoader(
+        part,
+        1,
+        num_workers=2,
+        multiprocessing_context="fork",
+        worker_init_fn=seed_it,
+    )
+    drawn = [batch[0, 4].item() for _ in range(2) for batch in loader]
+    assert len(set(drawn)) == (4 if behind else 1)
+
+
 class Written(Dataset):
     def __init__(self):
         self.tensor, self.array = torch.zeros(2), np.zeros(2)
@@ -365,7 +394,9 @@ def test_which_seeds_are_taken():
 def test_the_generator_of_a_loader():
     """The `generator` of a `DataLoader` serves its shuffle and the base seeds of its workers.
 
-    Give loaders a generator of their own
+    Give loaders (and samplers) a generator of their own
+
+    It does not reach a `sampler=` that you pass: give it to that, too.
     """
     orders = []
     for draws in (0, 5):
@@ -376,6 +407,23 @@ def test_the_generator_of_a_loader():
         orders.append([first, next(iter(loader)).tolist()])
     assert orders[0] == orders[1]
     assert orders[0][0] != orders[0][1]
+
+    for kind in (
+        functools.partial(WeightedRandomSampler, torch.ones(10), 10),
+        functools.partial(SubsetRandomSampler, range(10)),
+    ):
+        for gives in (True, False):
+            orders = []
+            for draws in (0, 5):
+                own = torch.Generator().manual_seed(7)
+                torch.manual_seed(3)
+                torch.rand(draws)
+                sampler = kind(generator=own if gives else None)
+                loader = DataLoader(
+                    range(10), 10, sampler=sampler, generator=own
+                )
+                orders.append([batch.tolist() for batch in loader])
+            assert (orders[0] == orders[1]) == gives
 
 
 @pytest.mark.slow

@@ -270,7 +270,7 @@ def test_the_formulas_of_cross_entropy(dtype, weighted, smoothing):
 
     Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored.
 
-    The weighted mean divides by the weights of the targets that count, not by N. Smoothing gives every class, the target's too, a share of ε / C.
+    With class indices the weighted mean divides by the weights of the targets that count, not by N. With rows it divides by N. Smoothing gives every class, the target's too, a share of ε / C.
     """
     z, y = torch.randn(9, 4, dtype=dtype), torch.randint(4, (9,))
     plain = z.logsumexp(1) - z[torch.arange(9), y]
@@ -297,6 +297,10 @@ def test_the_formulas_of_cross_entropy(dtype, weighted, smoothing):
                 label_smoothing=smoothing,
             )
             torch.testing.assert_close(got, wanted)
+    rows = F.one_hot(index, 4).to(dtype)
+    got = F.cross_entropy(z, rows, w, label_smoothing=smoothing)
+    each = -((1 - smoothing) * rows + smoothing / 4) * w * log_p
+    torch.testing.assert_close(got, each.sum() / 9)
 
 
 def test_log_softmax_and_the_log_of_softmax():
@@ -746,6 +750,25 @@ def test_shapes_are_compared_with_shapes(n):
     else:
         with pytest.raises(RuntimeError, match="must match the size"):
             scores - numbers
+
+
+def test_a_mean_in_sixteen_bits():
+    """A CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite, and in bfloat16 one with ignored labels far too small. Give it `logits.float()`."""
+    torch.manual_seed(0)
+    logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
+    ignored = labels.clone()
+    ignored[::16] = -100  # the first token of each text of 16
+    for dtype, given, share in (
+        (torch.float16, labels, math.inf),
+        (torch.bfloat16, labels, 1.0),
+        (torch.bfloat16, ignored, 0.0),
+    ):
+        low = logits.to(dtype)
+        exact = F.cross_entropy(low.double(), given)
+        found = F.cross_entropy(low, given).double() / exact
+        assert found == share or abs(found - share) < 0.2
+        mended = F.cross_entropy(low.float(), given).double() / exact
+        assert abs(mended - 1) < 1e-5
 
 
 def test_a_generator_of_batches():

@@ -12,6 +12,7 @@ import torch
 import torchinfo
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
+from torch.utils.checkpoint import checkpoint
 from tqdm import tqdm
 
 BY_CELL = {
@@ -606,6 +607,25 @@ def test_what_the_picture_says(monkeypatch, tmp_path):
         assert near.weight.grad is None
         with pytest.raises(graphviz.ExecutableNotFound):
             drawn.pipe("svg")
+
+
+def test_a_checkpoint_hides_its_layers():
+    """(Layers under a checkpoint with `use_reentrant=True` are missing too, and do get their gradients.)"""
+    with warnings.catch_warnings(action="ignore"):
+        import torchviz
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(3)))
+    names = dict(model.named_parameters())
+    for reentrant in (True, False):
+        model.zero_grad()
+        x = checkpoint(
+            model[1], model[0](torch.ones(1, 2)), use_reentrant=reentrant
+        )
+        loss = model[2](x).mean()
+        drawn = torchviz.make_dot(loss, params=names).source
+        missing = [name for name in names if name not in drawn]
+        assert missing == (["1.weight", "1.bias"] if reentrant else [])
+        loss.backward()
+        assert all(p.grad is not None for p in model.parameters())
 
 
 def test_a_layer_without_a_gradient():

@@ -50,6 +50,9 @@ BY_SOURCE = {
     "https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html": [
         "For BatchNorm there is also `torchvision.ops.FrozenBatchNorm2d`, which has no training mode.",
     ],
+    "https://github.com/pytorch/pytorch/issues/5878": [
+        "(On a GPU no gradient passes an `nn.LSTM` in eval mode: cuDNN refuses. One above trained layers stays in training mode.)",
+    ],
     "https://huggingface.co/docs/peft": [
         "The `peft` package does this for whole models.",
     ],
@@ -685,3 +688,15 @@ def test_a_filter_is_used_up():
         torch.optim.SGD(trainable, lr=0.1)
     sgd = torch.optim.SGD([p for p in net.parameters() if p.requires_grad])
     assert [len(group["params"]) for group in sgd.param_groups] == [1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_in_eval_mode(kind):
+    """(On a GPU no gradient passes an `nn.LSTM` in eval mode: cuDNN refuses. One above trained layers stays in training mode.)"""
+    frozen = kind(3, 3).requires_grad_(False).cuda()
+    x = torch.ones(4, 1, 3, device="cuda", requires_grad=True)
+    frozen.train()(x)[0].sum().backward()
+    assert x.grad is not None
+    with pytest.raises(RuntimeError, match="training mode"):
+        frozen.eval()(x)[0].sum().backward()

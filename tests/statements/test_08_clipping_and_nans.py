@@ -459,7 +459,7 @@ class Container(nn.Module):
 
 @pytest.mark.parametrize("own_fault", [True, False])
 def test_a_forward_hook_finds_the_place(own_fault):
-    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`), and the first name it writes down is the place.
+    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place.
 
     `module.register_forward_hook(hook)` calls `hook(module, inputs, output)` when the module has finished.
 
@@ -487,7 +487,7 @@ def test_a_forward_hook_finds_the_place(own_fault):
 
 
 def test_inputs_given_by_keyword():
-    """(inputs given by keyword only with `with_kwargs=True`)"""
+    """(inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple)"""
     seen = []
     line = nn.Linear(2, 1)
     line.register_forward_hook(lambda *told: seen.append(told[1:-1]))
@@ -498,6 +498,11 @@ def test_inputs_given_by_keyword():
     line(x)
     line(input=x)
     assert seen == [((x,),), ((x,), {}), ((),), ((), {"input": x})]
+    outputs = []
+    for layer in (nn.RNN(2, 2), nn.LSTM(2, 2), line):
+        layer.register_forward_hook(lambda *told: outputs.append(told[-1]))
+        layer(x)
+    assert [type(one) for one in outputs] == [tuple, tuple, torch.Tensor]
 
 
 @pytest.mark.parametrize("in_place", [True, False])

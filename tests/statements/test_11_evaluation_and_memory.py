@@ -528,9 +528,26 @@ def test_linear_cross_entropy():
     """`F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight
 
     Older versions of PyTorch lack it.
+
+    The loss of the chunks has the dtype of the input, under autocast too: of what a layer computed in bfloat16, two or three digits.
     """
     if not hasattr(nn, "LinearCrossEntropyOptions"):
         pytest.skip("this torch is older")
+    torch.manual_seed(3)
+    body, head = nn.Linear(16, 16), nn.Linear(16, 500, bias=False)
+    rows, y = torch.randn(256, 16), torch.randint(500, (256,))
+    with torch.autocast("cpu", torch.bfloat16):
+        h = body(rows)
+        assert F.cross_entropy(head(h), y).dtype == torch.float32
+        for given in (h, h.float()):
+            losses = [
+                F.linear_cross_entropy(given, head.weight, y, options=options)
+                for options in (None, nn.LinearCrossEntropyOptions())
+            ]
+            assert [one.dtype for one in losses] == [torch.float32, given.dtype]
+            off = abs(losses[1].item() / losses[0].item() - 1)
+            assert (off > 1e-3) == (given is h)
+            assert off < 0.05
     h = torch.randn(12, 4, requires_grad=True)
     w = torch.randn(30, 4, requires_grad=True)
     y = torch.randint(30, (12,))
@@ -582,7 +599,7 @@ def test_hints_of_the_exercises():
 
     `logits.argmax(dim=1)` is a new tensor of integers: no graph, and no memory shared with the logits. `logits.detach()` shares all of it.
 
-    A mean in bfloat16 has two or three digits. `logits.double()` before the loss serves all four dtypes; `.float()` would take digits from float64.
+    A mean in bfloat16 has two or three digits at best; on a CPU, with ignored labels, it may be far too small. `logits.double()` before the loss serves all four dtypes; `.float()` would take digits from float64.
 
     A `with` block ends with an error, too.
 
@@ -626,6 +643,13 @@ def test_hints_of_the_exercises():
         assert torch.equal(low.double().argmax(1), low.argmax(1))
     assert (wide.float().argmax(1) != right).sum() > 50
     assert abs(F.cross_entropy(wide.float(), y) / loss - 1) > 1e-5
+    low = torch.randn(8192, 50).bfloat16()
+    y = torch.randint(50, (8192,))
+    assert (
+        0.9 < F.cross_entropy(low, y) / F.cross_entropy(low.double(), y) < 1.1
+    )
+    y[::16] = -100  # the first token of each text of 16
+    assert F.cross_entropy(low, y) < 0.5 * F.cross_entropy(low.double(), y)
 
 
 CHAPTER = Path("solutions/11_evaluation_and_memory/11_evaluation_and_memory.py")

@@ -50,9 +50,6 @@ BY_CELL = {
     "claim_001_28": [
         "Switch the scheduler on: the difference is exactly 0.",
     ],
-    "claim_001_29": [
-        "an optimizer brings its old learning rate along, over the new one you may have set.",
-    ],
     "claim_001_30": [
         "That epoch is then run a second time: eleven epochs instead of ten.",
     ],
@@ -510,7 +507,7 @@ def test_mapped_files(there):
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
 def test_state_goes_by_position(kind, named):
-    """Its state goes **by position**, not by name. If the same parameters come in another order, and the shapes happen to agree, each gets another's moments, and no error tells.
+    """The optimizer's state goes **by position**, not by name. If the same parameters come in another order, and the shapes happen to agree, each gets another's moments, and no error tells.
 
     An optimizer's state goes by position.
     """
@@ -722,6 +719,48 @@ def test_models_on_meta():
     before = empty.weight
     empty.load_state_dict(source.state_dict())
     assert empty.weight is before
+
+
+def test_an_optimizer_brings_its_settings():
+    """an optimizer brings its old settings along (rate, weight decay, `fused`), and a scheduler its `T_max`, over new ones you may have set."""
+    weight = nn.Parameter(torch.ones(2))
+    old = {"lr": 0.1, "weight_decay": 0.1, "betas": (0.8, 0.9)}
+    new = {"lr": 0.2, "weight_decay": 0.5, "betas": (0.9, 0.99), "fused": True}
+    saved = torch.optim.AdamW([weight], **old).state_dict()
+    adam = torch.optim.AdamW([weight], **new)
+    adam.load_state_dict(saved)
+    for name in new:
+        assert adam.param_groups[0][name] == old.get(name)
+    schedule = lr_scheduler.CosineAnnealingLR(adam, T_max=20)
+    longer = lr_scheduler.CosineAnnealingLR(adam, T_max=40)
+    longer.load_state_dict(schedule.state_dict())
+    assert longer.T_max == 20
+
+
+def test_buffers_that_no_file_has():
+    """A buffer with `persistent=False` is not in the file and stays on *meta*: make it anew."""
+
+    class Turning(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+            self.register_buffer("angles", torch.arange(2.0), persistent=False)
+
+        def forward(self, x):
+            return self.layer(x) * self.angles
+
+    source = Turning()
+    with torch.device("meta"):
+        empty = Turning()
+    report = empty.load_state_dict(source.state_dict(), assign=True)
+    assert report.missing_keys == []
+    assert empty.layer.weight.device.type == "cpu"
+    assert empty.angles.is_meta
+    x = torch.ones(1, 2)
+    with pytest.raises(RuntimeError, match="meta"):
+        empty(x)
+    empty.angles = torch.arange(2.0)
+    assert torch.equal(empty(x), source(x))
 
 
 def test_tied_weights_and_assign():
