@@ -1831,6 +1831,7 @@ def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
     rule=right_weights,
     says="frozen and unused parameters, several groups: no step moves what has no "
     "gradient",
+    corners=["unused is what no window uses"],
 )
 def epoch_without_gradients(draw: Draw) -> list[Case]:
     return [
