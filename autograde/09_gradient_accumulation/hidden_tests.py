@@ -290,6 +290,10 @@ def old_gradients_do_not_count(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4, num_batches=1, old_gradients=True),
         batches(draw, 2, num_batches=2, old_gradients=True),
+        {
+            **batches(draw, 2, size=8, num_batches=1, old_gradients=True),
+            "two_groups": True,
+        },
     ]
 
 
