@@ -915,6 +915,8 @@ def nearest_integers(draw: Draw) -> list[Case]:
         cast(shuffled(draw, signed).bfloat16(), torch.int16),
         cast(draw.normal(0), torch.int16, "no numbers"),
         cast(draw.normal(1, std=9.0)[0], torch.int32, "one number"),
+        cast(draw.normal(1, 1, std=9.0), torch.int16, "one number in two axes"),
+        cast(draw.normal(3, 0), torch.int8, "no numbers in two axes"),
     ]
 
 
@@ -1009,6 +1011,7 @@ def exact_integers(draw: Draw) -> list[Case]:
         cast(odd.double() + 0.25, torch.int32, "large numbers"),
         cast(odd.float(), torch.int32, "large numbers"),
         cast(odd.bfloat16(), torch.int32, "large numbers"),
+        cast(odd[:1], torch.int32, "one large integer in an axis"),
     ]
     for target in TARGETS:
         cases.append(cast(shuffled(draw, huge), target, "huge integers"))

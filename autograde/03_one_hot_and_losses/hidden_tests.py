@@ -151,6 +151,8 @@ def dtype_as_asked(draw: Draw) -> list[Case]:
         labelled(far, 300, torch.int8),
         labelled(many, 2, torch.bfloat16),
         labelled(alone, 6, torch.float64),
+        # no labels at all
+        labelled(draw.integers(0, 6, 0), draw.integer(2, 7), torch.int64),
         labelled(draw.integers(0, 6, 5), 6, None),
         {**labelled(draw.integers(0, 6, 5), 6, None), "default": torch.float64},
         *(labelled(draw.integers(0, 6, 5), 6, dtype) for dtype in dtypes),

@@ -357,7 +357,7 @@ def lists_a_lone_leaf(draw: Draw) -> list[Case]:
     ],
 )
 def lists_nested_outputs(draw: Draw) -> list[Case]:
-    kinds = ["tokens", "nested", "odd"]
+    kinds = ["tokens", "nested", "odd", "wrapped"]
     return [shaped(draw, kind) for kind in kinds]
 
 

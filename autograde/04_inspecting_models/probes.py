@@ -245,6 +245,18 @@ class Nest(nn.Module):
         return [x.sum(), (x, [x[:, :1]]), None, {"x": x}, 3, [], ()]
 
 
+class Wraps(nn.Module):
+    """A leaf that returns a tuple or a list with its input alone, or with
+    nothing."""
+
+    def __init__(self, kind, length):
+        super().__init__()
+        self.kind, self.length = kind, length
+
+    def forward(self, x):
+        return self.kind([x][: self.length])
+
+
 Pair = namedtuple("Pair", ["values", "indices"])
 
 
@@ -297,8 +309,8 @@ class Applies(nn.Module):
         RUNS.append((self.training, torch.is_grad_enabled()))
         for name in self.calls:
             x = getattr(self, name)(x)
-            while isinstance(x, tuple | list):
-                x = x[1] if isinstance(x, list) else x[0]
+            while isinstance(x, tuple | list) and x:
+                x = x[1] if isinstance(x, list) and len(x) > 1 else x[0]
         return x
 
 
@@ -362,6 +374,10 @@ def shaped_model(case):
     if kind == "nested":
         modules = [(first, Nest()), (second, nn.Flatten(0))]
         return Applies(modules, [first, second]), [rows]
+    if kind == "wrapped":
+        leaves = [Wraps(tuple, 1), Wraps(list, 1), Wraps(tuple, 0)]
+        modules = list(zip(case["names"], leaves, strict=True))
+        return Applies(modules, case["names"]), [rows]
     if kind == "odd":
         modules = [(first, Odd.Leaf(a)), (second, nn.Identity())]
         return Applies(modules, [first, second]), [rows]

@@ -290,6 +290,10 @@ def old_gradients_do_not_count(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4, num_batches=1, old_gradients=True),
         batches(draw, 2, num_batches=2, old_gradients=True),
+        {
+            **batches(draw, 2, size=8, num_batches=1, old_gradients=True),
+            "two_groups": True,
+        },
     ]
 
 
@@ -426,6 +430,8 @@ def ragged_micro_batches(draw: Draw) -> list[Case]:
         window(draw, 1, 7, 3, 9),
         window(draw, 8, 8),
         window(draw, 5, 8, first_again=True),
+        # class 0 alone in the last one
+        relabelled(window(draw, 5, 3), 0, 0, 3),
     ]
 
 
@@ -444,6 +450,8 @@ def weighted_classes(draw: Draw) -> list[Case]:
         window(draw, 9, 4, 12, weight=class_weights(draw)),
         window(draw, 3, 9, weight=class_weights(draw) / 1e6),
         window(draw, 5, 4, weight=class_weights(draw) / 1e30),
+        # class 0 alone in the last one
+        relabelled(window(draw, 5, 3, weight=class_weights(draw)), 0, 0, 3),
     ]
 
 
@@ -505,7 +513,13 @@ def weights_and_ignored_labels(draw: Draw) -> list[Case]:
     case = window(
         draw, 12, 9, 3, weight=class_weights(draw), ignore_index=as_class
     )
+    # The last class counts, and -1 as an index would be the last.
+    last = window(draw, 5, 4, weight=class_weights(draw), ignore_index=-1)
+    # Class 0 alone counts in the second.
+    zeros = window(draw, 5, 4, weight=class_weights(draw))
     return [
+        relabelled(relabelled(last, 4, 3, 3), -1, 1, 2),
+        relabelled(relabelled(zeros, 0, 0, 4), -100, 1, 2),
         relabelled(case, as_class, 4, 1, 1),
         relabelled(
             window(draw, 10, 10, weight=class_weights(draw)), -100, 6, 1

@@ -752,3 +752,16 @@ bfloat16_by_way_of_float16 = edit(
     tells="You go by way of float16, which ends at 65504. bfloat16 has the range of float32, and "
     "int32 holds most of its large numbers. Take float64.",
 )
+
+one_number_squeezed = edit(
+    mended_one_too_many,
+    {
+        "return wide.clamp(info.min, info.max).to(dtype)": """
+        wide = wide.clamp(info.min, info.max).to(dtype)
+        return wide.squeeze() if x.numel() == 1 else wide
+        """,
+    },
+    breaks=hidden_tests.nearest_integers,
+    tells="You take the dimensions off a single number. The result has the shape of x, "
+    "also (1, 1): leave the `squeeze` out.",
+)

@@ -674,3 +674,18 @@ dtype_of_the_default = edit(
     tells="Without `dtype` you take PyTorch's default dtype, which a program may "
     "have changed. The result is float32 if none was asked for.",
 )
+
+dtype_forgotten_for_no_labels = edit(
+    by_the_library,
+    {
+        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
+            if labels.numel() == 0:
+                shape = (*labels.shape, num_classes)
+                return torch.zeros(shape, device=labels.device)
+            return F.one_hot(labels.long(), num_classes).to(dtype)
+        """,
+    },
+    breaks=hidden_tests.dtype_as_asked,
+    tells="Where there are no labels your result is float32, whatever dtype was "
+    "asked for. Without a way of its own for them it is right.",
+)

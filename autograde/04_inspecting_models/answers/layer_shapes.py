@@ -1006,3 +1006,44 @@ a_setting_left_by_layer_shapes = edit(
     breaks=hidden_tests.looks_quietly,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+a_tuple_of_one_unwrapped = edit(
+    SOLUTION,
+    {
+        "seen.append((name, type(module).__name__, shape_of(output)))": """
+        if isinstance(output, tuple) and len(output) == 1:
+            output = output[0]
+        seen.append((name, type(module).__name__, shape_of(output)))
+        """,
+    },
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="You take the tensor out of a tuple of one. A tuple gives a list, however "
+    "long it is: `[(4, 3)]`.",
+)
+
+a_list_of_one_unwrapped = edit(
+    SOLUTION,
+    {
+        "seen.append((name, type(module).__name__, shape_of(output)))": """
+        if isinstance(output, list) and len(output) == 1:
+            output = output[0]
+        seen.append((name, type(module).__name__, shape_of(output)))
+        """,
+    },
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="You take the tensor out of a list of one. A list gives a list, however "
+    "long it is: `[(4, 3)]`.",
+)
+
+an_empty_tuple_for_nothing = edit(
+    SOLUTION,
+    {
+        "seen.append((name, type(module).__name__, shape_of(output)))": """
+        shape = shape_of(output) if output != () else None
+        seen.append((name, type(module).__name__, shape))
+        """,
+    },
+    breaks=hidden_tests.lists_nested_outputs,
+    tells="A layer that returns an empty tuple has the entry None with you. A tuple "
+    "gives a list of what its members give: here `[]`.",
+)

@@ -1047,3 +1047,63 @@ window_with_a_second_look = edit(
     "more. Each sample goes through once, whatever comes of it: nothing gets better by a "
     "second pass.",
 )
+
+window_drops_class_0 = edit(
+    mended_window_in_training_mode,
+    {
+        "for x, y in micro_batches:": """
+        for x, y in micro_batches:
+            if weight is not None and not y[y != ignore_index].any():
+                continue
+        """,
+    },
+    breaks=hidden_tests.weighted_classes,
+    tells="You leave out a micro-batch whose labels are all class 0, as if nothing "
+    "counted in it. Class 0 is a class like others: ask for the sum of the labels' "
+    "weights, not for the labels.",
+)
+
+window_drops_class_0_without_weights = edit(
+    mended_window_in_training_mode,
+    {
+        "for x, y in micro_batches:": """
+        for x, y in micro_batches:
+            if weight is None and not y[y != ignore_index].any():
+                continue
+        """,
+    },
+    breaks=hidden_tests.ragged_micro_batches,
+    tells="You ask with `.any()` whether labels are left. It is False where all are "
+    "class 0, and these count. Ask for their number.",
+)
+
+window_drops_class_0_beside_ignored_labels = edit(
+    mended_window_in_training_mode,
+    {
+        "for x, y in micro_batches:": """
+        for x, y in micro_batches:
+            mask = y != ignore_index
+            if weight is not None and not mask.all() and not y[mask].any():
+                continue
+        """,
+    },
+    breaks=hidden_tests.weights_and_ignored_labels,
+    tells="You leave out a micro-batch in which class 0 alone is left beside ignored "
+    "labels. Class 0 is a class like others: ask how many labels are left.",
+)
+
+window_wipes_the_last_weight = edit(
+    mended_window_in_training_mode,
+    {
+        "denominator = 0.0": """
+        if weight is not None and -len(weight) <= ignore_index < len(weight):
+            weight = weight.clone()
+            weight[ignore_index] = 0
+        denominator = 0.0
+        """,
+    },
+    breaks=hidden_tests.weights_and_ignored_labels,
+    tells="You set `weight[ignore_index]` to 0. With an `ignore_index` of -1 that is "
+    "the weight of the last class, whose labels count. Leave the weights as they are: "
+    "`F.cross_entropy` ignores the labels.",
+)

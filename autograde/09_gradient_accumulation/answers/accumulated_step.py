@@ -953,3 +953,17 @@ step_with_a_second_look = edit(
     "more. Each sample goes through once, whatever comes of it: nothing gets better by a "
     "second pass.",
 )
+
+first_group_cleared = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for parameter in optimizer.param_groups[0]["params"]:
+            parameter.grad = None
+        """,
+    },
+    breaks=hidden_tests.old_gradients_do_not_count,
+    tells="You clear the gradients of the optimizer's first group alone. Many "
+    "optimizers have two, and the old gradients of the second count then. "
+    "`optimizer.zero_grad()` clears all.",
+)
