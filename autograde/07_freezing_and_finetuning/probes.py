@@ -414,9 +414,7 @@ class Kept(nn.BatchNorm1d):
 
 
 def with_own_modes():
-    return sequence(
-        block1=nn.Linear(3, 4), norm=Kept(4), head=nn.Linear(4, 2)
-    )
+    return sequence(block1=nn.Linear(3, 4), norm=Kept(4), head=nn.Linear(4, 2))
 
 
 def namesakes():
