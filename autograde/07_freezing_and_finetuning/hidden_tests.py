@@ -714,6 +714,7 @@ def follows_the_modes(draw: Draw) -> list[Case]:
         partly(draw, "rows", "head", modes=["eval", "train", "train(False)"]),
         partly(draw, "rows", "block1", hooked=True),
         partly(draw, "rows", "block1", modes=["train", "head.eval", "train"]),
+        partly(draw, "own modes", "block1", modes=["train"]),
     ]
 
 

@@ -406,6 +406,17 @@ def with_own_layers():
     )
 
 
+class Kept(nn.BatchNorm1d):
+    """A norm that stays in eval, by a `train` of its own."""
+
+    def train(self, mode=True):
+        return super().train(False)
+
+
+def with_own_modes():
+    return sequence(block1=nn.Linear(3, 4), norm=Kept(4), head=nn.Linear(4, 2))
+
+
 def namesakes():
     return sequence(
         norm=nn.BatchNorm1d(3),
@@ -449,6 +460,7 @@ NETS = {
     "instances": instances,
     "rows alone": rows_alone,
     "own layers": with_own_layers,
+    "own modes": with_own_modes,
     "namesakes": namesakes,
 }
 

@@ -947,6 +947,12 @@ def spoilt(draw: Draw, case: Case, *faults: tuple[int, str, float]) -> Case:
     return {**case, "batches": pairs}
 
 
+def with_one_row(case: Case) -> Case:
+    """The case with a single row in its second batch."""
+    first, (x, y) = case["batches"]
+    return {**case, "batches": [first, [x[:1], y[:1]]]}
+
+
 @check(
     "guarded_epoch",
     probe=probes.epoch,
@@ -990,6 +996,7 @@ def reported_norms(draw: Draw) -> list[Case]:
     ]
 
 
+ERRORS = ("FloatingPointError", "OverflowError", "ZeroDivisionError")
 UNSPOILT = {"on": ("weights", "skipped", "num_steps"), **CLOSE}
 
 
@@ -1015,7 +1022,7 @@ def bad_inputs(draw: Draw) -> list[Case]:
 @check(
     "guarded_epoch",
     probe=probes.epoch,
-    raises=("RuntimeError",),
+    raises=("RuntimeError", "ValueError", *ERRORS),
     **UNSPOILT,
     says="an error of the model, as for a batch of the wrong shape, reaches "
     "the caller: it is no bad batch",
@@ -1025,7 +1032,12 @@ def errors_reach_the_caller(draw: Draw) -> list[Case]:
     wrong_shape = batches(draw, 3)
     x, y = wrong_shape["batches"][1]
     wrong_shape["batches"][1] = (torch.cat([x, x], 1), y)
-    return [batches(draw, 2), wrong_shape]
+    # batch norm raises a ValueError for one row, these models another error
+    return [
+        batches(draw, 2),
+        wrong_shape,
+        *(with_one_row(batches(draw, 2, extra=one)) for one in ("", *ERRORS)),
+    ]
 
 
 @check(
@@ -1074,6 +1086,8 @@ def overflowing_norms(draw: Draw) -> list[Case]:
             batches(draw, 3, weight_decay=0.2, **huge),
             (draw.integer(0, 3), "y", 70.0),
         ),
+        # in float32, where float64 would not overflow
+        spoilt(draw, batches(draw, 1, extra="single", **huge), (0, "y", 60.0)),
     ]
 
 

@@ -5,6 +5,7 @@ nothing here is secret. A case says in plain data what a gradient, a batch, a
 model or a run is like; the objects are made here.
 """
 
+import builtins
 import math
 from collections import OrderedDict, defaultdict, namedtuple
 
@@ -189,7 +190,8 @@ class Watched(nn.Module):
     A "blind" one does not look at the first feature. One that "counts" has a
     buffer of its own that no `state_dict` holds, and writes into it; one that
     "assigns" puts another tensor into its place. One that "shares" is one that
-    "counts", and has that buffer a second time, in one of its layers."""
+    "counts", and has that buffer a second time, in one of its layers. A "single"
+    one is in float32. One that is called as an error raises it for one row."""
 
     def __init__(self, num_features, width, num_outputs, extra):
         super().__init__()
@@ -213,8 +215,10 @@ class Watched(nn.Module):
 
     def forward(self, x):
         self.modes.append([layer.training for layer in self.modules()])
-        x = x.to(torch.float64)
+        x = x.to(self.head.weight.dtype)
         self.rows.append(x.detach().sum().item())
+        if self.extra.endswith("Error") and len(x) == 1:
+            raise getattr(builtins, self.extra)("one row")
         if self.extra == "blind":
             x = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], 1)
         if self.extra in ("counts", "shares") and self.training:
@@ -253,7 +257,8 @@ def loss_of(kind, scale):
         if kind == "bounded":  # finite for whatever target
             return (output - y.clamp(-20, 20)).pow(2).mean()
         if kind == "huge":  # finite, of a gradient whose norm is not
-            factor = 1e200 if y.abs().max() > 50 else 1.0
+            large = 1e200 if output.dtype == torch.float64 else 1e30
+            factor = large if y.abs().max() > 50 else 1.0
             return (output.clamp(-10, 10).sum() + output.sum()) * factor
         return scale * (output - y.to(output.dtype)).pow(2).mean()
 
@@ -279,7 +284,7 @@ def epoch(guarded_epoch, case):
             case["num_outputs"],
             case["extra"],
         )
-    model = model.double()
+    model = model.float() if case["extra"] == "single" else model.double()
     if case["extra"] == "shares":
         model.inner.register_buffer("total", model.total, persistent=False)
     fill(model, case["start"])

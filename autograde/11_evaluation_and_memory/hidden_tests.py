@@ -538,6 +538,11 @@ def of_two_lengths(draw: Draw) -> Case:
     return {**long, "pairs": pairs, "length": len(pairs)}
 
 
+def all_right(case: Case) -> Case:
+    """The case with the labels that the logits say."""
+    return {**case, "pairs": [(x, x.argmax(1)) for x, _ in case["pairs"]]}
+
+
 def not_a_number(draw: Draw, case: Case) -> Case:
     """The case with a NaN among the logits of a batch, not of the first one."""
     x, _ = case["pairs"][draw.integer(1, len(case["pairs"]))]
@@ -591,6 +596,7 @@ def mean_loss_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 7, 4, base=-40.0),
         labelled(draw, 1),
         not_a_number(draw, labelled(draw, 4, 3, 5)),
+        all_right(labelled(draw, 3, 2, scale=2000.0)),  # a loss of 0
     ]
 
 

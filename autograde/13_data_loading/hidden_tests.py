@@ -312,6 +312,7 @@ def validation_is_whole(draw: Draw) -> list[Case]:
         sets(draw, 16, 16, "merge", num_validation=18, train_first=True),
         sets(draw, 2 * size, size, "drop", num_validation=3 * size + 1),
         sets(draw, 2 * size, size, "merge", num_validation=2 * size),
+        sets(draw, size - 1, size, "merge", num_validation=size + 1),
     ]
 
 

@@ -734,3 +734,16 @@ a_setting_left_by_partly_frozen = edit(
     breaks=hidden_tests.weights_stay,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+modes_written_into_the_layers = edit(
+    SOLUTION,
+    {
+        "super().train(mode)": """
+        for layer in self.modules():
+            layer.training = mode
+        """
+    },
+    breaks=hidden_tests.follows_the_modes,
+    tells="You set `training` of every layer. One of the rest may have a `train` of its own, "
+    "as this class has, and you go around it: call `super().train(mode)`.",
+)

@@ -111,9 +111,12 @@ def epoch_by_autograd_grad(model, optimizer, loss_function, loader, max_norm):
 def epoch_with_errors(model, optimizer, loss_function, loader, max_norm):
     report = {"norms": [], "losses": [], "skipped": []}
 
+    class NotFinite(Exception):
+        pass
+
     def must_be_finite(tensor):
         if not torch.isfinite(tensor).all():
-            raise ArithmeticError
+            raise NotFinite
 
     for i, (x, y) in enumerate(loader):
         model.zero_grad(set_to_none=True)
@@ -129,8 +132,8 @@ def epoch_with_errors(model, optimizer, loss_function, loader, max_norm):
                     model.parameters(), max_norm, error_if_nonfinite=True
                 )
             except RuntimeError as not_finite:
-                raise ArithmeticError from not_finite
-        except ArithmeticError:
+                raise NotFinite from not_finite
+        except NotFinite:
             for buffer, old in zip(model.buffers(), kept):
                 buffer.copy_(old)
             report["skipped"] += [i]
@@ -1052,4 +1055,65 @@ epoch_that_tries_a_bad_loss_again = edit(
     breaks=hidden_tests.the_rest_is_left_alone,
     tells="A batch whose loss is not finite goes through the model a second time. "
     "The loss is the same again: a bad batch passes at most once.",
+)
+
+epoch_swallowing_a_value_error = edit(
+    SOLUTION,
+    {
+        "loss = loss_function(model(x), y)": """
+        try:
+            loss = loss_function(model(x), y)
+        except ValueError:
+            return False
+        """,
+    },
+    breaks=hidden_tests.errors_reach_the_caller,
+    tells="You take an error of the model for a bad batch and go on. A batch is bad "
+    "by a NaN or an infinity; a bug must reach the caller.",
+)
+
+epoch_swallowing_a_floating_point_error = edit(
+    SOLUTION,
+    {
+        "loss = loss_function(model(x), y)": """
+        try:
+            loss = loss_function(model(x), y)
+        except FloatingPointError:
+            return False
+        """,
+    },
+    breaks=hidden_tests.errors_reach_the_caller,
+    tells="You take an error of the model for a bad batch and go on. A batch is bad "
+    "by a NaN or an infinity; a bug must reach the caller.",
+)
+
+epoch_swallowing_errors_of_python_numbers = edit(
+    SOLUTION,
+    {
+        "loss = loss_function(model(x), y)": """
+        try:
+            loss = loss_function(model(x), y)
+        except (OverflowError, ZeroDivisionError):
+            return False
+        """,
+    },
+    breaks=hidden_tests.errors_reach_the_caller,
+    tells="You take an error of the model for a bad batch and go on. A batch is bad "
+    "by a NaN or an infinity; a bug must reach the caller.",
+)
+
+epoch_with_the_norm_in_float64 = edit(
+    SOLUTION,
+    {
+        "norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)": """
+        norm = nn.utils.get_total_norm(
+            [p.grad.double() for p in model.parameters() if p.grad is not None]
+        )
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        """,
+    },
+    breaks=hidden_tests.overflowing_norms,
+    tells="You test a norm in float64. In float32 the norm that clips may overflow where "
+    "yours is finite: the gradients become 0, and the step is made. Test what "
+    "`clip_grad_norm_` returns.",
 )

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from course_grader.bank import accepted, edit, wrong
+from course_grader.bank import SOLUTION, accepted, edit, wrong
 
 from .. import hidden_tests
 
@@ -909,4 +909,14 @@ metrics_of_probabilities_as_they_come = edit(
     breaks=hidden_tests.accuracy_of_all,
     tells="You compare probabilities. Softmax rounds: logits that differ by little get "
     "equal ones, and the first wins. Take `argmax` of the logits.",
+)
+
+metrics_with_a_loss_of_zero_for_none = edit(
+    SOLUTION,
+    {
+        '"loss": loss_sum / num_labels if num_labels else math.nan,': '"loss": loss_sum / num_labels if loss_sum else math.nan,',
+    },
+    breaks=hidden_tests.mean_loss_of_all,
+    tells="You take a loss of exactly 0 for no labels. A model that is very sure, and right, "
+    "has it: ask whether the count is 0.",
 )

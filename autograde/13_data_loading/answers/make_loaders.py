@@ -1324,3 +1324,13 @@ seeding_python_for_a_moment = edit(
     "another thread draws meanwhile is no longer random. A generator of your own "
     "needs neither.",
 )
+
+validating_in_batches_as_small_as_the_training_set = edit(
+    SOLUTION,
+    {
+        "DataLoader(validation_set, batch_size),": "DataLoader(validation_set, min(batch_size, num_samples)),",
+    },
+    breaks=hidden_tests.validation_is_whole,
+    tells="Your validation batches get smaller where the training set is smaller than a "
+    "batch. The two have nothing to do with each other: `batch_size` it is.",
+)
