@@ -480,6 +480,7 @@ def misused(LossScaler, case):
     weights = [weights_of(model)]
     a_backward(scaler, model, optimizer, second)
     scaler.step(optimizer)
+    after_own = told_off(lambda: scaler.unscale_(optimizer))
     step_again = told_off(lambda: scaler.step(optimizer))
     scaler.update()
     weights.append(weights_of(model))
@@ -498,6 +499,7 @@ def misused(LossScaler, case):
         "unscale_ after unscale_": twice,
         "unscale_ after step": after_step,
         "step after step": step_twice,
+        "unscale_ after step, without unscale_ before": after_own,
         "step after step, without unscale_": step_again,
         "step after a step left out": step_after_none,
         "weights": weights,

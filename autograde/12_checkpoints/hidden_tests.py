@@ -154,6 +154,12 @@ def into_a_buffer(draw: Draw) -> list[Case]:
     return [
         saving(draw, kind="BytesIO", header=0),
         saving(draw, kind="BytesIO", header=draw.integer(3, 40)),
+        saving(
+            draw,
+            kind="BytesIO",
+            header=draw.integer(3, 40),
+            after=draw.integer(3, 40),
+        ),
         saving(draw, kind="file", header=0),
         saving(draw, kind="temporary", header=draw.integer(3, 40)),
         saving(draw, kind="named", header=0),

@@ -195,7 +195,8 @@ def through_a_buffer(save_checkpoint, load_checkpoint, case):
         "temporary": tempfile.TemporaryFile,
         "named": tempfile.NamedTemporaryFile,
     }[case["kind"]]() as stream:
-        stream.write(header)
+        stream.write(header + b"r" * case.get("after", 0))
+        stream.seek(len(header))
         save_checkpoint(stream, model, optimizer, step, case["metric"])
         if stream.closed:
             return {"open": False}

@@ -498,7 +498,7 @@ def losses_of_all(case: Case, seen: Result, expected: Result) -> str | None:
                 return f"What {where} returned is not a Python float."
             if math.isnan(loss) and math.isnan(other):
                 continue
-            if not abs(loss - other) <= 1e-10 * (1 + abs(other)):
+            if not abs(loss - other) <= 1e-5 * (1 + abs(other)):
                 return f"The loss that {where} returned is wrong."
     return None
 
@@ -981,7 +981,7 @@ def samples_change_ranks(draw: Draw) -> list[Case]:
         "numbers in between",
         "in every epoch another `seed` gives another order; `seed` is 0 if none "
         "is given",
-        "`epoch` and `seed` are at least 0 and below 2³¹",
+        "`epoch` and `seed` are at least 0, `epoch` is below 2³¹, `seed` below 2²⁹",
     ],
 )
 def nothing_else_decides(draw: Draw) -> list[Case]:
@@ -991,7 +991,7 @@ def nothing_else_decides(draw: Draw) -> list[Case]:
             draw.integer(120, 300),
             2,
             resumed=True,
-            other_seeds=(-1, 1, 99, 10**9),
+            other_seeds=(-1, 1, 99, 5 * 10**8, 2**28),
         ),
         epochs(
             draw,

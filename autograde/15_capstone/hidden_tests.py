@@ -648,6 +648,13 @@ def facts_of_the_step(draw: Draw) -> list[Case]:
         steps_of(draw, [3, 1], overflows=((0, 1),), scaler={"enabled": False}),
         # the loss is NaN, and so is the norm
         steps_of(draw, [3, 1], [2, 2], nans=((0, 0),)),
+        # under autocast the sum of the losses keeps its digits
+        steps_of(
+            draw,
+            [draw.integer(4, 9), 3, 2],
+            autocast="bfloat16",
+            weights_dtype="float32",
+        ),
     ]
 
 
@@ -681,7 +688,7 @@ def one_micro_batch_at_a_time(draw: Draw) -> list[Case]:
 
 def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     if any(one["left"] != 0.0 for one, _ in pairs(seen, expected)):
-        return "After a step there are gradients left, in some parameter."
+        return "After a step there are gradients left, in some trainable parameter."
     return right_weights(case, seen, expected)
 
 
@@ -691,7 +698,8 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     rule=nothing_left,
     says="gradients from before do not count, and none are left",
     corners=[
-        "nor does one that a frozen parameter of the model still has",
+        "nor does one that a frozen parameter of the model still has; that one "
+        "may stay",
         "None or zeros are left, also after an overflow",
     ],
 )

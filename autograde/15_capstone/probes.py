@@ -435,8 +435,8 @@ def momentum_of(optimizer):
     return torch.cat(kept).clone() if kept else torch.zeros(0).double()
 
 
-def gradients_left(model):
-    kept = [p.grad for p in model.parameters() if p.grad is not None]
+def gradients_left(parameters):
+    kept = [p.grad for p in parameters if p.grad is not None]
     return sum(float(one.double().abs().sum()) for one in kept)
 
 
@@ -500,7 +500,7 @@ def stepped(train_step, case):
                     "num_steps": len(in_step),
                     "updates": scaler.num_updates,
                     "scale_after": scaler.get_scale(),
-                    "left": gradients_left(model),
+                    "left": gradients_left(trained),
                 }
             )
             close_autocast()

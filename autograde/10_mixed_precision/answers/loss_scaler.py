@@ -1342,3 +1342,17 @@ ScalerClearsGradients = edit(
     tells="Your `step` clears the gradients. That is the caller's: whoever logs a "
     "norm after the step finds nothing. PyTorch's `step` leaves them.",
 )
+
+ScalerForgetsThatItUnscaled = edit(
+    ScalerByHand,
+    {
+        "if self.unscaled or self.stepped:": "if self.unscaled:",
+        "self.unscale_(optimizer)": """
+        self.unscale_(optimizer)
+        self.unscaled = False
+        """,
+    },
+    breaks=hidden_tests.misuse_raises,
+    tells="After a `step` that unscaled by itself, your `unscale_` divides the gradients "
+    "once more. Raise a RuntimeError there as well: ask whether there was a `step`.",
+)

@@ -991,6 +991,21 @@ rewound_before = edit(
     "the position at the end.",
 )
 
+moved_to_the_end_before = edit(
+    in_the_format_of_old,
+    {
+        'if hasattr(file, "write"):': """
+        if hasattr(file, "write"):
+            file.seek(0, os.SEEK_END)
+        """,
+        'f"{file}.partial", _use_new_zipfile_serialization=False': 'f"{file}.partial"',
+    },
+    breaks=hidden_tests.into_a_buffer,
+    tells="You go to the end of the caller's open file before you write. The "
+    "checkpoint belongs where the file's position is, and whoever loads looks "
+    "there: write without a `seek`.",
+)
+
 rewound_after = edit(
     in_the_format_of_old,
     {

@@ -141,6 +141,27 @@ def step_by_gathering_all_gradients(model, optimizer, micro_batches, group):
 
 
 @accepted()
+def step_with_a_loss_in_float32(model, optimizer, micro_batches, group):
+    world = dist.get_world_size(group)
+    n = torch.tensor(
+        [float(sum(len(y) for _, y in micro_batches))], dtype=torch.float64
+    )
+    dist.all_reduce(n, group=group)
+    n = n.item()
+    model.zero_grad()
+    total = torch.zeros(1)
+    for i, (x, y) in enumerate(micro_batches):
+        last = i == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else model.no_sync():
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            (loss * world / n).backward()
+        total += loss.detach()
+    optimizer.step()
+    dist.all_reduce(total, group=group)
+    return (total / n).item()
+
+
+@accepted()
 def step_mostly_by_the_inner_model(model, optimizer, micro_batches, group):
     total = torch.tensor(sum(y.numel() for _, y in micro_batches))
     dist.all_reduce(total, group=group)

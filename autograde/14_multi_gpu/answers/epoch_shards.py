@@ -1006,3 +1006,13 @@ accuracy_without_the_group = edit(
     tells="You call `all_reduce` without `group=group`. PyTorch then looks for the "
     "process's default group, and there is none.",
 )
+
+shards_of_the_low_bits_of_the_seed = edit(
+    shards_in_blocks,
+    {
+        "generator = torch.Generator().manual_seed(1000 * seed + epoch)": "generator = torch.Generator().manual_seed(1000 * (seed % 2**16) + epoch)",
+    },
+    breaks=hidden_tests.nothing_else_decides,
+    tells="You cut the seed short (`seed % 1000`, `seed // 2`), so two "
+    "seeds give the same orders. Use all of it.",
+)

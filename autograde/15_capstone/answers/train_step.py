@@ -47,6 +47,85 @@ def by_shares_of_means(model, optimizer, schedule, scaler, batches, config):
 
 
 @accepted()
+def by_the_optimizers_parameters_alone(
+    model, optimizer, schedule, scaler, batches, config
+):
+    trainable = [p for group in optimizer.param_groups for p in group["params"]]
+    for p in trainable:
+        p.grad = None
+    facts = {
+        "scale": float(scaler.get_scale()),
+        "lr": float(schedule.get_last_lr()[0]),
+    }
+    samples = math.fsum(y.numel() for _, y in batches)
+    losses = []
+    for x, y in batches:
+        around = (
+            contextlib.nullcontext()
+            if config["dtype"] is None
+            else torch.autocast(x.device.type, config["dtype"])
+        )
+        with around:
+            loss = nn.CrossEntropyLoss(reduction="none")(model(x), y).sum()
+        losses.append(loss.item())
+        scaler.scale(loss).mul(1 / samples).backward()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.get_total_norm(
+        [p.grad for p in trainable if p.grad is not None]
+    )
+    nn.utils.clip_grads_with_norm_(trainable, config["max_norm"], norm)
+    scaler.step(optimizer)
+    scaler.update()
+    facts |= {
+        "skipped": scaler.is_enabled() and not math.isfinite(norm),
+        "grad_norm": float(norm),
+        "loss": sum(losses) / samples,
+    }
+    if not facts["skipped"]:
+        schedule.step()
+    for p in trainable:
+        p.grad = None
+    return facts
+
+
+@accepted()
+def by_what_is_trainable_alone(
+    model, optimizer, schedule, scaler, batches, config
+):
+    params = [p for p in model.parameters() if p.requires_grad]
+    optimizer.zero_grad(set_to_none=True)
+    rate, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+    n = len(torch.cat([y for _, y in batches]))
+
+    def one(x, y):
+        kind = x.device.type
+        with torch.autocast(
+            kind,
+            config["dtype"] or torch.bfloat16,
+            enabled=bool(config["dtype"]),
+        ):
+            loss = F.cross_entropy(model(x), y) * (len(y) / n)
+        scaler.scale(loss).backward()
+        return loss.detach()
+
+    losses = torch.stack([one(*pair) for pair in batches])
+    scaler.unscale_(optimizer)
+    norm = torch.nn.utils.clip_grad_norm_(params, config["max_norm"])
+    scaler.step(optimizer)
+    scaler.update()
+    left_out = scale > scaler.get_scale()
+    None if left_out else schedule.step()
+    optimizer.zero_grad(set_to_none=True)
+    return dict(
+        loss=losses.sum().item(),
+        grad_norm=norm.item(),
+        skipped=left_out,
+        lr=rate,
+        scale=scale,
+    )
+
+
+@accepted()
 def by_counting_optimizer_steps(
     model, optimizer, schedule, scaler, batches, config
 ):
@@ -1141,4 +1220,14 @@ a_setting_left_by_train_step = edit(
     },
     breaks=hidden_tests.modes_of_the_caller,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
+)
+
+loss_in_the_digits_of_autocast = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": "loss_sum = (loss_sum + loss.detach()).to(dtype or loss.dtype).item()",
+    },
+    breaks=hidden_tests.facts_of_the_step,
+    tells='You add the losses up in `config["dtype"]`, and their sum has its two or three '
+    "digits alone. The loss comes in float32: add Python floats, `loss.item()`.",
 )
