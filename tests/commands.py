@@ -14,13 +14,11 @@ import importlib
 import io
 import multiprocessing
 import os
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-import types
 from collections.abc import Callable
 from multiprocessing import forkserver
 from pathlib import Path
@@ -35,7 +33,6 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from course_grader.course import Course
-from course_grader.grading import process as grading_process
 
 _HERE = Path(__file__).parent
 SCRIPTS = Path(sys.executable).parent
@@ -125,9 +122,7 @@ class _GradingFork:
             self.process = _forked(
                 _become_grading,
                 sock,
-                command[-3:],
-                Path.cwd(),
-                dict(os.environ),
+                [command[-3:], os.getcwd(), dict(os.environ)],
                 warm,
             )
         self.pid = self.process.pid
@@ -148,37 +143,24 @@ class _GradingFork:
 
 def _start_grading(command: list[str], **options: Any) -> Any:
     """What `GradingProcess` starts, in the process of a test."""
-    known = ["-P", "-m", grading_process.__name__]
-    if command[0] == sys.executable and command[1:4] == known:
+    if quick_processes.starts_grading(command):
         return _GradingFork(command, *options["pass_fds"])
     return subprocess.Popen(command, **options)
 
 
 def fork_grading() -> None:
     """From here on `GradingProcess` forks what it would start."""
-    grading_process.subprocess = types.SimpleNamespace(
-        Popen=_start_grading,
-        DEVNULL=subprocess.DEVNULL,
-        TimeoutExpired=subprocess.TimeoutExpired,
-    )
+    quick_processes.start_grading_by(_start_grading)
 
 
 def _become_grading(
     sock: socket.socket,
-    arguments: list[str],
-    folder: Path,
-    settings: dict[str, str],
+    settings: list[Any],
     warm: tuple[socket.socket, int] | None,
 ) -> None:
-    os.setsid()
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(settings)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     if warm is not None:
         quick_processes.offer(*warm)
-    sys.argv = ["", str(sock.detach()), *arguments]
-    grading_process.main()
+    quick_processes.grade(sock.detach(), *settings)
 
 
 def _forked(target: Callable[..., None], *arguments: Any) -> Any:

@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import types
+from collections.abc import Callable
 from typing import Any
 
 from mini_course import LIMITS
@@ -72,12 +73,22 @@ def lay_ready(given: tuple[socket.socket, int] | None) -> None:
     """
     if given is not None:
         offer(*given)
-        spare = _Spare()
-        grading_process.subprocess = types.SimpleNamespace(
-            Popen=spare.started,
-            DEVNULL=subprocess.DEVNULL,
-            TimeoutExpired=subprocess.TimeoutExpired,
-        )
+        start_grading_by(_Spare().started)
+
+
+def start_grading_by(start: Callable[..., Any]) -> None:
+    """From here on `GradingProcess` starts its process by this in place of
+    `subprocess.Popen`."""
+    grading_process.subprocess = types.SimpleNamespace(
+        Popen=start,
+        DEVNULL=subprocess.DEVNULL,
+        TimeoutExpired=subprocess.TimeoutExpired,
+    )
+
+
+def starts_grading(command: list[str]) -> bool:
+    """Whether a command starts a grading process, and nothing around it."""
+    return len(command) == 8 and command[1:4] == ["-P", "-m", _MODULE]
 
 
 def offer(sock: socket.socket, pid: int) -> None:
@@ -121,8 +132,7 @@ class _Spare:
         self.status: int | None = None
 
     def started(self, command: list[str], **options: Any) -> Any:
-        module = command[-6:-4]
-        if self.used or module != ["-m", _MODULE] or len(command) != 8:
+        if self.used or not starts_grading(command):
             return subprocess.Popen(command, **options)
         self.used = True
         settings = [command[-3:], os.getcwd(), dict(os.environ)]
@@ -152,12 +162,28 @@ def _become(orders: socket.socket) -> None:
     message, descriptors, _, _ = socket.recv_fds(orders, 2**20, 1)
     if not message:
         return
-    arguments, folder, environment = json.loads(message)
     orders.close()
+    grade(descriptors[0], *json.loads(message))
+
+
+def grade(
+    descriptor: int,
+    arguments: list[str],
+    folder: str,
+    environment: dict[str, str],
+) -> None:
+    """In a fork: what the start of a grading process would do.
+
+    Args:
+        descriptor: of the client's socket.
+        arguments: those that follow it.
+        folder: the current one.
+        environment: all of it.
+    """
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.argv = [_MODULE, str(descriptors[0]), *arguments]
+    sys.argv = [_MODULE, str(descriptor), *arguments]
     grading_process.main()

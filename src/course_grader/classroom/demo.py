@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import random
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -46,19 +45,11 @@ NAMES = (
 )
 
 
-def copy_course(
-    course: Course, folder: Path, chapters: Sequence[str] | None = None
-) -> Course:
-    """A fresh copy of the course without its class.
-
-    Args:
-        course: what is copied.
-        folder: where to; what is there goes.
-        chapters: names of those that it is to have; all if None.
-    """
+def copy_course(course: Course, folder: Path) -> Course:
+    """A fresh copy of the course without its class."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name in course.chapters() if chapters is None else chapters:
+    for name in course.chapters():
         for room in ("solutions", "autograde"):
             shutil.copytree(
                 course.root / room / name,

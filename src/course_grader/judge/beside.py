@@ -63,9 +63,8 @@ class Beside:
                 try:
                     given = answers(one, check, self.cases[check.name])
                 finally:
-                    found.set_result(
-                        given
-                    )  # the judge asks, and sees what breaks
+                    # None if it broke: the judge asks, and sees why
+                    found.set_result(given)
                 if given[1] is not None:
                     return
 
