@@ -168,6 +168,7 @@ def stays_on_the_device(draw: Draw) -> list[Case]:
     return [
         labelled(draw.integers(0, 5, 6), 5),
         labelled(draw.integers(0, 4, 3, 2).to(torch.int32), 4, torch.float64),
+        labelled(torch.empty(0, dtype=torch.int64), 3),
     ]
 
 

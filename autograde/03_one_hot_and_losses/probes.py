@@ -198,7 +198,8 @@ def _with_tensors(index):
     if isinstance(index, tuple):
         return tuple(_with_tensors(one) for one in index)
     if isinstance(index, list | range):
-        return torch.tensor(list(index), device="cpu")
+        numbers = torch.tensor(list(index), device="cpu")
+        return numbers if len(index) else numbers.long()
     return index
 
 

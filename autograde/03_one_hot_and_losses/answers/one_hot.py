@@ -689,3 +689,17 @@ dtype_forgotten_for_no_labels = edit(
     tells="Where there are no labels your result is float32, whatever dtype was "
     "asked for. Without a way of its own for them it is right.",
 )
+
+empty_on_the_cpu = edit(
+    SOLUTION,
+    {
+        "index = labels.long().unsqueeze(-1)": """
+            if labels.numel() == 0:
+                return torch.zeros(*labels.shape, num_classes, dtype=dtype)
+            index = labels.long().unsqueeze(-1)
+        """,
+    },
+    breaks=hidden_tests.stays_on_the_device,
+    tells="Where there are no labels your result is made on the CPU, wherever "
+    "they are. Pass `device=labels.device` there, too.",
+)
