@@ -632,6 +632,12 @@ def refuses(case: Case, seen: Result, expected: Result) -> str | None:
             for path in case["rates"]
             if not any(fits(path, name) for name in names)
         )
+        if case["model"] == "tied":
+            return (
+                f'Your code accepts the path "{path}", the second name of a '
+                "shared weight. `named_parameters()` gives the first alone, so "
+                "the path fits no parameter."
+            )
         return f'Your code accepts the path "{path}", which fits no parameter.'
     if seen.data["times"] != right["times"]:
         return "What is accepted does not stand in the groups as it should."
