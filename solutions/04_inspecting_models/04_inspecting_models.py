@@ -380,7 +380,7 @@ picture
 r"""
 Blue boxes are leaves that will get a gradient, grey ones operations, the green one the output. `far` is
 missing. The picture says it without a backward pass, and so does a comparison of names. (Layers under a checkpoint with `use_reentrant=True`
-are missing too, and do get their gradients.) Large models are better asked than drawn.
+are missing too, and do get their gradients, if the checkpoint's input requires one.) Large models are better asked than drawn.
 
 Each operation is visited once: in a residual network the number of *ways* through the graph doubles with each block. And a list takes
 the place of recursion, which Python stops at a depth of about a thousand.

@@ -203,7 +203,7 @@ print([n for n, p in tuned.named_parameters() if p.requires_grad])
 r"""
 **Keep the statistics**: frozen layers stay in eval mode. Every `train()` puts all layers into
 training mode, so say it again after each. (On a GPU no gradient passes an `nn.LSTM` in eval mode: cuDNN refuses.
-One above trained layers stays in training mode.)
+If layers before it are trained, leave it in training mode, with its `dropout` set to 0.)
 """
 
 

@@ -1094,7 +1094,7 @@ parameter comes without its `.grad`.
 <details><summary>Help: group normalization gives 0.5 or 1.0</summary>
 
 Then the parts are weighted wrongly, or both gradients landed in the same `.grad`. With group normalization
-the result is about 1e-16.
+the result is about 1e-16 in float64.
 </details>
 """
 

@@ -659,8 +659,8 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
 with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves
-nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The loss of the chunks has the dtype of the input, under autocast too: of what a layer
-computed in bfloat16, two or three digits. Older versions of PyTorch lack it.
+nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The loss of the chunks has the dtype of the input, under autocast too: for
+an input in bfloat16 it has two or three digits. Older versions of PyTorch lack it.
 """
 
 # %% cell="chunked_loss"

@@ -228,13 +228,13 @@ r"""
 | `num_workers` | so many processes load and collate | loading a batch takes a good part of a step; more than one if it takes longer than a step |
 | `prefetch_factor` | batches that each worker keeps ready (2) | loading times vary: more; memory is short: 1 |
 | `persistent_workers` | workers outlive the epoch | starting them takes long: short epochs, `spawn` |
-| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+| `pin_memory` | a thread (without workers, your own) copies batches (a dataclass only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
 **Shared memory.** All workers' batches wait in the same place, and your loop holds one more:
 
 $$\text{needed} = (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
 
-That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view, as of a slice with `batch_size=None`, brings all the memory behind it. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring the whole tensor, once per worker. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 With `pin_memory` a thread copies each batch out of it early.
 
 If `/dev/shm` has less (`df -h /dev/shm`), make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;
@@ -455,7 +455,7 @@ if Path("/proc/self/smaps_rollup").exists():
 
 # %% [markdown]
 r"""
-So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). Any other file, HDF5 too, each worker has to open for itself: opened before a fork, all share one place in it. In each worker PyTorch computes with one thread
+So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). Each worker has to open any other file for itself, HDF5 too: if it was open before a fork, all read on from one common place. In each worker PyTorch computes with one thread
 (`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself
 (`OPENBLAS_NUM_THREADS=1`, `cv2.setNumThreads(0)`).
 

@@ -241,9 +241,9 @@ r"""
 
 With DDP every rank is a process with a model, an optimizer and a loader of its own. At the start rank 0's weights are sent to all. From then on only
 gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are
-ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word.
+ever copied again: if each rank gives a `ReduceLROnPlateau` its own metric, rates differ and the weights part, without a word.
 
-`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines that one is the number of its GPU, not `RANK`. A notebook is one process, so the next cell
+`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines `LOCAL_RANK` is the number of its GPU, not `RANK`. A notebook is one process, so the next cell
 writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep
 it from hanging:
 
@@ -553,8 +553,8 @@ r"""
 ## 5 · Accumulating: `no_sync`
 
 With micro-batches (chapter 09) an exchange after each is a waste: only the sum has to cross. `no_sync()` skips it. DDP decides in the
-*forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing. The usual form stands around both. (Only the next one: if two follow, after one forward pass or after
-two, the gradient of the second stays on its rank, and nothing raises. Add the losses and go backward once.) A hook
+*forward* pass whether the next `backward()` will exchange: around `backward()` alone, `no_sync` does nothing. The usual form stands around both. (Only the next `backward()` exchanges: if two follow, after
+one forward pass or after two, the gradient of the second stays on its rank, often without an error. Add the losses and go backward once.) A hook
 counts how often gradients cross for four micro-batches:
 """
 

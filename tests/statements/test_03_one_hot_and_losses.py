@@ -753,7 +753,7 @@ def test_shapes_are_compared_with_shapes(n):
 
 
 def test_a_mean_in_sixteen_bits():
-    """A CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite, and in bfloat16 one with ignored labels far too small. Give it `logits.float()`."""
+    """A CPU adds up in the dtype of the logits: a mean over many may be infinite in float16, and, if labels are ignored, far off in bfloat16. Give it `logits.float()`."""
     torch.manual_seed(0)
     logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
     ignored = labels.clone()
@@ -769,6 +769,10 @@ def test_a_mean_in_sixteen_bits():
         assert found == share or abs(found - share) < 0.2
         mended = F.cross_entropy(low.float(), given).double() / exact
         assert abs(mended - 1) < 1e-5
+    low, weights = logits.bfloat16(), torch.ones(100, dtype=torch.bfloat16)
+    weighted = F.cross_entropy(low, ignored, weights).double()
+    exact = F.cross_entropy(low.double(), ignored)
+    assert weighted / exact > 1.5  # the sum of the weights is too small, too
 
 
 def test_a_generator_of_batches():

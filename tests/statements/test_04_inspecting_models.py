@@ -610,7 +610,7 @@ def test_what_the_picture_says(monkeypatch, tmp_path):
 
 
 def test_a_checkpoint_hides_its_layers():
-    """(Layers under a checkpoint with `use_reentrant=True` are missing too, and do get their gradients.)"""
+    """(Layers under a checkpoint with `use_reentrant=True` are missing too, and do get their gradients, if the checkpoint's input requires one.)"""
     with warnings.catch_warnings(action="ignore"):
         import torchviz
     model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(3)))
@@ -626,6 +626,13 @@ def test_a_checkpoint_hides_its_layers():
         assert missing == (["1.weight", "1.bias"] if reentrant else [])
         loss.backward()
         assert all(p.grad is not None for p in model.parameters())
+    for needs_one in (True, False):  # as the batch itself
+        first, last = nn.Linear(2, 2), nn.Linear(2, 1)
+        x = torch.ones(1, 2, requires_grad=needs_one)
+        with warnings.catch_warnings(action="ignore"):
+            last(checkpoint(first, x, use_reentrant=True)).mean().backward()
+        assert (first.weight.grad is not None) == needs_one
+        assert last.weight.grad is not None
 
 
 def test_a_layer_without_a_gradient():

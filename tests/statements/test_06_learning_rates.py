@@ -352,7 +352,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own, and makes another's rates its own as well.) Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own: one in front of it rises only to its first rate.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -393,7 +393,9 @@ def test_warm_up_and_past_the_end():
     with pytest.raises(ValueError, match="ReduceLROnPlateau"):
         behind_a_rise(lr_scheduler.ReduceLROnPlateau)
     seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 1.0, 10))
-    assert seen[:4] == pytest.approx([one / 25 for one in rise[:4]])
+    assert seen == pytest.approx([one / 25 for one in rise])  # its first rate
+    seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 3.0, 10))
+    assert seen == pytest.approx([3 * one / 25 for one in rise])
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ BY_SOURCE = {
         "For BatchNorm there is also `torchvision.ops.FrozenBatchNorm2d`, which has no training mode.",
     ],
     "https://github.com/pytorch/pytorch/issues/5878": [
-        "(On a GPU no gradient passes an `nn.LSTM` in eval mode: cuDNN refuses. One above trained layers stays in training mode.)",
+        "(On a GPU no gradient passes an `nn.LSTM` in eval mode: cuDNN refuses. If layers before it are trained, leave it in training mode, with its `dropout` set to 0.)",
     ],
     "https://huggingface.co/docs/peft": [
         "The `peft` package does this for whole models.",
@@ -690,10 +690,21 @@ def test_a_filter_is_used_up():
     assert [len(group["params"]) for group in sgd.param_groups] == [1]
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_training_mode_without_dropout(kind):
+    """leave it in training mode, with its `dropout` set to 0.)"""
+    frozen, x = kind(3, 3, num_layers=2, dropout=0.5), torch.ones(4, 1, 3)
+    with torch.no_grad():
+        wanted = frozen.eval()(x)[0]
+        assert not torch.equal(frozen.train()(x)[0], wanted)
+        frozen.dropout = 0.0
+        assert torch.equal(frozen(x)[0], wanted)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_a_recurrent_layer_in_eval_mode(kind):
-    """(On a GPU no gradient passes an `nn.LSTM` in eval mode: cuDNN refuses. One above trained layers stays in training mode.)"""
+    """(On a GPU no gradient passes an `nn.LSTM` in eval mode: cuDNN refuses. If layers before it are trained, leave it in training mode, with its `dropout` set to 0.)"""
     frozen = kind(3, 3).requires_grad_(False).cuda()
     x = torch.ones(4, 1, 3, device="cuda", requires_grad=True)
     frozen.train()(x)[0].sum().backward()

@@ -1137,7 +1137,7 @@ def test_the_last_window_has_its_own_denominator():
 
 
 def test_gaps_of_wrong_answers():
-    """Then the parts are weighted wrongly, or both gradients landed in the same `.grad`. With group normalization the result is about 1e-16.
+    """Then the parts are weighted wrongly, or both gradients landed in the same `.grad`. With group normalization the result is about 1e-16 in float64.
 
     A forward pass in training moves running statistics.
     """

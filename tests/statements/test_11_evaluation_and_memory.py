@@ -529,7 +529,7 @@ def test_linear_cross_entropy():
 
     Older versions of PyTorch lack it.
 
-    The loss of the chunks has the dtype of the input, under autocast too: of what a layer computed in bfloat16, two or three digits.
+    The loss of the chunks has the dtype of the input, under autocast too: for an input in bfloat16 it has two or three digits.
     """
     if not hasattr(nn, "LinearCrossEntropyOptions"):
         pytest.skip("this torch is older")

@@ -10,6 +10,8 @@ import random
 import sys
 import threading
 import time
+from collections import namedtuple
+from dataclasses import make_dataclass
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -60,7 +62,7 @@ BY_SOURCE = {
         "and once autograd has run in your process, a forked worker cannot take gradients.",
     ],
     "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/data/dataloader.py": [
-        "| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
+        "| `pin_memory` | a thread (without workers, your own) copies batches (a dataclass only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |",
     ],
     "https://github.com/pytorch/pytorch/pull/161910": [
         "PyTorch reserves the space beforehand since the autumn of 2025.",
@@ -619,7 +621,7 @@ class Bytes(Dataset):
 
 @pytest.mark.parametrize("how", ["opened before", "opened inside", "mapped"])
 def test_files_and_forks(tmp_path, how):
-    """Any other file, HDF5 too, each worker has to open for itself: opened before a fork, all share one place in it."""
+    """Each worker has to open any other file for itself, HDF5 too: if it was open before a fork, all read on from one common place."""
     path = tmp_path / "bytes"
     path.write_bytes(bytes(range(100)))
     data = Bytes(path, how)
@@ -642,7 +644,7 @@ def test_files_and_forks(tmp_path, how):
 
 
 def test_who_pins():
-    """copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory,"""
+    """copies batches (a dataclass only by its method `pin_memory`) into page-locked memory,"""
     pinned = []
 
     class Watched(torch.Tensor):
@@ -665,6 +667,8 @@ def test_who_pins():
         (Batch(rows), 0),
         ([Batch(rows), rows], 1),
         (PinningBatch(rows), 1),
+        (make_dataclass("Plain", ["rows"])(rows), 0),
+        (namedtuple("Pair", "rows more")(rows, rows), 2),
     ):
         pinned.clear()
         assert type(pin_memory(batch)) is type(batch)
@@ -785,16 +789,24 @@ class Slices(Dataset):
         return self.numbers[100 * index : 100 * index + 100]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("batch_size", [None, 1, 2])
-def test_what_is_behind_a_view(batch_size):
-    """A batch that is a view, as of a slice with `batch_size=None`, brings all the memory behind it."""
-    for batch in DataLoader(
-        Slices(), batch_size, num_workers=1, multiprocessing_context="fork"
-    ):
+def test_what_is_behind_a_view(batch_size, workers):
+    """A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring the whole tensor, once per worker."""
+    loader = DataLoader(
+        Slices(),
+        batch_size,
+        num_workers=workers,
+        multiprocessing_context="fork",
+    )
+    batches = list(loader)
+    for batch in batches:
         assert batch.is_shared()
         assert batch.nbytes == 400 * (batch_size or 1)
         behind = batch.untyped_storage().nbytes()
         assert behind == (batch.nbytes if batch_size else 4_000_000)
+    blocks = {batch.untyped_storage().data_ptr() for batch in batches}
+    assert len(blocks) == (len(batches) if batch_size else workers)
 
 
 @pytest.mark.parametrize(
@@ -917,7 +929,7 @@ def test_dropping_for_training_only():
 @pytest.mark.gpu
 @pytest.mark.parametrize("workers", [0, 2])
 def test_pinned_batches(workers):
-    """| `pin_memory` | a thread (without workers, your own) copies batches (of a class of your own only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
+    """| `pin_memory` | a thread (without workers, your own) copies batches (a dataclass only by its method `pin_memory`) into page-locked memory, for the accelerator that is there | the model is on a CUDA device, or another one that can pin (XPU; not MPS) |
 
     With `pin_memory` a thread copies each batch out of it early.
     """

@@ -280,7 +280,7 @@ def test_where_no_sync_stands(on_ranks, quiet):
 
 @pytest.mark.slow
 def test_what_torchrun_tells(tmp_path):
-    """`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines that one is the number of its GPU, not `RANK`."""
+    """`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines `LOCAL_RANK` is the number of its GPU, not `RANK`."""
     (tmp_path / "told.py").write_text(
         "import os\n"
         "told = [os.environ[n] for n in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')]\n"
@@ -338,7 +338,7 @@ def test_the_loss_on_the_whole_output(batch, even):
 
 @pytest.mark.parametrize("agreed", [True, False])
 def test_a_rate_for_each_rank(on_ranks, agreed):
-    """No weights are ever copied again: a `ReduceLROnPlateau` that gets each rank's own metric gives them other rates, and they part without a word."""
+    """No weights are ever copied again: if each rank gives a `ReduceLROnPlateau` its own metric, rates differ and the weights part, without a word."""
     start, inputs = nn.Linear(2, 1), torch.randn(2, 4, 3, 2)
 
     def weights(rank, group):
@@ -362,7 +362,7 @@ def test_a_rate_for_each_rank(on_ranks, agreed):
 
 @pytest.mark.parametrize("order", ["fbfb", "ffb", "ffbb", "fbb"])
 def test_two_backward_passes(on_ranks, order):
-    """(Only the next one: if two follow, after one forward pass or after two, the gradient of the second stays on its rank, and nothing raises. Add the losses and go backward once.)"""
+    """(Only the next `backward()` exchanges: if two follow, after one forward pass or after two, the gradient of the second stays on its rank, often without an error. Add the losses and go backward once.)"""
     start = nn.Linear(2, 1).double()
     inputs = torch.randn(2, 6, 2).double()  # a row of them for each rank
 
@@ -394,6 +394,45 @@ def test_two_backward_passes(on_ranks, order):
     assert torch.equal(*ranks) == averaged
     for found in ranks:
         assert torch.allclose(found, alone.weight.grad) == averaged
+
+
+@pytest.mark.parametrize("unused", [False, True])
+def test_two_losses_of_two_heads(on_ranks, unused):
+    """often without an error. Add the losses and go backward once.)"""
+
+    class TwoHeads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(2, 2)
+            self.heads = nn.ModuleList(nn.Linear(2, 1) for _ in range(2))
+
+        def forward(self, x):
+            x = self.body(x)
+            return [head(x).mean() for head in self.heads]
+
+    start = TwoHeads()
+
+    def outcome(rank, group, together):
+        ddp = DistributedDataParallel(
+            copy.deepcopy(start),
+            process_group=group,
+            find_unused_parameters=unused,
+        )
+        losses = ddp(torch.full((1, 2), rank + 1.0))
+        try:
+            for loss in [sum(losses)] if together else losses:
+                loss.backward(retain_graph=True)
+        except RuntimeError as error:
+            return str(error)
+        return ddp.module.body.weight.grad.tolist()
+
+    for together in (True, False):
+        one, other = on_ranks(functools.partial(outcome, together=together), 2)
+        if together or unused:
+            assert (one == other) == together
+        else:
+            assert "ready only once" in one
+            assert "ready only once" in other
 
 
 @pytest.mark.parametrize("before", ["nothing", "no_grad", "no_sync", "grad"])
