@@ -87,7 +87,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     folder = tmp_path_factory.mktemp("attacked")
     course = write_mini(folder / "mini")
     text = course.settings_file
-    text.write_text(text.read_text() + "submission_s = 8\ngrader_cpu_s = 8\n")
+    text.write_text(text.read_text() + "submission_s = 8\ngrader_cpu_s = 16\n")
     course = Course(course.root)
     secret = folder / "secret.txt"
     secret.write_text("the instructor's own")
