@@ -160,7 +160,8 @@ def frozen_parts(draw: Draw) -> list[Case]:
     says="`set_up`: AdamW holds each trainable parameter once, and nothing "
     "else; biases and norms have no weight decay",
     corners=[
-        "the number of dimensions alone decides, in layers of any kind",
+        "the number of dimensions alone decides, in layers of any kind, also "
+        "if all that is trained is of one kind",
         "parameters that layers share are one; what is not said is as by "
         "default; how many groups there are is up to you",
     ],
@@ -171,6 +172,13 @@ def decay_groups(draw: Draw) -> list[Case]:
         settings(draw, tied=True),
         settings(draw, "stem.linear", frozen_before=["head.bias"]),
         settings(draw, "stem2", "body", tied=True),
+        settings(draw, plan={"weight_decay": 0.0}),
+        # a single parameter is trained, and it has no dimension
+        settings(
+            draw,
+            *("stem", "stem2", "body", "head", "odd"),
+            frozen_before=["bias_table"],
+        ),
     ]
 
 
@@ -258,7 +266,7 @@ def from_state_dicts(draw: Draw) -> list[Case]:
 )
 def modes_of_the_parts(draw: Draw) -> list[Case]:
     return [
-        settings(draw, "stem", before=["", "eval", "train"]),
+        settings(draw, "stem", before=["", "eval", "train", "parts"]),
         settings(draw, "body", "stem2.norm", before=["eval", "mixed"]),
         settings(draw, "stem.dropout", before=["train", ""]),
         settings(
@@ -1227,7 +1235,7 @@ def losses_of_epochs(draw: Draw) -> list[Case]:
     says="what was made again counts once, the last time",
     corners=[
         "this holds for `steps`, `repeated`, `skipped`, `clipped`, `peak_lr` "
-        "and `epoch_losses`",
+        "and `epoch_losses`; a step belongs to the same epoch each time",
         "what was not made again counts as it is",
     ],
 )
@@ -1339,7 +1347,7 @@ def with_further_keys(draw: Draw, case: Case) -> Case:
     for one in map(json.loads, case["lines"]):
         more = {"host": "a", "num_samples": 99, "loss": 9.0, "lr": 9.0}
         if "step" in one:
-            more = {"host": "b", "metric": 2.0 + draw.integer(1, 9)}
+            more = {"host": {"gpus": 1}, "metric": 2.0 + draw.integer(1, 9)}
         lines.append(json.dumps({**more, **one}))
     return {**case, "lines": lines}
 
@@ -1409,13 +1417,20 @@ def went_back(draw: Draw) -> list[Case]:
         lines_of(draw, ((6, 4), (5, 4))),
         lines_of(draw, ((first, 4), (10, draw.integer(1, 4)))),
         without_the_line(lines_of(draw, ((first, 4),)), 4),
+        # what it went back to had been made, and its first line is lost
+        without_the_line(lines_of(draw, ((draw.integer(6, 8), 4),)), 5),
     ]
 
 
 def without_the_line(case: Case, step: int) -> Case:
-    """The line of this step is lost."""
-    lines = [
-        one for one in case["lines"] if json.loads(one).get("step") != step
+    """The first line of this step is lost."""
+    lines = [*case["lines"]]
+    del lines[
+        next(
+            i
+            for i, one in enumerate(lines)
+            if json.loads(one).get("step") == step
+        )
     ]
     return {**case, "lines": lines}
 
@@ -1442,7 +1457,7 @@ def without_the_line(case: Case, step: int) -> Case:
 )
 def torn_lines(draw: Draw) -> list[Case]:
     more = lines_of(draw, ((draw.integer(5, 8), 4),), torn=True)
-    odd = ["", "17", "\n", '"step"', *more["lines"], "nul", "null", "[1]"]
+    odd = ["", "17", "\n", '"step"', *more["lines"], "nul", "null", "[1]", ""]
     return [
         lines_of(draw, ((draw.integer(5, 8), 4), (9, 8)), torn=True),
         {**more, "lines": odd},

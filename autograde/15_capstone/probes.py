@@ -150,6 +150,10 @@ def arranged(set_up, train_mode, case):
     """What `set_up` makes of a model."""
     net = net_of(case)
     net.body.eval()
+    for (
+        parameter
+    ) in net.body.parameters():  # whoever is frozen may have trained
+        parameter.grad = torch.ones_like(parameter)
     modes = [one.training for one in net.modules()]
     printed, config = str(net), copy.deepcopy(case["config"])
     drawn = generators()
@@ -250,6 +254,9 @@ def modes_after(set_up, train_mode, case):
             net.eval()
             net.get_submodule("stem.norm").train()
             net.get_submodule("body.first").train()
+        elif before == "parts":  # the model itself is in training mode
+            net.train()
+            net.body.eval()
         elif before == "others":  # until now, other parts were the frozen ones
             others = {**case["config"], "frozen": ["head", "stem2.norm"]}
             train_mode(net, others)

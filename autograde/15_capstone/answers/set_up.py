@@ -129,7 +129,9 @@ def by_a_schedule_of_its_own():
             p for p in model.parameters() if p.requires_grad and p.dim() < 2
         ]
         optimizer = torch.optim.AdamW(
-            wide, lr=config["lr"], weight_decay=config["weight_decay"]
+            [{"params": wide}],
+            lr=config["lr"],
+            weight_decay=config["weight_decay"],
         )
         optimizer.add_param_group({"params": thin, "weight_decay": 0.0})
         return optimizer, WarmupCosine(optimizer, config)
@@ -960,4 +962,52 @@ one_of_two_names = edit(
     tells="`named_modules()` gives a module that stands at two places once, under "
     "its first name. If the second one is frozen you miss it: "
     "`model.get_submodule(part).eval()` asks for the part itself.",
+)
+
+decay_of_zero_ignored = edit(
+    SOLUTION,
+    {
+        '"weight_decay": config["weight_decay"],': '"weight_decay": config["weight_decay"] or 0.01,',
+    },
+    breaks=hidden_tests.decay_groups,
+    tells='You write `config["weight_decay"] or` something: 0.0 counts as '
+    "false, so who asks for no decay gets some. Take what `config` says.",
+)
+
+decay_for_a_group_alone = edit(
+    SOLUTION,
+    {
+        'optimizer = torch.optim.AdamW(groups, lr=config["lr"])': """
+        groups = [one for one in groups if one["params"]] or groups[:1]
+        if len(groups) == 1:
+            groups[0]["weight_decay"] = config["weight_decay"]
+        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
+        """,
+    },
+    breaks=hidden_tests.decay_groups,
+    tells="Where all trainable parameters come into one group it gets the decay. "
+    "Parameters with fewer than two dimensions have none, also if they are alone.",
+)
+
+frozen_with_an_old_gradient = edit(
+    SOLUTION,
+    {
+        "if one.requires_grad]": "if one.requires_grad or one.grad is not None]",
+    },
+    breaks=hidden_tests.decay_groups,
+    tells="You take each parameter with a gradient for trainable. A frozen one may "
+    "have an old gradient, and AdamW would move it: ask `requires_grad` alone.",
+)
+
+training_only_after_eval = edit(
+    SOLUTION,
+    {
+        "model.train()": """
+        if not model.training:
+            model.train()
+        """,
+    },
+    breaks=hidden_tests.modes_of_the_parts,
+    tells="You call `model.train()` only if the model itself is in eval mode. Its "
+    "modules have modes of their own: call it always.",
 )

@@ -956,3 +956,41 @@ evaluations_by_their_metric = edit(
     tells="You take each line with a `metric` for an evaluation. The line of a step "
     "may have one, too: an evaluation is a line without `step`.",
 )
+
+back_only_to_a_line_that_is_there = edit(
+    SOLUTION,
+    {
+        'if entry["step"] <= last_step:': 'if entry["step"] <= last_step and entry["step"] in steps:',
+    },
+    breaks=hidden_tests.went_back,
+    tells="You count going back only where the step's first line is there. A line "
+    "may be lost: a number that is not above the one before it is enough.",
+)
+
+lines_with_one_brace = edit(
+    SOLUTION,
+    {
+        "for line in lines:": """
+        for line in lines:
+            if line.count("{") != 1:
+                continue
+        """,
+    },
+    breaks=hidden_tests.losses_of_epochs,
+    tells="You pass over lines with a second brace. A further key may hold an "
+    "object of its own: let `json.loads` tell what is whole.",
+)
+
+empty_lines_taken_off = edit(
+    SOLUTION,
+    {
+        "steps, metrics, resumed_after = {}, {}, []": """
+        steps, metrics, resumed_after = {}, {}, []
+        while lines and not lines[-1].strip():
+            lines.pop()
+        """,
+    },
+    breaks=hidden_tests.torn_lines,
+    tells="You take empty lines off the caller's list. The list stays as it is: "
+    "pass over them.",
+)
