@@ -440,6 +440,7 @@ def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
         visible(f"{gpu},{many},{other}", many, "the number of GPUs"),
         visible(f"{third},{large},{other}", many, "a large number"),
         visible(f"{gpu},,{other}", many, "an empty entry"),
+        visible(f",{other}", many, "a comma at the front"),
         visible(f"{gpu},{other},", many, "a comma at the end"),
         visible(f"{other},x,{third}", many, "letters"),
         visible(
@@ -621,8 +622,11 @@ def batch_stayed(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def tensor_alone(draw: Draw) -> list[Case]:
     cases = [batch(draw, "a tensor"), batch(draw, "a tensor", "cpu")]
-    for dtype in (torch.bfloat16, torch.bool, torch.int32):
+    dtypes = torch.bfloat16, torch.bool, torch.int32, torch.int16
+    for dtype in (*dtypes, torch.complex64):
         case = batch(draw, "a tensor", draw.choice(["meta", "cpu"]))
+        if dtype in (torch.int16, torch.complex64):
+            case["device"] = "meta"
         case["tensors"][0] = (case["tensors"][0] * 9).to(dtype)
         cases.append(case)
     none_at_all, single = batch(draw, "a tensor"), batch(draw, "a tensor")
@@ -681,6 +685,7 @@ def types_of_containers(draw: Draw) -> list[Case]:
         batch(draw, "a named tuple"),
         batch(draw, "an OrderedDict"),
         batch(draw, "named tuples in named tuples"),
+        batch(draw, "a list of named tuples"),
         batch(draw, "an OrderedDict in a tuple"),
     ]
 
@@ -911,6 +916,7 @@ def reads_the_tokens(draw: Draw) -> list[Case]:
         reading(draw, (9, 3, 3), 2, 7, form="three layers"),
         reading(draw, (6, 3, 3), 3, 3, form="sizes that are all equal"),
         reading(draw, (6, 5, 2), 1, 4, form="one row"),
+        reading(draw, (6, 5, 2), 1, 1, form="one row, one token"),
     ]
 
 
@@ -960,6 +966,11 @@ def builds_quietly(case: Case, seen: Result, expected: Result) -> str | None:
         return (
             "The first weights do not come from the random state that the "
             "caller has set. Leave seeds to the caller."
+        )
+    if not theirs["layers differ"]:
+        return (
+            "Two layers begin with the same weights. Draw those of each layer: "
+            "copies would make the same first steps."
         )
     for what in ("dtype", "device"):
         if not theirs[f"default {what} stays"]:
@@ -1241,7 +1252,7 @@ def gradients_arrive(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def gradients_reach_the_weights(draw: Draw) -> list[Case]:
     cases = []
-    for num_layers, length in ((1, 3), (2, 4)):
+    for num_layers, length in ((1, 3), (2, 12)):
         case = reading(draw, (5, 4, num_layers), 3, length)
         case["tokens"][0, 0] = 0  # each end of the table is read
         case["tokens"][1, 0] = 4

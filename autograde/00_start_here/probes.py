@@ -43,6 +43,7 @@ def environment(env_for, case):
     With `of_process` the caller's environment is os.environ itself.
     """
     environ, own = dict(case["environ"]), {"PATH": "own", "TAG": case["tag"]}
+    own |= {ORDER: "FASTEST_FIRST", VISIBLE: "63"}  # of nobody's concern
     if case.get("of_process"):
         own = environ
     options = {"override": case["override"]} if "override" in case else {}
@@ -97,6 +98,7 @@ def name_of_card(cuda_name, case):
 # to_device
 
 Pair = namedtuple("Pair", ["first", "second"])
+One = namedtuple("One", ["only"])
 
 
 class Sample:
@@ -153,6 +155,7 @@ def build(form, t, case):
         "named tuples in named tuples": lambda: Pair(
             Pair(t[0], [t[1]]), {"deep": Pair(t[2], None)}
         ),
+        "a list of named tuples": lambda: [Pair(t[0], 2), One(t[1]), (t[2],)],
         "an OrderedDict in a tuple": lambda: (
             OrderedDict(b=[t[0]], a=(t[1],)),
             t[2],
@@ -371,6 +374,8 @@ def construction(TokenRNN, case):
         "default dtype stays": now[0] == torch.float64,
         "default device stays": now[1] == "meta",
         "models differ": not all(map(torch.equal, *drawn)),
+        "layers differ": len({one.sum().item() for one in layers})
+        == len(layers),
         "spread": [
             float(one.std()) * scale
             for one, scale in ((embed, 1.0), (linear, case["width"] ** 0.5))

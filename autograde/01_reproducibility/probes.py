@@ -331,6 +331,8 @@ def flags_kept(second=False):
         setattr(MATMUL, name, not second)
     try:
         with warnings.catch_warnings():
+            # or who puts "always" in front would change nothing
+            warnings.filterwarnings("default", "nobody warns of this")
             yield
     finally:
         torch.backends.mkldnn.deterministic = onednn

@@ -5,7 +5,7 @@ import re
 
 import torch
 
-from course_grader.bank import accepted, edit
+from course_grader.bank import SOLUTION, accepted, edit
 
 from .. import hidden_tests
 
@@ -849,4 +849,20 @@ negative_number_shown = edit(
     breaks=hidden_tests.stops_at_the_first_invalid,
     tells="You take -1 for a GPU. A negative number is none: it ends the list, "
     "and all that stands behind it is hidden.",
+)
+
+order_of_the_process = edit(
+    SOLUTION,
+    {'"PCI_BUS_ID"': 'os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID")'},
+    breaks=hidden_tests.rest_of_the_environment,
+    tells="Where `environ` has no `CUDA_DEVICE_ORDER` you take that of this process. "
+    "The new environment is made of `environ` alone, with `PCI_BUS_ID`.",
+)
+
+comma_at_the_front_stripped = edit(
+    SOLUTION,
+    {'visible.split(",")': 'visible.strip(",").split(",")'},
+    breaks=hidden_tests.stops_at_the_first_invalid,
+    tells="You strip commas. One at the front makes an empty entry, and the list "
+    "stops before it: the program sees no GPU.",
 )

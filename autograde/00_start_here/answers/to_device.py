@@ -810,3 +810,45 @@ keys_moved_as_well = edit(
     tells="You move a dict as a list of its pairs, and so the keys as well. A key that "
     "is a tensor becomes another one, and nobody finds its value. Move the values only.",
 )
+
+named_tuples_of_a_list = edit(
+    SOLUTION,
+    {
+        "moved = [to_device(one, device) for one in batch]": """
+        moved = [
+            tuple(to_device(entry, device) for entry in one)
+            if isinstance(batch, list) and isinstance(one, tuple)
+            else to_device(one, device)
+            for one in batch
+        ]
+        """,
+    },
+    breaks=hidden_tests.types_of_containers,
+    tells="You make plain tuples of the tuples in a list. A named tuple among them "
+    "loses its names: call `to_device` for each entry, whatever it is.",
+)
+
+named_tuples_of_two_fields = edit(
+    SOLUTION,
+    {
+        'named = hasattr(batch, "_fields")': 'named = hasattr(batch, "_fields") and len(batch) > 1',
+    },
+    breaks=hidden_tests.types_of_containers,
+    tells="A named tuple of one field comes back as a plain tuple. It keeps its "
+    "type, too.",
+)
+
+usual_dtypes_alone = edit(
+    SOLUTION,
+    {
+        "return batch.to(device)": """
+        usual = (torch.int64, torch.int32, torch.uint8, torch.bool)
+        if not batch.is_floating_point() and batch.dtype not in usual:
+            return batch
+        return batch.to(device)
+        """,
+    },
+    breaks=hidden_tests.tensor_alone,
+    tells="You move tensors of some dtypes alone. Audio is int16, a spectrum "
+    "complex: move each tensor.",
+)

@@ -761,3 +761,41 @@ embedded_by_way_of_float32 = edit(
     tells="You take the embedding through float32. Weights in float64 lose half of their "
     "digits.",
 )
+
+copies_of_one_layer = edit(
+    SOLUTION,
+    {
+        "layers = [nn.Linear(width, width) for _ in range(num_layers)]": """
+        import copy
+        first = nn.Linear(width, width)
+        layers = [copy.deepcopy(first) for _ in range(num_layers)]
+        """,
+    },
+    breaks=hidden_tests.built_quietly,
+    tells="All layers are copies of one, and begin with the same weights. Make each "
+    "anew: `nn.Linear(width, width) for _ in range(num_layers)`.",
+)
+
+cut_after_eight_tokens = edit(
+    SOLUTION,
+    {
+        "for ids in tokens.unbind(1):": """
+        for place, ids in enumerate(tokens.unbind(1)):
+            if place and place % 8 == 0:
+                state = [one.detach() for one in state]
+        """,
+    },
+    breaks=hidden_tests.gradients_reach_the_weights,
+    tells="You detach the states after some tokens: no gradient reaches what was "
+    "read before. Detach nothing here.",
+)
+
+one_row_squeezed = edit(
+    SOLUTION,
+    {
+        "return state[-1]": "return state[-1].squeeze(0) if tokens.numel() == 1 else state[-1]",
+    },
+    breaks=hidden_tests.reads_the_tokens,
+    tells="For one row of one token you drop the axis of rows. The result has it, "
+    "whatever its size: (N, width).",
+)

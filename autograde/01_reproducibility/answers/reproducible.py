@@ -1025,3 +1025,22 @@ no_reduced_precision_inside = edit(
     tells="You set `allow_bf16_reduced_precision_reduction`, too. It makes results more "
     "precise, not more deterministic, and all other settings stay as they were.",
 )
+
+warnings_always_shown = edit(
+    SOLUTION,
+    {
+        """
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
+        try:
+        """: """
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
+        if warn_only:
+            import warnings
+            warnings.simplefilter("always")
+        try:
+        """,
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="You put a filter in front of the caller's filters of warnings, and leave it "
+    "there. PyTorch warns by itself: leave the filters alone.",
+)

@@ -604,3 +604,31 @@ in_the_order_of_a_set = edit(
     "looks sorted only while the numbers are small: {1, 8} gives 8 first, and "
     "the tensor has no such place yet. Sort the places.",
 )
+
+all_dropped_if_one_is_left = edit(
+    SOLUTION,
+    {
+        "return x.squeeze(tuple(dropped))": """
+        if x.numel() == 1 and dropped == set(range(1, x.dim())):
+            return x.squeeze()
+        return x.squeeze(tuple(dropped))
+        """,
+    },
+    breaks=hidden_tests.only_the_named_axes,
+    tells="`squeeze()` without places drops the first axis, too, where all have "
+    "size 1: a batch of one is no batch any more. Name the axes.",
+)
+
+sum_where_all_are_dropped = edit(
+    SOLUTION,
+    {
+        "return x.squeeze(tuple(dropped))": """
+        if len(dropped) == x.dim() > 1:
+            return x.sum()
+        return x.squeeze(tuple(dropped))
+        """,
+    },
+    breaks=hidden_tests.views_of_x,
+    tells="Where all axes are dropped you return a sum, which has memory of its own. "
+    "`squeeze` gives a view there, too.",
+)
