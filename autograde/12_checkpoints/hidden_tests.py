@@ -920,7 +920,7 @@ def other_prefixes(draw: Draw) -> list[Case]:
         ),
         keyed(
             draw,
-            "fc.weight",
+            "module.fc.weight",
             ".bias",
             prefix="",
             form="a prefix that is the empty string",
@@ -929,7 +929,7 @@ def other_prefixes(draw: Draw) -> list[Case]:
             draw,
             "ema_fc.weight",
             "ema_.bias",
-            "head.weight",
+            "head.ema_weight",
             "ema.bias",
             prefix="ema_",
             form="a prefix that ends without a dot",
@@ -1105,7 +1105,8 @@ def missing_counters(draw: Draw) -> list[Case]:
         versions(draw, without=[COUNTER]),
         versions(draw, without=[COUNTER], metadata=False),
         versions(draw, without=["1." + COUNTER]),
-        versions(draw, without=["3." + COUNTER], metadata=False),
+        # the other one is in the file, and is 0
+        versions(draw, without=["3." + COUNTER], metadata=False, **UNCOUNTED),
         versions(draw, without=[COUNTER], momentum=None),
         versions(draw, source="frozen", metadata=False),
         versions(
@@ -1136,7 +1137,11 @@ def left_over_counters(draw: Draw) -> list[Case]:
             without=["3." + COUNTER],
             metadata=False,
         ),
-        versions(draw, with_extra=["7." + COUNTER], **UNCOUNTED),
+        versions(
+            draw,
+            with_extra=["7.0." + COUNTER, "7.1." + COUNTER],
+            **UNCOUNTED,
+        ),
     ]
 
 
@@ -1181,6 +1186,12 @@ def everything_else_raises(draw: Draw) -> list[Case]:
             form="without a variance",
         ),
         versions(draw, without=["2.bias"], form="without a bias"),
+        versions(
+            draw,
+            without=["2.weight"],
+            with_extra=["7." + COUNTER],
+            form="without a weight and with a counter too many",
+        ),
         versions(draw, with_extra=["4.weight"], form="with one more weight"),
         versions(
             draw, with_extra=["1.running_count"], form="with one more buffer"
@@ -1253,6 +1264,13 @@ def leaves_the_file_alone(draw: Draw) -> list[Case]:
         versions(draw, without=[COUNTER]),
         versions(draw, target="frozen"),
         versions(draw, without=[COUNTER], metadata=False),
+        # of a module whose version is not that of BatchNorm
+        versions(
+            draw,
+            source="other counters",
+            target="other counters",
+            without=[COUNTER],
+        ),
     ]
 
 

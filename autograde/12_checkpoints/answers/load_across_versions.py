@@ -705,3 +705,56 @@ a_setting_left_by_load_across_versions = edit(
     breaks=hidden_tests.leaves_the_file_alone,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+one_counter_of_a_part = edit(
+    SOLUTION,
+    {
+        "return filled, left_out": "return filled, list({one.split('.')[0]: one for one in left_out}.values())",
+    },
+    breaks=hidden_tests.left_over_counters,
+    tells="Of the counters that were left out you return one for each part of the "
+    "model. Return the names of all of them.",
+)
+
+holes_filled_where_counters_are_left = edit(
+    SOLUTION,
+    {
+        "for name in filled:": """
+        if left_out:
+            adapted = own | adapted
+        for name in filled:
+        """,
+    },
+    breaks=hidden_tests.everything_else_raises,
+    tells="If the file has counters too many you fill what it lacks with the "
+    "model's own values. A missing weight must raise, whatever else there is.",
+)
+
+metadata_shared_with_the_copy = edit(
+    SOLUTION,
+    {
+        "for name in filled:": """
+        for name in filled if hasattr(state_dict, "_metadata") else ():
+            module = name.rpartition(".")[0]
+            state_dict._metadata.setdefault(module, {})["version"] = 2
+        for name in filled:
+        """,
+    },
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You write a version into the file's `_metadata`. It is the caller's: a "
+    "dict without `_metadata` loads as well.",
+)
+
+all_counters_of_zero = edit(
+    SOLUTION,
+    {
+        "return filled, left_out": """
+        if filled:
+            filled = [one for one in counters & own.keys() if adapted[one] == 0]
+        return filled, left_out
+        """,
+    },
+    breaks=hidden_tests.missing_counters,
+    tells="You return each counter that is 0. The file may hold a 0 itself: return "
+    "those that it lacked.",
+)

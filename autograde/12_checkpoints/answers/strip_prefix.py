@@ -477,3 +477,25 @@ seeding_in_strip_prefix = edit(
     breaks=hidden_tests.leaves_the_dict_alone,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+empty_prefix_taken_for_none = edit(
+    SOLUTION,
+    {"name.removeprefix(prefix)": 'name.removeprefix(prefix or "module.")'},
+    breaks=hidden_tests.other_prefixes,
+    tells="The empty prefix counts as false, and you take the default in its place. "
+    "With an empty prefix all keys stay as they are.",
+)
+
+off_each_part_of_a_name = edit(
+    SOLUTION,
+    {
+        "name.removeprefix(prefix)": """
+        ".".join(one.removeprefix(prefix) for one in name.split("."))
+        if prefix.endswith("_")
+        else name.removeprefix(prefix)
+        """,
+    },
+    breaks=hidden_tests.other_prefixes,
+    tells="You take a prefix such as `ema_` off each part of a name. Only the "
+    "beginning of the key counts: what stands further inside stays.",
+)
