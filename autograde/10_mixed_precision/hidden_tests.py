@@ -366,6 +366,7 @@ def layers_in_bf16(draw: Draw) -> list[Case]:
         bf16(draw),
         bf16(draw, enabled=None),
         bf16(draw, 1, mode="eval", kinds="i"),
+        bf16(draw, 1, kinds="i", enabled=False),
     ]
 
 
@@ -429,14 +430,21 @@ def bf16_step_outside(draw: Draw) -> list[Case]:
     weight=3,
     rule=right_weights,
     says="each batch makes one step on its own gradient, seen by the next one",
-    corners=["however large the gradient is"],
+    corners=["however large the gradient is", "an empty batch makes one, too"],
 )
 def bf16_updates(draw: Draw) -> list[Case]:
     return [
         bf16(draw, 4),
         # so large that 1000 times as much is infinite
         bf16(draw, 1, loudness=1e36, lr=1e-36),
-        bf16(draw, 5, momentum=0.9, weight_decay=0.05, as_generator=True),
+        bf16(
+            draw,
+            5,
+            kinds="..e",
+            momentum=0.9,
+            weight_decay=0.05,
+            as_generator=True,
+        ),
         bf16(draw, 2, loudness=30.0, lr=0.01),
         bf16(draw, 9, lr=1.0),
         # moves the weights by less than bfloat16 can tell
@@ -1250,8 +1258,8 @@ def one_step_one_update(draw: Draw) -> list[Case]:
     return [
         steps(draw, "..."),
         steps(draw, ".", max_norm=20.0),
-        steps(draw, ".x"),
-        steps(draw, ".n"),
+        steps(draw, ".x", weights_dtype="float32", autocast="bfloat16"),
+        steps(draw, ".n", settings={"init_scale": 1.0}),
     ]
 
 

@@ -230,8 +230,7 @@ def close_autocast():
 
 def give_old_gradients(model):
     for parameter in model.parameters():
-        if parameter.requires_grad:
-            parameter.grad = torch.ones_like(parameter)
+        parameter.grad = torch.ones_like(parameter)
     if hasattr(model, "unused"):
         model.unused.zero_grad()
 

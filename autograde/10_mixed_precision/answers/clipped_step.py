@@ -101,6 +101,7 @@ def clip_with_autograd_grad(
     parameters = [p for p in model.parameters() if p.requires_grad]
     scaled = scaler.scale(loss)
     grads = torch.autograd.grad(scaled, parameters, allow_unused=True)
+    optimizer.zero_grad()
     for p, grad in zip(parameters, grads):
         p.grad = grad
     scaler.unscale_(optimizer)
@@ -1023,4 +1024,34 @@ clip_with_a_second_look = edit(
     breaks=hidden_tests.one_step_one_update,
     tells="Where a loss is not finite, you call the model once more. It is called "
     "once for each batch, whatever comes of it: the loss is the same again.",
+)
+
+no_scaler_for_bfloat16 = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss).backward()": """
+        if dtype == torch.bfloat16:
+            loss.backward()
+            norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            optimizer.step()
+            return loss.item(), norm.item()
+        scaler.scale(loss).backward()
+        """,
+    },
+    breaks=hidden_tests.one_step_one_update,
+    tells="With bfloat16 you leave the scaler out. Whether there is scaling is for "
+    "the scaler that was given to say: who wants none gives a disabled one.",
+)
+
+no_update_of_a_small_scale = edit(
+    SOLUTION,
+    {
+        "scaler.update()": """
+        if norm.isfinite() or scaler.get_scale() > 1:
+            scaler.update()
+        """,
+    },
+    breaks=hidden_tests.one_step_one_update,
+    tells="After an overflow you update the scaler only while its scale is above 1. "
+    "Without `update()` the next `unscale_` raises: call it always.",
 )

@@ -102,6 +102,7 @@ def bf16_by_autograd_grad(model, optimizer, loss_fn, batches, enabled=True):
         with torch.autocast(x.device.type, torch.bfloat16, enabled=enabled):
             loss = loss_fn(model(x), y)
         grads = torch.autograd.grad(loss, parameters, allow_unused=True)
+        optimizer.zero_grad()
         for p, grad in zip(parameters, grads):
             p.grad = grad
         optimizer.step()
@@ -796,4 +797,41 @@ bf16_with_a_second_forward = edit(
     breaks=hidden_tests.loss_in_float32,
     tells="Where a loss is not finite, you call the model once more. It is called "
     "once for each batch, whatever comes of it: the loss is the same again.",
+)
+
+old_gradients_of_what_is_trained = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for p in model.parameters():
+            if p.requires_grad:
+                p.grad = None
+        """,
+    },
+    breaks=hidden_tests.bf16_old_gradients,
+    tells="You clear the gradients of trainable parameters alone. A frozen one may "
+    "have an old gradient, and the optimizer moves it: `optimizer.zero_grad()`.",
+)
+
+inputs_made_float_without_autocast = edit(
+    SOLUTION,
+    {"model(x)": "model(x if enabled else x.float())"},
+    breaks=hidden_tests.layers_in_bf16,
+    tells="With `enabled=False` you make x float32. Token ids are whole numbers, "
+    "and an embedding refuses others: x goes into the model as it came.",
+)
+
+no_step_for_an_empty_batch = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        if not len(x):
+            losses.append(loss.item())
+            continue
+        loss.backward()
+        """,
+    },
+    breaks=hidden_tests.bf16_updates,
+    tells="You make no step for an empty batch. Momentum and weight decay move the "
+    "weights there, too: each batch makes one step.",
 )
