@@ -69,6 +69,8 @@ def every_sample_came_back(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
     if not same(seen.data["forward"], expected.data["forward"]):
+        if same(seen.data["forward"], expected.data["forward"], ROUGH):
+            return "The samples went into the model rounded, not as they came."
         return "Not every sample went through the model exactly once."
     if not same(seen.data["backward"], expected.data["backward"]):
         return "Not every sample took part in exactly one backward pass."
