@@ -787,26 +787,38 @@ def as_many_samples_as_classes(draw: Draw) -> list[Case]:
     probe=probes.squared_error,
     rule=taken_or_refused,
     says="a target of the shape of the scores is used as it is",
-    corners=["rows need not be one-hot: any numbers, NaN too"],
+    corners=[
+        "rows need not be one-hot: any numbers, NaN and integers above 2²⁴ too",
+        "for float64 scores with the digits of float64, whatever the dtype of "
+        "the rows",
+    ],
 )
 def mse_of_rows(draw: Draw) -> list[Case]:
     rows = one_hot_rows(draw.integers(0, 5, 6), 5)
     numbers = draw.integers(-3, 4, 4, 4)
-    # Odd and above 2048: no int8, no float16 and no bfloat16 holds them.
-    large = 2 * draw.integers(1500, 9000, 4, 3) + 1
+    # Odd and above 2²⁴: not even float32 holds them.
+    large = 2 * draw.integers(2**24, 2**25, 4, 3) + 1
     spoilt = draw.normal(6, 5)
     spoilt[draw.integer(0, 6), draw.integer(0, 5)] = math.nan
     return [
         compared(draw.normal(6, 5), rows, "one-hot rows of floats"),
         compared(draw.normal(6, 5), rows.long(), "one-hot rows of integers"),
-        compared(draw.normal(4, 4), draw.uniform(4, 4), "rows of floats"),
+        compared(
+            draw.normal(4, 4, dtype=torch.float64),
+            draw.uniform(4, 4),
+            "rows of float32, scores of float64",
+        ),
         compared(draw.normal(4, 4), numbers, "rows of integers, N = C"),
         compared(draw.normal(6, 1), draw.normal(6, 1), "rows (N, 1), C = 1"),
         compared(draw.normal(5, 6).T, rows, "scores that are not contiguous"),
         compared(1e4 * draw.normal(6, 5), rows, "scores in the ten thousands"),
         compared(spoilt, rows, "a score that is NaN"),
         compared(draw.normal(6, 5), spoilt, "a target that is NaN"),
-        compared(large + draw.normal(4, 3), large, "rows of large integers"),
+        compared(
+            large + draw.normal(4, 3, dtype=torch.float64),
+            large,
+            "rows of large integers",
+        ),
     ]
 
 
@@ -821,7 +833,8 @@ def mse_of_rows(draw: Draw) -> list[Case]:
         "single label",
         "labels or rows for another number of samples, rows (C, N), a stack of "
         "rows with a third dimension",
-        "for a single sample, too; no case has bools or complex numbers",
+        "for a single sample, too: neither two labels, two rows nor numbers (C,) "
+        "of any dtype fit it; no case has bools or complex numbers",
     ],
 )
 def other_targets_raise(draw: Draw) -> list[Case]:
@@ -849,6 +862,9 @@ def other_targets_raise(draw: Draw) -> list[Case]:
         compared(wide, draw.normal(1, 4, 6), "a stack (1, N, C)"),
         compared(wide[:1], draw.normal(6), "numbers (C,) for one sample"),
         compared(wide[:1], labels[0], "a label without dimensions, N = 1"),
+        compared(wide[:1], labels[:2], "two labels for one sample"),
+        compared(wide[:1], draw.integers(0, 2, 6), "integers (C,), N = 1"),
+        compared(wide[:1], draw.normal(2, 6), "two rows for one sample"),
         compared(*column, "floating-point numbers (N,) for scores (N, 1)"),
         compared(*turned, "rows (C, N)"),
     ]
