@@ -363,7 +363,7 @@ class Faint(nn.Module):
         return x + self.share * self.norm(x)
 
 
-FAINT = {"faint": 1e-7, "fainter": 1e-12}
+FAINT = {"faint": 1e-7, "fainter": 1e-12, "single": 2e-6}
 
 
 class Loud(nn.Module):
@@ -444,6 +444,8 @@ def plain_network(case):
         model[1].extra = nn.Linear(2, 2).double()
     if case["two_names"]:
         model[1].extra = copy.copy(model[3])  # another layer, the same weights
+    if case["X"].dtype == torch.float32:
+        model.float()
     model.train(case["train"])
     if case["other_mode"]:
         model[1].train(not case["train"])
@@ -481,10 +483,13 @@ def measured_gap(accumulation_gap, case):
     torch.default_generator.manual_seed(SEED)
     gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
     unseeded = torch.initial_seed() == SEED
+    state = state_of(model)
+    for name, _ in model.named_parameters():
+        state.setdefault(f"{name}.grad", None)
     return {
         "gap": float(gap),
         "is_float": isinstance(gap, float),
-        "state": state_of(model),
+        "state": state,
         "unseeded": unseeded,
     }
 
