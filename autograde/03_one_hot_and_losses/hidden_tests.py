@@ -288,7 +288,10 @@ def with_all_digits(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=with_all_digits,
     says="the mean of -log softmax at the target, for logits (N, C)",
-    corners=["for float64 logits with the digits of float64"],
+    corners=[
+        "for float64 logits with the digits of float64; so with weights and in "
+        "the shape (N, C, d), but no case asks for them with smoothing"
+    ],
 )
 def plain_cross_entropy(draw: Draw) -> list[Case]:
     return [
@@ -388,15 +391,16 @@ def unknown_reduction_raises(draw: Draw) -> list[Case]:
     "cross_entropy",
     probe=probes.loss,
     weight=2,
+    rule=with_all_digits,
     says="class weights: the mean divides by the weights of the targets",
 )
 def class_weights(draw: Draw) -> list[Case]:
     cases = []
-    for _ in range(2):
-        weight = draw.uniform(5, low=0.1, high=4.0)
+    for dtype in (torch.float32, torch.float64):
+        weight = draw.uniform(5, low=0.1, high=4.0, dtype=dtype)
         # Twice the mean weight would still hide in a mean divided by N.
         weight[draw.integer(0, 5)] = 9.0
-        cases.append(scored(draw, 9, 5, weight=weight))
+        cases.append(scored(draw, 9, 5, dtype=dtype, weight=weight))
     # A class that costs nothing.
     weight = draw.uniform(3, low=0.5, high=4.0)
     weight[draw.integer(0, 3)] = 0.0
@@ -526,12 +530,13 @@ def options_together(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
+    rule=with_all_digits,
     says="logits (N, C, d) with a target (N, d): the classes are dimension 1",
     corners=["neither need be contiguous"],
 )
 def extra_dimension(draw: Draw) -> list[Case]:
     return [
-        scored(draw, 3, 5, 6),
+        scored(draw, 3, 5, 6, dtype=torch.float64),
         scored(draw, 4, 4, 4),
         scored(draw, 3, 5, 1),
         # as a model of sequences gives them: classes last, then transposed
@@ -554,6 +559,9 @@ def extra_dimension_with_options(draw: Draw) -> list[Case]:
     weight = draw.uniform(4, low=0.3, high=3.0)
     ignored = ignoring(draw, scored(draw, 3, 4, 5, weight=weight))
     weighted = scored(draw, 3, 4, 4, weight=weight)
+    # In one sample alone: a mean of the samples' means differs.
+    padded = scored(draw, 3, 4, 5)
+    padded["target"][draw.integer(0, 3), 1:4] = IGNORED
     smoothed = scored(draw, 2, 4, 4, label_smoothing=0.1, reduction="sum")
     both = scored(draw, 3, 4, 4, weight=weight, label_smoothing=0.2)
     # Where positions and classes are as many, a mean over the wrong ones of them
@@ -562,6 +570,7 @@ def extra_dimension_with_options(draw: Draw) -> list[Case]:
     return [
         {**scored(draw, 4, 4, 4, reduction="none"), "form": 'reduction "none"'},
         {**scored(draw, 3, 5, 1, reduction="none"), "form": 'reduction "none"'},
+        {**padded, "form": "ignored targets"},
         {**smoothed, "form": "smoothing"},
         {**oblong, "form": "smoothing"},
         {**weighted, "form": "weights"},
