@@ -288,7 +288,10 @@ def with_all_digits(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=with_all_digits,
     says="the mean of -log softmax at the target, for logits (N, C)",
-    corners=["for float64 logits with the digits of float64"],
+    corners=[
+        "for float64 logits with the digits of float64; so with weights and in "
+        "the shape (N, C, d), but no case asks for them with smoothing"
+    ],
 )
 def plain_cross_entropy(draw: Draw) -> list[Case]:
     return [
@@ -388,15 +391,16 @@ def unknown_reduction_raises(draw: Draw) -> list[Case]:
     "cross_entropy",
     probe=probes.loss,
     weight=2,
+    rule=with_all_digits,
     says="class weights: the mean divides by the weights of the targets",
 )
 def class_weights(draw: Draw) -> list[Case]:
     cases = []
-    for _ in range(2):
-        weight = draw.uniform(5, low=0.1, high=4.0)
+    for dtype in (torch.float32, torch.float64):
+        weight = draw.uniform(5, low=0.1, high=4.0, dtype=dtype)
         # Twice the mean weight would still hide in a mean divided by N.
         weight[draw.integer(0, 5)] = 9.0
-        cases.append(scored(draw, 9, 5, weight=weight))
+        cases.append(scored(draw, 9, 5, dtype=dtype, weight=weight))
     # A class that costs nothing.
     weight = draw.uniform(3, low=0.5, high=4.0)
     weight[draw.integer(0, 3)] = 0.0
@@ -526,12 +530,13 @@ def options_together(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
+    rule=with_all_digits,
     says="logits (N, C, d) with a target (N, d): the classes are dimension 1",
     corners=["neither need be contiguous"],
 )
 def extra_dimension(draw: Draw) -> list[Case]:
     return [
-        scored(draw, 3, 5, 6),
+        scored(draw, 3, 5, 6, dtype=torch.float64),
         scored(draw, 4, 4, 4),
         scored(draw, 3, 5, 1),
         # as a model of sequences gives them: classes last, then transposed
@@ -554,6 +559,9 @@ def extra_dimension_with_options(draw: Draw) -> list[Case]:
     weight = draw.uniform(4, low=0.3, high=3.0)
     ignored = ignoring(draw, scored(draw, 3, 4, 5, weight=weight))
     weighted = scored(draw, 3, 4, 4, weight=weight)
+    # In one sample alone: a mean of the samples' means differs.
+    padded = scored(draw, 3, 4, 5)
+    padded["target"][draw.integer(0, 3), 1:4] = IGNORED
     smoothed = scored(draw, 2, 4, 4, label_smoothing=0.1, reduction="sum")
     both = scored(draw, 3, 4, 4, weight=weight, label_smoothing=0.2)
     # Where positions and classes are as many, a mean over the wrong ones of them
@@ -562,6 +570,7 @@ def extra_dimension_with_options(draw: Draw) -> list[Case]:
     return [
         {**scored(draw, 4, 4, 4, reduction="none"), "form": 'reduction "none"'},
         {**scored(draw, 3, 5, 1, reduction="none"), "form": 'reduction "none"'},
+        {**padded, "form": "ignored targets"},
         {**smoothed, "form": "smoothing"},
         {**oblong, "form": "smoothing"},
         {**weighted, "form": "weights"},
@@ -787,26 +796,38 @@ def as_many_samples_as_classes(draw: Draw) -> list[Case]:
     probe=probes.squared_error,
     rule=taken_or_refused,
     says="a target of the shape of the scores is used as it is",
-    corners=["rows need not be one-hot: any numbers, NaN too"],
+    corners=[
+        "rows need not be one-hot: any numbers, NaN and integers above 2²⁴ too",
+        "for float64 scores with the digits of float64, whatever the dtype of "
+        "the rows",
+    ],
 )
 def mse_of_rows(draw: Draw) -> list[Case]:
     rows = one_hot_rows(draw.integers(0, 5, 6), 5)
     numbers = draw.integers(-3, 4, 4, 4)
-    # Odd and above 2048: no int8, no float16 and no bfloat16 holds them.
-    large = 2 * draw.integers(1500, 9000, 4, 3) + 1
+    # Odd and above 2²⁴: not even float32 holds them.
+    large = 2 * draw.integers(2**24, 2**25, 4, 3) + 1
     spoilt = draw.normal(6, 5)
     spoilt[draw.integer(0, 6), draw.integer(0, 5)] = math.nan
     return [
         compared(draw.normal(6, 5), rows, "one-hot rows of floats"),
         compared(draw.normal(6, 5), rows.long(), "one-hot rows of integers"),
-        compared(draw.normal(4, 4), draw.uniform(4, 4), "rows of floats"),
+        compared(
+            draw.normal(4, 4, dtype=torch.float64),
+            draw.uniform(4, 4),
+            "rows of float32, scores of float64",
+        ),
         compared(draw.normal(4, 4), numbers, "rows of integers, N = C"),
         compared(draw.normal(6, 1), draw.normal(6, 1), "rows (N, 1), C = 1"),
         compared(draw.normal(5, 6).T, rows, "scores that are not contiguous"),
         compared(1e4 * draw.normal(6, 5), rows, "scores in the ten thousands"),
         compared(spoilt, rows, "a score that is NaN"),
         compared(draw.normal(6, 5), spoilt, "a target that is NaN"),
-        compared(large + draw.normal(4, 3), large, "rows of large integers"),
+        compared(
+            large + draw.normal(4, 3, dtype=torch.float64),
+            large,
+            "rows of large integers",
+        ),
     ]
 
 
@@ -821,7 +842,8 @@ def mse_of_rows(draw: Draw) -> list[Case]:
         "single label",
         "labels or rows for another number of samples, rows (C, N), a stack of "
         "rows with a third dimension",
-        "for a single sample, too; no case has bools or complex numbers",
+        "for a single sample, too: neither two labels, two rows nor numbers (C,) "
+        "of any dtype fit it; no case has bools or complex numbers",
     ],
 )
 def other_targets_raise(draw: Draw) -> list[Case]:
@@ -849,6 +871,9 @@ def other_targets_raise(draw: Draw) -> list[Case]:
         compared(wide, draw.normal(1, 4, 6), "a stack (1, N, C)"),
         compared(wide[:1], draw.normal(6), "numbers (C,) for one sample"),
         compared(wide[:1], labels[0], "a label without dimensions, N = 1"),
+        compared(wide[:1], labels[:2], "two labels for one sample"),
+        compared(wide[:1], draw.integers(0, 2, 6), "integers (C,), N = 1"),
+        compared(wide[:1], draw.normal(2, 6), "two rows for one sample"),
         compared(*column, "floating-point numbers (N,) for scores (N, 1)"),
         compared(*turned, "rows (C, N)"),
     ]

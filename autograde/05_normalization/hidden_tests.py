@@ -1138,7 +1138,12 @@ def instance_by_instance(draw: Draw) -> list[Case]:
         {"x": x, "num_channels": 3},
         {"x": 2 * x + 3, "num_channels": 3},
         {"x": small, "num_channels": 3},
-        {"x": small, "num_channels": 3, "options": {"eps": 1e-3}},
+        {
+            "x": small,
+            "num_channels": 3,
+            "options": {"eps": 1e-3, "affine": True},
+            **affine(draw, 3),
+        },
         {"x": small, "num_channels": 3, "by_place": [1e-3]},
         {
             "x": channelled(draw, 3, 4, 2, 4),
@@ -1164,7 +1169,11 @@ def instance_by_instance(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="layer norm over the last dimensions, weighed element by element",
-    corners=["a last dimension of size 1 gives the bias"],
+    corners=[
+        "a last dimension of size 1 gives the bias",
+        "`x` may have no dimension before these",
+        "weight and bias count when frozen, too",
+    ],
 )
 def layer_over_the_last(draw: Draw) -> list[Case]:
     cases = []
@@ -1176,10 +1185,20 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
     equal = channelled(draw, 2, 4, 4)
     for shape in ([4], [4, 4]):
         cases.append(
-            {"x": equal, "normalized_shape": shape, **affine(draw, *shape)}
+            {
+                "x": equal,
+                "normalized_shape": shape,
+                "frozen": shape == [4],
+                **affine(draw, *shape),
+            }
         )
+    whole = {"x": channelled(draw, 2, 3), "normalized_shape": [2, 3]}
     one = {"x": draw.normal(3, 1, dtype=F64), "normalized_shape": [1]}
-    return [*cases, {**one, **affine(draw, 1)}]
+    return [
+        *cases,
+        {**one, **affine(draw, 1)},
+        {**whole, **affine(draw, 2, 3)},
+    ]
 
 
 @check(
@@ -1234,8 +1253,9 @@ def layer_eps(draw: Draw) -> list[Case]:
 )
 def group_eps(draw: Draw) -> list[Case]:
     cases = []
-    for eps in (1e-9, 1e-5, 1e-2):
-        case = grouped(draw, 2, 3, 4, 2, 2)
+    # A sequence, then images.
+    for eps, shape in ((1e-9, (3,)), (1e-5, (2, 2)), (1e-2, (2, 2))):
+        case = grouped(draw, 2, 3, 4, *shape)
         case["x"] = 0.05 * case["x"]
         cases.append({**case, "options": {"eps": eps}})
     *others, last = cases
@@ -1306,7 +1326,7 @@ def parameters_of_all(draw: Draw) -> list[Case]:
     shape = [draw.integer(2, 6), draw.integer(2, 6)]
     return [
         {"num_groups": 3, "num_channels": channels, "normalized_shape": shape},
-        {"num_groups": 2, "num_channels": 4, "normalized_shape": shape[:1]},
+        {"num_groups": 1, "num_channels": 4, "normalized_shape": shape[:1]},
     ]
 
 
@@ -1381,6 +1401,7 @@ def leaves_x_alone(draw: Draw) -> list[Case]:
     atol=EXACT,
     says="nothing depends on earlier calls or on the mode: eval and training "
     "give the same, and no graph under `no_grad`",
+    corners=["the earlier `x` may have had fewer dimensions"],
 )
 def forgets_earlier_calls(draw: Draw) -> list[Case]:
     return [
@@ -1487,13 +1508,13 @@ def predicts_as_in_evaluation(draw: Draw) -> list[Case]:
 @check(
     "predict_one",
     probe=probes.predict,
-    on=("out", "number_of_passes"),
+    on=("out", "number_of_passes", "number_of_samples"),
     rtol=EXACT,
     atol=EXACT,
     says="layers of layers, layers that ask for the mode themselves, hooks",
     corners=[
         "a model without parameters, and one that reads whole numbers",
-        "the model runs once",
+        "the model runs once, on this sample and no other",
         "what it gives is returned as it is, NaN too",
     ],
 )
@@ -1532,10 +1553,15 @@ def predicts_with_a_part_awake(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="only the batch dimension goes, other dimensions of size 1 stay",
+    corners=[
+        "where the model gives one number for each sample, of shape (N,), the "
+        "result has shape ()"
+    ],
 )
 def keeps_one_output(draw: Draw) -> list[Case]:
     return [
         trained(draw, "mlp", outputs=1),
+        trained(draw, "mlp", outputs=1, flat=True),
         trained(draw, "convnet", outputs=1),
         trained(draw, "dense"),
         trained(draw, "dense", outputs=1, image=(2, 5, 6)),

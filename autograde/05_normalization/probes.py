@@ -453,12 +453,19 @@ def run_all_again(GroupNorm, InstanceNorm, LayerNorm, case):
 
 def run_all_after_training(GroupNorm, InstanceNorm, LayerNorm, case):
     """The three layers for x in eval and in training, without gradients, after
-    a call in training with other data; and whether a graph comes along."""
+    a call in training with other data, of fewer dimensions where that may be; and
+    whether a graph comes along."""
     outs, graphs = {}, []
+    images = case["earlier"]
+    earlier = {
+        "group": images.flatten(2),
+        "instance": images,
+        "layer": images.flatten(0, 2),
+    }
     for name, layer in layers_of_all(
         GroupNorm, InstanceNorm, LayerNorm, case
     ).items():
-        layer.train()(case["earlier"])
+        layer.train()(earlier[name])
         with torch.no_grad():
             pair = [layer.train(mode)(case["x"]) for mode in (False, True)]
         outs[name] = [out.detach() for out in pair]
@@ -569,6 +576,8 @@ def model_of(case):
     for name, parameter in model.named_parameters():
         parameter.grad = torch.full_like(parameter, 0.25)
         parameter.requires_grad_(name not in case.get("fixed", []))
+    if case.get("flat"):
+        model.append(nn.Flatten(0))
     if case.get("hooked"):
         model.register_forward_hook(lambda layer, given, out: 2 * out + 1)
     return model
@@ -579,13 +588,18 @@ def predict(predict_one, case):
     if case.get("x_learns"):
         x = x.clone().requires_grad_()
     passes = []
-    model.register_forward_pre_hook(lambda *_: passes.append(1))
+    model.register_forward_pre_hook(
+        lambda model, given: passes.append(
+            sum(one.numel() for one in given) // x.numel()
+        )
+    )
     random_state = torch.get_rng_state()
     out = predict_one(model, x)
     draws = not torch.equal(random_state, torch.get_rng_state())
     return {
         "out": out.detach(),
         "number_of_passes": len(passes),
+        "number_of_samples": sum(passes),
         "carries_a_graph": out.requires_grad,
         "draws": draws,
         "x": (x.detach(), x.requires_grad),

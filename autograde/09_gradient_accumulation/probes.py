@@ -363,7 +363,7 @@ class Faint(nn.Module):
         return x + self.share * self.norm(x)
 
 
-FAINT = {"faint": 1e-7, "fainter": 1e-12}
+FAINT = {"faint": 1e-7, "fainter": 1e-12, "single": 2e-6}
 
 
 class Loud(nn.Module):
@@ -444,6 +444,8 @@ def plain_network(case):
         model[1].extra = nn.Linear(2, 2).double()
     if case["two_names"]:
         model[1].extra = copy.copy(model[3])  # another layer, the same weights
+    if case["X"].dtype == torch.float32:
+        model.float()
     model.train(case["train"])
     if case["other_mode"]:
         model[1].train(not case["train"])
@@ -481,10 +483,13 @@ def measured_gap(accumulation_gap, case):
     torch.default_generator.manual_seed(SEED)
     gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
     unseeded = torch.initial_seed() == SEED
+    state = state_of(model)
+    for name, _ in model.named_parameters():
+        state.setdefault(f"{name}.grad", None)
     return {
         "gap": float(gap),
         "is_float": isinstance(gap, float),
-        "state": state_of(model),
+        "state": state,
         "unseeded": unseeded,
     }
 
@@ -502,16 +507,17 @@ class Block(nn.Module):
         self.norms = nn.ModuleDict({"bn": norms})
         self.register_buffer("offset", torch.full((2,), 0.1))
         self.instance = nn.InstanceNorm2d(channels, affine=True)
+        self.group = nn.GroupNorm(channels, channels)
         self.layer = nn.LayerNorm(4)
         self.drop = nn.Dropout(0.125)
         self.drop.register_forward_hook(lambda layer, given, output: given[0])
-        for norm in (self.instance, self.layer):
+        for norm in (self.instance, self.group, self.layer):
             nn.init.constant_(norm.weight, 1.5)
             nn.init.constant_(norm.bias, 0.5)
 
     def forward(self, x):
         new = self.instance(self.norms["bn"][0](self.conv(x)))
-        return x + self.drop(self.layer(new))
+        return x + self.drop(self.layer(self.group(new)))
 
 
 def network(kind, channels, affine):
@@ -559,11 +565,12 @@ def repaired(without_batch_norm, case):
         for name, layer in model.named_modules()
         if isinstance(layer, BATCH_NORMS)
     }
+    last = list(places.values())[-1]
     # With mixed dtypes: float64, but for the last batch norm.
     mixed = case["dtype"] == "mixed"
     model = model.to(torch.float64 if mixed else getattr(torch, case["dtype"]))
     if mixed:
-        list(places.values())[-1].float()
+        last.float()
     if case["all_frozen"]:
         model.requires_grad_(False)
     if case["frozen"]:
@@ -576,8 +583,13 @@ def repaired(without_batch_norm, case):
                 layer.bias.copy_(case["shift"])
     for layer in places.values():
         layer.eps = case["eps"]
+        if not case["statistics"]:
+            layer.track_running_stats = False
+            layer.running_mean = layer.running_var = None
+            layer.num_batches_tracked = None
+    last.train(last.training and not case["norm_in_eval"])
     for name in case["frozen_norm"]:
-        getattr(list(places.values())[-1], name).requires_grad_(False)
+        getattr(last, name).requires_grad_(False)
     before = state_of(model)
     new = without_batch_norm(model)
     left = [
@@ -586,8 +598,8 @@ def repaired(without_batch_norm, case):
         if isinstance(one, BATCH_NORMS)
     ]
     own = {
-        parameter.untyped_storage().data_ptr()
-        for parameter in model.parameters()
+        one.untyped_storage().data_ptr()
+        for one in (*model.parameters(), *model.buffers())
     }
     after = state_of(model)
     spoilt = before["training"] != after.pop("training") or any(
@@ -597,7 +609,7 @@ def repaired(without_batch_norm, case):
     )
     others, outputs, pulls = others_of(new, places), {}, {}
     for name, norm in places.items():
-        inputs = case["inputs"].to(norm.running_mean.dtype)
+        inputs = in_dtype_of(norm, case["inputs"])
         if case["channels_last"]:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         outputs[name] = output_of(new.eval(), name, inputs)
@@ -612,10 +624,12 @@ def repaired(without_batch_norm, case):
         "others": others,
         "dtypes": {name: dtypes_of(new, name) for name in places},
         "num_parameters": sum(p.numel() for p in new.parameters()),
+        "values": {name: values_of(new, name) for name in places},
         "num_trained": {name: num_trained(new, name) for name in places},
         "spoilt": spoilt,
         "shared": any(
-            p.untyped_storage().data_ptr() in own for p in new.parameters()
+            one.untyped_storage().data_ptr() in own
+            for one in (*new.parameters(), *new.buffers())
         ),
         "gaps": gaps_of(new.double(), case, shape) if case["measured"] else [],
     }
@@ -668,6 +682,17 @@ def dtypes_of(model, name):
         return []
     tensors = [*layer.parameters(), *layer.buffers()]
     return sorted({str(t.dtype) for t in tensors if t.is_floating_point()})
+
+
+def values_of(model, name):
+    """All numbers in the parameters of the layer of this name, sorted: a layer may
+    hold them in any form."""
+    try:
+        layer = model.get_submodule(name)
+    except AttributeError:
+        return None
+    numbers = [p.detach().double().flatten() for p in layer.parameters()]
+    return torch.cat([torch.zeros(0).double(), *numbers]).sort().values
 
 
 def num_trained(model, name):

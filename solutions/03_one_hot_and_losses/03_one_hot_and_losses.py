@@ -847,7 +847,7 @@ tensor(0.6667)
 <details><summary>Hint 1: the order of the tests</summary>
 
 First turn class indices into rows, if that is what you have. Then compare `target.shape` with
-`scores.shape`, and raise. What is left can be subtracted.
+`scores.shape`, and raise. What is left can be subtracted, in the dtype of the scores.
 </details>
 <details><summary>Hint 2: is it class indices?</summary>
 

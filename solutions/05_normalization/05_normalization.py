@@ -1258,7 +1258,7 @@ True
 
 - `model` is any module that takes batches, in training mode, in eval mode, or partly in each. `x` is
   one sample without batch dimension.
-- The result is what `model(...)` gives for this sample in evaluation: by running statistics, without dropout. It
+- The result is what `model(...)` gives for this sample alone in evaluation: by running statistics, without dropout. It
   carries no graph.
 - Only the batch dimension is gone: one output has shape (1,), and an output of shape (3, 1, 2) keeps its 1.
 - Afterwards every module is in the mode it was in, each by itself: a frozen batch norm stays frozen.

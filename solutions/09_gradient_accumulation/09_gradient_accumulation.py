@@ -1149,8 +1149,8 @@ replaced by a normalization that looks at each sample alone.
 (True, 'BatchNorm1d')
 ```
 
-- Every `nn.BatchNorm1d`, `nn.BatchNorm2d` and `nn.BatchNorm3d` is replaced where it stands, under the same name, at any depth. The model
-  itself may be one. None stands in it twice.
+- Every `nn.BatchNorm1d`, `nn.BatchNorm2d` and `nn.BatchNorm3d` is replaced where it stands, under the same name, at any depth: in training
+  or in eval, frozen or not, with running statistics or without. The model itself may be one. None stands in it twice.
 - Before its weight and bias, each sample of a replacement's output has mean 0 and variance 1 (the biased one, as in every
   normalization layer) over all channels and positions, taken together, in training and in `eval()`. C is at least 3 and may be any number, such as 7.
 - It has the weight and the bias of the batch norm, one number per channel, of the same values, trained or frozen as they were; none,

@@ -315,9 +315,9 @@ rows_by_unchecked_eye = edit(
         "target = F.one_hot(target.long(), scores.shape[1])": "target = torch.eye(scores.shape[1])[target.long()]",
     },
     breaks=hidden_tests.bad_classes_raise,
-    tells="You index the identity matrix with the labels, and an index of -1 "
-    "means its last row: a label of -1 silently becomes the last class. Check "
-    "the labels first, or use `F.one_hot`, which refuses it.",
+    tells="You use the labels as an index, and an index of -1 means the last place: "
+    "a label of -1 silently becomes the last class. Check the labels first, or use "
+    "`F.one_hot`, which refuses it.",
 )
 
 
@@ -550,7 +550,8 @@ integer_rows_as_int8 = edit(
     },
     breaks=hidden_tests.mse_of_rows,
     tells="You take integer rows by way of a narrow dtype. They need not be zeros and ones: "
-    "300 becomes 44 in int8. Go to the dtype of the scores at once.",
+    "300 becomes 44 in int8, and 2²⁴ + 1 becomes 2²⁴ in float32. Go to the dtype of the "
+    "scores at once.",
 )
 
 mse_by_single_precision = edit(
@@ -561,4 +562,93 @@ mse_by_single_precision = edit(
     breaks=hidden_tests.mse_of_indices,
     tells="You compute in float32 whatever the scores are: of float64 scores half the "
     "digits are lost. Compute in the dtype in which they come.",
+)
+
+integer_rows_as_float32 = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": """
+        if integer:
+            target = target.float()
+        return F.mse_loss(scores, target.to(scores.dtype))
+        """
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="You take integer rows by way of a narrow dtype. They need not be zeros and ones: "
+    "300 becomes 44 in int8, and 2²⁴ + 1 becomes 2²⁴ in float32. Go to the dtype of the "
+    "scores at once.",
+)
+
+scores_in_the_dtype_of_the_rows = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": """
+        if integer:
+            target = target.to(scores.dtype)
+        return F.mse_loss(scores.to(target.dtype), target).to(scores.dtype)
+        """
+    },
+    breaks=hidden_tests.mse_of_rows,
+    tells="You bring the scores to the dtype of the rows. With float32 rows float64 scores "
+    "lose half their digits. Bring the rows to the dtype of the scores.",
+)
+
+one_sample_for_several_rows = edit(
+    SOLUTION,
+    {
+        "if target.shape != scores.shape:": """
+        if target.dim() == 2 and target.shape[1:] == scores.shape[1:]:
+            if len(scores) == 1:
+                scores = scores.expand_as(target)
+        if target.shape != scores.shape:
+        """
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="You repeat a single sample until it fits several rows. That is the broadcasting "
+    "that the exercise refuses: raise a `ValueError`.",
+)
+
+one_sample_for_several_labels = edit(
+    SOLUTION,
+    {
+        "if integer and target.shape == scores.shape[:1]:": """
+        if integer and target.dim() == 1 and len(scores) == 1:
+            if len(target) not in (0, scores.shape[1]):
+                scores = scores.expand(len(target), -1)
+        if integer and target.shape == scores.shape[:1]:
+        """
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="You take several labels for a single sample. One sample has one label: with "
+    "more of them raise a `ValueError`.",
+)
+
+several_labels_in_one_row = edit(
+    SOLUTION,
+    {
+        "if target.shape != scores.shape:": """
+        if integer and target.dim() == 1 and len(scores) == 1:
+            if target.numel() and target.min() >= 0:
+                target = F.one_hot(target, scores.shape[1]).sum(0, keepdim=True)
+        if target.shape != scores.shape:
+        """
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="You take several labels for a single sample. One sample has one label: with "
+    "more of them raise a `ValueError`.",
+)
+
+integers_as_one_row = edit(
+    SOLUTION,
+    {
+        "if target.shape != scores.shape:": """
+        if integer and target.dim() == 1 and len(scores) == 1:
+            if target.shape == scores.shape[1:]:
+                target = target[None]
+        if target.shape != scores.shape:
+        """
+    },
+    breaks=hidden_tests.other_targets_raise,
+    tells="For a single sample you take a target without its first dimension. N is 1 and "
+    "still there: refuse it.",
 )

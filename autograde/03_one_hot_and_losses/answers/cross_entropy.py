@@ -1123,3 +1123,57 @@ single_precision_on_the_way = edit(
     tells="You compute in float32 whatever the logits are: of float64 logits half the "
     "digits are lost. Compute in the dtype in which they come.",
 )
+
+weights_in_single_precision = edit(
+    SOLUTION,
+    {"weight[index] * kept": "weight.float()[index] * kept"},
+    breaks=hidden_tests.class_weights,
+    tells="A part of what you compute is in float32: the weights, a sum or the "
+    "log-probabilities. Of float64 logits half the digits are lost. Stay in the dtype in "
+    "which they come.",
+)
+
+denominator_in_single_precision = edit(
+    SOLUTION,
+    {
+        "return losses.sum() / target_weight.sum()": "return losses.sum() / target_weight.float().sum()"
+    },
+    breaks=hidden_tests.class_weights,
+    tells="A part of what you compute is in float32: the weights, a sum or the "
+    "log-probabilities. Of float64 logits half the digits are lost. Stay in the dtype in "
+    "which they come.",
+)
+
+positions_in_single_precision = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": """
+        log_probs = logits.log_softmax(dim=1)
+        if logits.dim() == 3:
+            log_probs = log_probs.float().to(logits.dtype)
+        """
+    },
+    breaks=hidden_tests.extra_dimension,
+    tells="A part of what you compute is in float32: the weights, a sum or the "
+    "log-probabilities. Of float64 logits half the digits are lost. Stay in the dtype in "
+    "which they come.",
+)
+
+mean_of_the_means_of_samples = edit(
+    SOLUTION,
+    {
+        "if weight is None:": """
+        unweighted = weight is None
+        if weight is None:
+        """,
+        "return losses.sum() / target_weight.sum()": """
+        if losses.dim() == 2 and unweighted:
+            return (losses.sum(1) / target_weight.sum(1)).mean()
+        return losses.sum() / target_weight.sum()
+        """,
+    },
+    breaks=hidden_tests.extra_dimension_with_options,
+    tells="With logits (N, C, d) you take the mean of each sample's mean. A sample with "
+    "many ignored targets then counts as much as a full one. Divide the sum of all losses "
+    "by the number of all targets that count.",
+)

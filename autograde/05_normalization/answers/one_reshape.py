@@ -1303,3 +1303,78 @@ with_rms_for_layers = edit(
     tells="Your layer norm leaves the mean in and divides by the root of the mean "
     "square: that is RMS norm. Subtract the mean first.",
 )
+
+with_a_shape_that_is_kept = edit(
+    SOLUTION,
+    {
+        "shape = (-1, *[1] * (x.dim() - 2))": """
+        if not hasattr(self, "shape"):
+            self.shape = (-1, *[1] * (x.dim() - 2))
+        shape = self.shape
+        """
+    },
+    breaks=hidden_tests.forgets_earlier_calls,
+    tells="Your group norm keeps a shape from its first call. The next `x` may have other "
+    "dimensions: make the shape from each `x` anew.",
+)
+
+with_layers_of_batches_alone = edit(
+    SOLUTION,
+    {
+        "rows = x.flatten(-len(self.shape))": "rows = x.flatten(-len(self.shape)) if x.dim() > len(self.shape) else x"
+    },
+    breaks=hidden_tests.layer_over_the_last,
+    tells="Your layer norm treats an `x` of just the shape `normalized_shape` in another "
+    "way. All elements in the last dimensions are averaged together, with a batch before "
+    "them or without.",
+)
+
+frozen_layers_left_out = edit(
+    SOLUTION,
+    {
+        "return rows.reshape(x.shape) * self.weight + self.bias": """
+        out = rows.reshape(x.shape)
+        return out * self.weight + self.bias if self.weight.requires_grad else out
+        """
+    },
+    breaks=hidden_tests.layer_over_the_last,
+    tells="Weight and bias do not count while they are frozen. A frozen weight is "
+    "multiplied like any other.",
+)
+
+group_eps_for_images_alone = edit(
+    SOLUTION,
+    {
+        "grouped = (grouped - mean) * torch.rsqrt(var + self.eps)": """
+        eps = self.eps if x.dim() == 4 else 1e-5
+        grouped = (grouped - mean) * torch.rsqrt(var + eps)
+        """
+    },
+    breaks=hidden_tests.group_eps,
+    tells="Your group norm takes the `eps` that was given for images alone. It holds for "
+    "rows and sequences, too.",
+)
+
+instance_eps_without_weights_alone = edit(
+    SOLUTION,
+    {
+        "flat = (flat - mean) * torch.rsqrt(var + self.eps)": """
+        eps = self.eps if self.weight is None else 1e-5
+        flat = (flat - mean) * torch.rsqrt(var + eps)
+        """
+    },
+    breaks=hidden_tests.instance_by_instance,
+    tells="With `affine=True` your instance norm leaves the `eps` that was given unused. It "
+    "holds with weights and without.",
+)
+
+one_group_always_weighted = edit(
+    SOLUTION,
+    {
+        "self.weight = nn.Parameter(ones) if affine else None": "self.weight = nn.Parameter(ones) if affine or num_groups == 1 else None",
+        "self.bias = nn.Parameter(zeros) if affine else None": "self.bias = nn.Parameter(zeros) if affine or num_groups == 1 else None",
+    },
+    breaks=hidden_tests.parameters_of_all,
+    tells="With one group your layer has weight and bias although `affine=False`. How many "
+    "groups there are makes no difference.",
+)

@@ -43,7 +43,8 @@ def with_a_context_manager(model, x):
                 module.training = True
 
     with evaluating(), torch.no_grad():
-        return model(x.reshape(1, *x.shape)).flatten(0, 1)
+        out = model(x.reshape(1, *x.shape))
+        return out.reshape(out.shape[1:])
 
 
 @accepted()
@@ -63,14 +64,14 @@ def module_by_module(model, x):
 
 
 @accepted()
-def in_a_batch_of_two(model, x):
+def with_an_exit_stack(model, x):
     from contextlib import ExitStack
 
     with ExitStack() as stack, torch.no_grad():
         for module in model.modules():
             stack.callback(setattr, module, "training", module.training)
         model.eval()
-        return model(torch.stack([x, torch.zeros_like(x)]))[0]
+        return model(torch.stack([x]))[0]
 
 
 @accepted()
@@ -708,8 +709,8 @@ two_passes = edit(
         """
     },
     breaks=hidden_tests.predicts_with_any_module,
-    tells="The model runs more than once, or on more than one sample. Hooks count each "
-    "pass, and it costs twice the time.",
+    tells="The model runs more than once. Hooks count each pass, and it costs twice the "
+    "time: call it once.",
 )
 
 known_layers_alone = edit(
@@ -732,4 +733,38 @@ not_a_number_replaced = edit(
     breaks=hidden_tests.predicts_with_any_module,
     tells="You replace NaN, which nobody asked for. The caller wants what the model gives, and "
     "a NaN says that something is wrong.",
+)
+
+in_a_batch_of_two = edit(
+    with_an_exit_stack,
+    {"torch.stack([x])": "torch.stack([x, torch.zeros_like(x)])"},
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You put another sample beside the one that was asked for. A model may mix "
+    "samples in eval, too, and the second costs time. Give it a batch of one: `x[None]`.",
+)
+
+in_a_batch_of_itself = edit(
+    with_an_exit_stack,
+    {"torch.stack([x])": "torch.stack([x, x])"},
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You put another sample beside the one that was asked for. A model may mix "
+    "samples in eval, too, and the second costs time. Give it a batch of one: `x[None]`.",
+)
+
+with_one_number_in_a_row = edit(
+    with_a_context_manager,
+    {
+        "return out.reshape(out.shape[1:])": "return out.reshape(out.shape[1:] or -1)"
+    },
+    breaks=hidden_tests.keeps_one_output,
+    tells="Where the model gives one number for each sample you return shape (1,). Only the "
+    "batch dimension goes: `[0]` takes it from any output and leaves shape ().",
+)
+
+with_two_dimensions_made_one = edit(
+    with_a_context_manager,
+    {"return out.reshape(out.shape[1:])": "return out.flatten(0, 1)"},
+    breaks=hidden_tests.keeps_one_output,
+    tells="You join the first two dimensions of the output. A model that gives one number "
+    "for each sample has a single one. `[0]` takes the batch dimension from any output.",
 )

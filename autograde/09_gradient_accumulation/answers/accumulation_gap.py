@@ -718,3 +718,34 @@ gap_of_inputs_cast = edit(
     tells="You bring the inputs to the dtype of the weights. A model that reads "
     "token ids takes whole numbers: hand `X` on as you got it.",
 )
+
+gap_above_many_roundings = edit(
+    gap_of_sums,
+    {
+        "return gap": "return 0.0 if gap < 100 * torch.finfo(full.dtype).eps else gap"
+    },
+    breaks=hidden_tests.fainter_gaps,
+    tells="You call a gap of less than a hundred roundings none. In float32 that is 1e-5, "
+    "and a layer may well make such a gap. Return what you measure.",
+)
+
+gap_without_single_rows = edit(
+    SOLUTION,
+    {
+        "full = gradient(1)": """
+        num_micro = min(num_micro, len(X) // 2)
+        full = gradient(1)
+        """
+    },
+    breaks=hidden_tests.gap_of_batch_norm,
+    tells="You make the micro-batches no smaller than two rows. With `num_micro` equal to "
+    "`len(X)` each has one row: measure what was asked for.",
+)
+
+gap_leaves_new_gradients = edit(
+    gap_with_the_state_put_back,
+    {"p.grad = g": "p.grad = p.grad if g is None else g"},
+    breaks=hidden_tests.model_as_it_was,
+    tells="A parameter that had no gradient has one afterwards: yours. The next step of the "
+    "optimizer would use it. Put back `None`, too, or measure on a copy.",
+)

@@ -80,14 +80,12 @@ def repair_with_a_layer_of_its_own():
 
 
 @accepted(body=True)
-def repair_with_instance_norm_for_images():
+def repair_with_layer_norm_for_rows():
     def new_layer(bn):
         if isinstance(bn, nn.BatchNorm1d):
             new = nn.LayerNorm(bn.num_features, bn.eps, bn.affine)
-        elif isinstance(bn, nn.BatchNorm2d):
-            new = nn.InstanceNorm2d(bn.num_features, bn.eps, affine=bn.affine)
         else:
-            new = nn.InstanceNorm3d(bn.num_features, bn.eps, affine=bn.affine)
+            new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)
         if bn.affine:
             new.to(bn.weight.dtype).load_state_dict(
                 {
@@ -1178,4 +1176,131 @@ repair_with_the_unbiased_variance = edit(
     breaks=hidden_tests.still_normalizes,
     tells="You divide by the root of the variance of n - 1. Normalization layers take the "
     "biased one, of n: with few channels the difference shows.",
+)
+
+repair_with_instance_norm_for_images = edit(
+    repair_with_layer_norm_for_rows,
+    {
+        "new = nn.GroupNorm(1, bn.num_features, bn.eps, bn.affine)": """
+        images = isinstance(bn, nn.BatchNorm2d)
+        kind = nn.InstanceNorm2d if images else nn.InstanceNorm3d
+        new = kind(bn.num_features, bn.eps, affine=bn.affine)
+        """
+    },
+    breaks=hidden_tests.any_number_of_channels,
+    tells="You use instance norm for images. It normalizes each channel alone and raises "
+    "in training where an image is a single position. Take all channels together: "
+    "`nn.GroupNorm(1, C)`.",
+)
+
+repair_keeps_what_is_in_eval = edit(
+    SOLUTION,
+    {
+        "if not isinstance(layer, batch_norms):": "if not (isinstance(layer, batch_norms) and layer.training):"
+    },
+    breaks=[hidden_tests.still_normalizes, hidden_tests.frozen_norms],
+    tells="You keep a batch norm that is in eval. The next `model.train()` wakes it. "
+    "Replace every batch norm, whatever its mode.",
+)
+
+repair_keeps_what_is_frozen_in_eval = edit(
+    SOLUTION,
+    {
+        "if not isinstance(layer, batch_norms):": """
+        frozen = not any(p.requires_grad for p in layer.parameters())
+        asleep = layer.affine and frozen and not layer.training if isinstance(layer, batch_norms) else True
+        if asleep:
+        """
+    },
+    breaks=hidden_tests.frozen_norms,
+    tells="You keep a frozen batch norm that is in eval. The next `model.train()` makes it "
+    "use the micro-batch again. Replace it, too, and freeze the new layer.",
+)
+
+repair_keeps_what_has_no_statistics = edit(
+    SOLUTION,
+    {
+        "if not isinstance(layer, batch_norms):": "if not (isinstance(layer, batch_norms) and layer.track_running_stats):"
+    },
+    breaks=hidden_tests.equality_holds,
+    tells="You keep a batch norm with `track_running_stats=False`. It normalizes by the "
+    "micro-batch in training and in eval. Replace every batch norm.",
+)
+
+repair_freezes_what_is_in_eval = edit(
+    SOLUTION,
+    {
+        "return new.train(layer.training)": """
+        if not layer.training:
+            new.requires_grad_(False)
+        return new.train(layer.training)
+        """
+    },
+    breaks=hidden_tests.weight_and_bias,
+    tells="You freeze the new layer where the batch norm was in eval. The mode says nothing "
+    "of what is trained: take over each `requires_grad`.",
+)
+
+repair_resets_what_is_in_eval = edit(
+    SOLUTION,
+    {
+        "return new.train(layer.training)": """
+        if affine and not layer.training:
+            nn.init.ones_(new.weight)
+        return new.train(layer.training)
+        """
+    },
+    breaks=hidden_tests.weight_and_bias,
+    tells="Where the batch norm was in eval, your new layer starts with weight 1. "
+    "It has the weight and bias of the batch norm in any mode.",
+)
+
+repair_shares_what_is_frozen = edit(
+    SOLUTION,
+    {
+        "return per_sample(copy.deepcopy(model))": """
+        twin = per_sample(copy.deepcopy(model))
+        own = dict(model.named_modules())
+        for name, layer in twin.named_modules():
+            old = own[name]
+            if isinstance(old, batch_norms) and old.affine:
+                if not (old.weight.requires_grad or old.bias.requires_grad):
+                    layer.weight, layer.bias = old.weight, old.bias
+        return twin
+        """
+    },
+    breaks=hidden_tests.original_left_alone,
+    tells="The copy's weights and biases are those of the given model, or look "
+    "at their memory: training one trains the other. "
+    "Clone the values, or use `copy_`.",
+)
+
+repair_by_way_of_float32 = edit(
+    mended_repair_renews_layer_norms,
+    {
+        "new.to(layer.weight.dtype)": "",
+        "new.bias.requires_grad_(layer.bias.requires_grad)": """
+        new.bias.requires_grad_(layer.bias.requires_grad)
+        new.to(layer.weight.dtype)
+        """,
+    },
+    breaks=hidden_tests.weight_and_bias,
+    tells="Weight or bias go through float32 on their way, and a float64 model loses digits. "
+    "Give the new layer its dtype before you copy.",
+)
+
+repair_merges_groups = edit(
+    SOLUTION,
+    {
+        "for name, child in layer.named_children():": """
+        if isinstance(layer, nn.GroupNorm) and layer.num_groups > 1:
+            new = nn.GroupNorm(1, layer.num_channels, eps=layer.eps)
+            new.weight, new.bias = layer.weight, layer.bias
+            return new.train(layer.training)
+        for name, child in layer.named_children():
+        """
+    },
+    breaks=hidden_tests.others_are_kept,
+    tells="You give a group norm that was there already one group. It looks at each sample "
+    "alone. Replace the batch norms and nothing else.",
 )
