@@ -683,6 +683,7 @@ def knows_its_own(case: Case, seen: Result, expected: Result) -> str | None:
     if theirs["shapes"] != ours["shapes"]:
         return "The parameters of a Stack have other shapes."
     for fact, sentence in (
+        ("apart", "What is written into one parameter changes another."),
         ("trainable", "A parameter of a Stack is frozen."),
         ("saved", "A parameter of a Stack is not in its `state_dict()`."),
         ("after_to", "After `.to(torch.float64)` a Stack gives another dtype."),
@@ -723,6 +724,7 @@ def computes(case: Case, seen: Result, expected: Result) -> str | None:
         "`.to(...)` and `state_dict()` reach them, and none is frozen; their "
         "names are up to you",
         "all weights may come before all biases",
+        "what is written into one of them changes no other",
     ],
 )
 def registers_all(draw: Draw) -> list[Case]:
@@ -741,13 +743,14 @@ def registers_all(draw: Draw) -> list[Case]:
     "`x` stays as it is",
     corners=[
         "both modes compute the same",
-        "NaN goes through a ReLU as NaN",
+        "NaN goes through a ReLU as NaN, and through the whole `Stack`",
         "no setting of PyTorch is changed",
     ],
 )
 def computes_a_stack(draw: Draw) -> list[Case]:
-    spoiled = stacked(draw, 2)
-    spoiled["x"][0, 0] = float("nan")
+    spoiled, resting = stacked(draw, 2), stacked(draw, 2, training=False)
+    for one in (spoiled, resting):
+        one["x"][0, 0] = float("nan")
     large = stacked(draw, 3, n=1, width=draw.integer(5, 8))
     large["x"] *= 1e6
     return [
@@ -755,7 +758,7 @@ def computes_a_stack(draw: Draw) -> list[Case]:
         spoiled,
         large,
         stacked(draw, 2, width=1),
-        stacked(draw, 2, training=False),
+        resting,
     ]
 
 
@@ -952,10 +955,29 @@ def in_its_own_mode(draw: Draw) -> list[Case]:
     ]
 
 
+def puts_gradients_back(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    kept, wanted = data_of(seen).get("kept"), expected.data["kept"]
+    if not isinstance(kept, list) or len(kept) != len(wanted):
+        return "The model's exception does not reach the caller."
+    if kept != wanted:
+        return (
+            "After an exception of the model gradients are not switched as they "
+            "were before your call."
+        )
+    for key in ("x", "weight"):
+        held = data_of(seen).get(key)
+        found = difference(held, expected.data[key], Tolerance(), key)
+        if found:
+            return found
+    return None
+
+
 @check(
     "graph_of",
     probe=probes.fail_to_draw,
-    on=("kept", "x", "weight"),
+    rule=puts_gradients_back,
     also=[as_it_was],
     says="model and grad mode are as they were also when the model raises",
 )
@@ -1025,7 +1047,11 @@ goes_through_once = same("gone_through", "The loader is gone through twice.")
     rule=gives_the_batches,
     weight=2,
     says="`progress`: the number of each batch and the batch, in order",
-    corners=["a batch may be anything: None, an empty list, False"],
+    corners=[
+        "a batch may be anything: None, an empty list, False",
+        "a loader may have more or fewer batches than its `len` says: all that it "
+        "has are given out, and the bar may say anything",
+    ],
 )
 def gives_pairs(draw: Draw) -> list[Case]:
     odd = loaded(draw, "list", draw.integer(3, 6))
@@ -1036,6 +1062,7 @@ def gives_pairs(draw: Draw) -> list[Case]:
         loaded(draw, "list", 1),
         loaded(draw, "list", 0),
         loaded(draw, "sized", draw.integer(3, 6)),
+        loaded(draw, "short", draw.integer(3, 6)),
     ]
 
 
@@ -1077,6 +1104,7 @@ def knows_the_total(draw: Draw) -> list[Case]:
         odd,
         loaded(draw, "list", draw.integer(10, 30)),
         loaded(draw, "sized", n + 2, most=n),
+        loaded(draw, "sized", 1),
     ]
 
 
@@ -1152,10 +1180,10 @@ def takes_as_asked(draw: Draw) -> list[Case]:
 @check(
     "progress",
     probe=probes.walk,
-    rule=gives_the_batches,
-    also=[
-        same("reaches", "What `len(loader)` raises does not reach the caller."),
-    ],
+    rule=same(
+        "reaches", "What `len(loader)` raises does not reach the caller."
+    ),
+    also=[gives_the_batches],
     says="`progress`: what `len(loader)` raises reaches the caller, unless it is a "
     "`TypeError`",
     corners=["also an `AttributeError`"],
@@ -1220,6 +1248,7 @@ def reads_seconds_per_batch(draw: Draw) -> list[Case]:
         {"num_batches": draw.integer(10, 90), "rate": f"{rate + 1240:.2f}s/it"},
         {"num_batches": draw.integer(10, 900), "rate": " 0.50s/it"},
         {"num_batches": draw.integer(10, 900), "rate": "3s/it"},
+        {"num_batches": 0, "rate": f"{rate:.2f}s/it"},
     ]
 
 

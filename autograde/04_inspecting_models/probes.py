@@ -569,11 +569,16 @@ def registered(Stack, case):
     """What a Stack knows to be its own, before and after a change of dtype."""
     stack = Stack(case["width"], case["depth"])
     shapes = sorted(tuple(p.shape) for p in stack.parameters())
+    with torch.no_grad():
+        for place, parameter in enumerate(stack.parameters()):
+            parameter.fill_(place)
+    held = [p.flatten()[0].item() for p in stack.parameters()]
     stack.to(torch.float64)
     x = torch.ones(2, case["width"], dtype=torch.float64)
     saved = stack.state_dict()
     return {
         "shapes": shapes,
+        "apart": held == list(range(len(held))),
         "trainable": all(p.requires_grad for p in stack.parameters()),
         "saved": all(name in saved for name, _ in stack.named_parameters()),
         "after_to": str(stack(x).dtype),
@@ -655,7 +660,10 @@ class Branches(nn.Module):
 def graphed_model(case):
     a, names = case["width"], case["names"]
     if case["kind"] == "branches":
-        return Branches(a, names)
+        model = Branches(a, ["module", *names[1:]])  # as in a DataParallel
+        deep = nn.Sequential(nn.Sequential(nn.Linear(a, a)))
+        setattr(model, names[1], deep)
+        return model
     if case["kind"] == "residual":
         return Residual(a, names, getattr(nn, case["acts"][0])())
     if case["kind"] == "diamond":
@@ -848,12 +856,21 @@ class CountedWithLength(Counted):
         return f"sample {place}"
 
 
+class Short(CountedWithLength):
+    """Has more batches than it says."""
+
+    def __len__(self):
+        return len(self.batches) - 1
+
+
 def loader_of(case):
     """A loader of the kind of the case, and its length if it tells one."""
     batches = case["batches"]
     if case["kind"] == "sized":
         fails = case.get("fails_at"), case.get("error", "LookupError")
         return CountedWithLength(batches, *fails), len(batches)
+    if case["kind"] == "short":
+        return Short(batches), len(batches) - 1
     if case["kind"] == "unsized":
         return Counted(batches), None
     if case["kind"] == "unopened":

@@ -62,6 +62,8 @@ OPTIMIZERS = {
     "RMSprop": (torch.optim.RMSprop, {}),
     "Rprop": (torch.optim.Rprop, {}),
     "decay": (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
+    "nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+    "dampened": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1}),
 }
 
 
@@ -102,6 +104,7 @@ def trained(train_in_steps, case):
         lambda: Watched(nn.Linear(width, 4), nn.Tanh(), nn.Linear(4, 2)),
         case["start"],
     )
+    model.to(case["batches"][0][0].dtype)
     model.train(case["train"])
     first, between, last = model
     between.train(case["train_between"])

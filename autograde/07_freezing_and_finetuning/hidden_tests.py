@@ -285,7 +285,8 @@ def under(*layers: str) -> list[str]:
     says="`unfreeze`: what is unfrozen moves again, whether the optimizer held "
     "all, some or none of it",
     corners=[
-        "values, other flags, the modes and what a layer was made with stay"
+        "values, gradients, other flags, the modes and what a layer was made "
+        "with stay; a `grad` of None stays None"
     ],
 )
 def moves_again(draw: Draw) -> list[Case]:
@@ -294,7 +295,11 @@ def moves_again(draw: Draw) -> list[Case]:
         after_unfreezing(draw, "layer2", without("layer2"), frozen=frozen),
         after_unfreezing(draw, "layer2", FLAT, frozen=frozen),
         after_unfreezing(
-            draw, "layer2", without("layer2") + frozen[:1], frozen=frozen
+            draw,
+            "layer2",
+            without("layer2") + frozen[:1],
+            frozen=frozen,
+            earlier=False,
         ),
         after_unfreezing(
             draw,
@@ -370,6 +375,13 @@ def joins_with_the_settings(draw: Draw) -> list[Case]:
             draw,
             "hollow",
             ["head.weight", "head.bias", "hollow.one"],
+            model="wrapped",
+            frozen=["hollow.one", "hollow.two"],
+        ),
+        after_unfreezing(
+            draw,
+            "hollow",
+            ["head.weight", "head.bias"],
             model="wrapped",
             frozen=["hollow.one", "hollow.two"],
         ),

@@ -87,6 +87,18 @@ class Scale(nn.Module):
         return x * self.scale
 
 
+class Scaled(nn.Module):
+    """A layer, and beside it a parameter that lies in no layer."""
+
+    def __init__(self, features, out):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(features))
+        self.layer = nn.Linear(features, out)
+
+    def forward(self, x):
+        return self.layer(x * self.scale)
+
+
 class Hollow(nn.Module):
     """A layer whose two parameters hold no numbers, and do nothing."""
 
@@ -117,7 +129,7 @@ def nested():
         encoder=sequence(
             layer1=nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Tanh()),
             layer11=nn.Linear(4, 4),
-            gain=Scale(4),
+            gain=Scaled(4, 4),
             act=nn.Tanh(),
         ),
         layer1=nn.Linear(4, 4),
@@ -286,7 +298,8 @@ def trained_after_unfreezing(unfreeze, case):
             parameter.requires_grad_(False)
         if not parameter.requires_grad:
             # a frozen parameter may have a gradient from earlier
-            parameter.grad = torch.ones_like(parameter)
+            earlier = torch.ones_like(parameter)
+            parameter.grad = earlier if case.get("earlier", True) else None
     if "alike" in case:
         one, other = (model.get_parameter(name) for name in case["alike"])
         with torch.no_grad():
@@ -444,7 +457,7 @@ def in_two_places():
 
 def own_parameters():
     return sequence(
-        block1=nn.Sequential(nn.Linear(3, 4), Scale(4)),
+        block1=Scaled(3, 4),
         block2=nn.Sequential(Scale(4), nn.BatchNorm1d(4)),
         head=nn.Linear(4, 2),
     )
@@ -631,6 +644,12 @@ def with_a_frozen_bias(layer):
     return layer
 
 
+def with_own_names():
+    model = Scaled(4, 2)
+    model.layer = nn.Sequential(Scale(4), nn.Linear(4, 2))
+    return model
+
+
 FIRST = {
     "plain": lambda: nn.Sequential(nn.Linear(3, 4), nn.Tanh()),
     "sigmoid": lambda: nn.Sequential(nn.Linear(3, 4), nn.Sigmoid()),
@@ -650,7 +669,7 @@ SECOND = {
         nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Dropout(0.4), nn.Linear(5, 2)
     ),
     "spare": lambda: nn.Sequential(WithSpare(4, 4), nn.Linear(4, 2)),
-    "own names": lambda: nn.Sequential(Scale(4), nn.Linear(4, 2)),
+    "own names": with_own_names,
 }
 
 

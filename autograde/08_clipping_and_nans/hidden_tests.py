@@ -814,6 +814,7 @@ def relatives_of_the_types(draw: Draw) -> list[Case]:
     probe=probes.named,
     **NAMES,
     says="Python numbers: floats may not be finite, whole numbers of any size are",
+    corners=["NumPy's numbers and Python's `complex` are not tried"],
 )
 def python_numbers(draw: Draw) -> list[Case]:
     huge: list[Node] = [
@@ -1829,6 +1830,23 @@ def overflowing(draw: Draw, case: Case) -> Case:
     return {**case, "batches": pairs, "lr": 4.0 * (1e308 / max(steepest, 4.0))}
 
 
+def overflowing_at_last(case: Case) -> Case:
+    """The run of two steps whose second batch is so large that with `lr` the
+    output overflows, and with `lr / 100` the loss alone."""
+    (x, y), (later, target) = case["batches"]
+    sizes = []
+    for rate in (case["lr"], case["lr"] / 100):
+        model = probes.made_model(case)
+        loss_function, _ = probes.loss_function_of(case["loss"])
+        loss_function(model(x), y).backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= rate * p.grad
+            sizes.append(float(model(later).abs().max()))
+    factor = 1e308 / math.sqrt(math.prod(sizes))
+    return {**case, "batches": [[x, y], [factor * later, target]]}
+
+
 def spoilt_behind_the_fault(draw: Draw, case: Case) -> Case:
     """The run with a NaN in the batch that comes after its first fault."""
     model = probes.made_model(case)
@@ -1940,15 +1958,26 @@ def broken_data(draw: Draw) -> list[Case]:
     ]
 
 
+def twice_broken(draw: Draw) -> Case:
+    """A -inf on purpose, which a softmax takes away, and behind it a fault in a
+    layer that stands deeper and is registered later."""
+    special = (0, "scores"), (0, "softmax"), (0, "inner log")
+    case = run(draw, *special, num_steps=2, activation="leaky")
+    first = case["chains"][0]
+    first["registered"] = list(range(len(first["layers"])))
+    return case
+
+
 @check(
     "diagnose",
     **HUNT,
     weight=2,
     says="layer: the first one that makes something not finite out of finite",
     corners=[
+        "a module may be called twice, and several may have a fault",
         "layers take one tensor, by position, and return one, and do not write "
         "into the one they take; the model draws no random numbers, and runs "
-        "in the mode in which it is"
+        "in the mode in which it is",
     ],
 )
 def broken_layers(draw: Draw) -> list[Case]:
@@ -1956,7 +1985,16 @@ def broken_layers(draw: Draw) -> list[Case]:
         zero_row(draw, run(draw, (0, "ratio"))),
         zero_row(draw, run(draw, (1, "ratio"))),
         zero_row(draw, run(draw, (0, "log"), activation="leaky")),
-        zero_row(draw, run(draw, (0, "ratio"), (1, "log"))),
+        zero_row(
+            draw,
+            run(
+                draw,
+                (0, "ratio"),
+                (1, "log"),
+                kinds=("again", "plain", "plain"),
+            ),
+        ),
+        twice_broken(draw),
         with_faults(
             draw,
             run(draw, (0, "norm"), (0, "ratio"), train=False),
@@ -1976,7 +2014,7 @@ def broken_containers(draw: Draw) -> list[Case]:
     fine = "plain"
     return [
         zero_row(draw, run(draw, kinds=("ratio", fine, fine))),
-        zero_row(draw, run(draw, kinds=(fine, "ratio", fine))),
+        zero_row(draw, run(draw, kinds=(fine, "inverse", fine))),
         zero_row(draw, run(draw, kinds=(fine, "ratio after", fine))),
         zero_row(draw, run(draw, kinds=(fine, fine, "ratio"))),
         zero_row(draw, run(draw, kinds=(fine, fine, "ratio after"))),
@@ -2006,7 +2044,11 @@ def broken_losses(draw: Draw) -> list[Case]:
     **HUNT,
     weight=2,
     says="gradient: the loss is finite, a gradient is NaN; the operation",
-    corners=["the gradient is that of this batch alone"],
+    corners=[
+        "the gradient is that of this batch alone",
+        "the operation may be an `autograd.Function` of one's own, whose name "
+        "has no number at its end",
+    ],
 )
 def broken_gradients(draw: Draw) -> list[Case]:
     return [
@@ -2015,6 +2057,7 @@ def broken_gradients(draw: Draw) -> list[Case]:
         zero_row(draw, run(draw, (draw.integer(0, 2), "choice"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "roots"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "log"))),
+        zero_row(draw, run(draw, (0, "own roots"), num_steps=3)),
     ]
 
 
@@ -2036,7 +2079,8 @@ def infinite_gradients(draw: Draw) -> list[Case]:
 @check(
     "diagnose",
     probe=probes.diagnosed,
-    rule=trained_for_real,
+    rule=found_right,
+    also=[trained_for_real],
     says="no fault: a NaN on the way back that reaches no parameter",
     corners=["anomaly mode complains of it all the same"],
 )
@@ -2069,6 +2113,7 @@ def rates_too_large(draw: Draw) -> list[Case]:
         # a descent stands this one, a climb does not
         run(draw, lr=0.4, **STEEP),
         spoilt_behind_the_fault(draw, run(draw, lr=30.0, **STEEP)),
+        overflowing_at_last(run(draw, lr=1e6, activation="leaky", num_steps=2)),
     ]
 
 
@@ -2182,5 +2227,6 @@ def run_left_alone(draw: Draw) -> list[Case]:
         run(draw, (0, "norm")),
         zero_row(draw, run(draw, (1, "ratio"), old_gradients=True)),
         zero_row(draw, run(draw, (0, "length"), (1, "idle"))),
+        run(draw, (0, "scale"), num_steps=2),
         run(draw, lr=20.0, **STEEP),
     ]

@@ -451,7 +451,8 @@ def of_all(root, lengths, entropy, known_mse, case):
 class Chain(nn.Module):
     """Layers one after another, registered in an order of their own. Of kind
     "ratio" it divides its input by the sum of sizes of each row first, of kind
-    "ratio after" its output; "inverse after" adds one over that sum."""
+    "ratio after" its output; "inverse" and "inverse after" add one over that sum.
+    Of kind "again" it calls its second layer once more at the end."""
 
     def __init__(self, layers, registered, kind):
         super().__init__()
@@ -464,8 +465,12 @@ class Chain(nn.Module):
     def forward(self, x):
         if self.kind == "ratio":
             x = x / x.abs().sum(1, keepdim=True)
+        if self.kind == "inverse":
+            x = x + 1 / x.abs().sum(1, keepdim=True)
         for name in self.order:
             x = getattr(self, name)(x)
+        if self.kind == "again":
+            x = getattr(self, self.order[1])(x)
         if self.kind == "ratio after":
             x = x / x.abs().sum(1, keepdim=True)
         if self.kind == "inverse after":
@@ -521,6 +526,25 @@ class Roots(nn.Module):
         return x.abs().sqrt()
 
 
+class OwnRoot(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.abs().sqrt()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * x.sign() / (2 * x.abs().sqrt())
+
+
+class OwnRoots(nn.Module):
+    """Square roots of sizes, by a function of one's own."""
+
+    def forward(self, x):
+        return OwnRoot.apply(x)
+
+
 class Scale(nn.Module):
     """Adds the square root of a parameter that is 0: its gradient is inf."""
 
@@ -571,7 +595,11 @@ SPECIAL = {
     "masked roots": MaskedRoots,
     "loud": Loud,
     "scale": Scale,
+    "own roots": OwnRoots,
     "masked": Masked,
+    "scores": Scores,
+    "softmax": lambda: nn.Softmax(1),
+    "inner log": lambda: nn.Sequential(Log()),
     "tanh": nn.Tanh,
     "leaky": nn.LeakyReLU,
     "relu": nn.ReLU,

@@ -912,7 +912,7 @@ in the order in which they stand in `data`.
 ['batch.y', 'batch.meta[1]']
 ```
 
-- `data` is a tensor, a Python number, a string, `None`, or a list, tuple or dict (with strings as keys) of such, nested.
+- `data` is a tensor, a Python `float`, `int` or `bool`, a string, `None`, or a list, tuple or dict (with strings as keys) of such, nested.
 - The name of the outermost is `name`. What stands in a dict under `"key"` is called `name.key`, item 2 of a list or tuple `name[2]`:
   `batch.meta[2].scale`. Only tensors and numbers are named, never what they stand in.
 - A tensor has any dtype from float16, bfloat16, float32, float64, complex64, complex128, any integer and bool, and any shape.

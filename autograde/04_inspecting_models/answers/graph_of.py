@@ -489,3 +489,27 @@ a_setting_left_by_graph_of = edit(
     breaks=hidden_tests.in_its_own_mode,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+names_of_two_parts = edit(
+    by_walking,
+    {
+        "names = {id(p): n for n, p in model.named_parameters()}": """
+        names = {}
+        for n, p in model.named_parameters():
+            names[id(p)] = ".".join(n.split(".")[-2:])
+        """,
+    },
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="In a nested model your names are others than in `named_parameters()`. A name "
+    "may have many parts, as `body.0.0.weight`. Take it whole.",
+)
+
+names_without_module = edit(
+    by_walking,
+    {
+        "name = names[id(upstream.variable)]": 'name = names[id(upstream.variable)].removeprefix("module.")',
+    },
+    breaks=hidden_tests.boxes_for_parameters,
+    tells="You take `module.` off the names. It is part of them where a layer is called so, "
+    "as in a `DataParallel`. Leave names as `named_parameters()` gives them.",
+)

@@ -1056,3 +1056,41 @@ asked_by_tqdm = edit(
     "length*, too, so a slip in the loader is never heard of. Ask yourself, catch the "
     "`TypeError`, and give `total=`.",
 )
+
+no_bar_for_one_batch = edit(
+    SOLUTION,
+    {
+        "return enumerate(tqdm(loader, total=num_batches, file=file))": "return enumerate(tqdm(loader, total=num_batches, file=file, disable=num_batches == 1))",
+    },
+    breaks=hidden_tests.knows_the_total,
+    tells="You show no bar where there is one batch. 1 is an n above 0, too: the last line "
+    "says `1/1`.",
+)
+
+stopping_at_the_length = edit(
+    updated_before_the_last_yield,
+    {
+        "yield i, batch": """
+        yield i, batch
+        if i + 1 == total:
+            break
+        """,
+    },
+    breaks=hidden_tests.gives_pairs,
+    tells="You stop after as many batches as `len` says. A loader may have more, or raise "
+    "after the last one. Go on until it ends by itself.",
+)
+
+none_for_no_batches_of_seconds = edit(
+    SOLUTION,
+    {
+        'return num_batches / number if below == "s" else num_batches * number': """
+        if below == "s":
+            return num_batches / number
+        return num_batches * number if num_batches else None
+        """,
+    },
+    breaks=hidden_tests.reads_seconds_per_batch,
+    tells="For 0 batches you say None. They take 0.0 seconds; None means that the "
+    "rate is not known.",
+)

@@ -1142,3 +1142,32 @@ a_setting_left_by_trainable_report = edit(
     breaks=hidden_tests.only_reads,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+several_parameters_of_one_tensor = edit(
+    with_bare_parameters,
+    {
+        """
+        self.weights = nn.ParameterList(
+            nn.init.xavier_uniform_(torch.empty(width, width))
+            for _ in range(depth)
+        )
+        """: """
+        weight = nn.init.xavier_uniform_(torch.empty(width, width))
+        self.weights = nn.ParameterList(
+            nn.Parameter(weight) for _ in range(depth)
+        )
+        """,
+    },
+    breaks=hidden_tests.registers_all,
+    tells="You make several parameters of one tensor. `nn.Parameter(tensor)` copies "
+    "nothing, and no more does `.data =`: they share their numbers, and a step on one "
+    "moves all. Make a tensor for each layer.",
+)
+
+nan_hidden_in_eval = edit(
+    SOLUTION,
+    {"return x": "return x if self.training else x.nan_to_num()"},
+    breaks=hidden_tests.computes_a_stack,
+    tells="In eval mode your Stack puts a 0 in the place of NaN and hides it. NaN goes "
+    "through, in both modes.",
+)

@@ -871,3 +871,51 @@ steps_not_where_the_loss_is_infinite = edit(
     tells="You make no step where the loss is not finite. Nobody asked for it: it hides "
     "what is wrong with the data. There is one step for each pair.",
 )
+
+steps_in_double = edit(
+    SOLUTION,
+    {
+        "F.mse_loss(model(X), y).backward()": "F.mse_loss(model(X.double()), y.double()).backward()"
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You make float64 of the batches. A model in float32, the usual one, refuses "
+    "them. Take the batches as they are.",
+)
+
+steps_by_nine_milestones = edit(
+    steps_by_milestones,
+    {
+        "milestones = list(range(step_size, num_epochs + 1, step_size))": "milestones = list(range(step_size, 10 * step_size, step_size))"
+    },
+    breaks=hidden_tests.short_plans,
+    tells="Your list of drops ends too early. There is one after every `step_size` epochs, "
+    "as long as the run lasts.",
+)
+
+steps_without_nesterov = edit(
+    steps_multiplied_in_place,
+    {
+        'group["lr"] *= gamma': """
+        group["lr"] *= gamma
+        if group.get("nesterov"):
+            group["nesterov"] = False
+        """
+    },
+    breaks=hidden_tests.groups_keep_their_ratio,
+    tells="Dropping the rate, you also change a setting of momentum: `nesterov` or "
+    '`dampening`. Only `"lr"` changes.',
+)
+
+steps_without_dampening = edit(
+    steps_multiplied_in_place,
+    {
+        'group["lr"] *= gamma': """
+        group["lr"] *= gamma
+        if group.get("dampening"):
+            group["dampening"] = 0
+        """
+    },
+    breaks=hidden_tests.groups_keep_their_ratio,
+    tells="Dropping the rate, you also change a setting of momentum: `nesterov` or "
+    '`dampening`. Only `"lr"` changes.',
+)

@@ -1170,3 +1170,27 @@ held_asked_by_in = edit(
     tells="You ask `p not in` a list of parameters. That compares their numbers, "
     "and fails where the shapes differ. Compare `id(p)`.",
 )
+
+joining_if_they_hold_numbers = edit(
+    SOLUTION,
+    {
+        "if id(parameter) not in held:": "if id(parameter) not in held and parameter.numel():"
+    },
+    breaks=hidden_tests.joins_with_the_settings,
+    tells="In `unfreeze` you leave out parameters that hold no numbers. They join as all "
+    "others do.",
+)
+
+zeros_for_what_is_unfrozen = edit(
+    SOLUTION,
+    {
+        "parameter.requires_grad_(True)": """
+        parameter.requires_grad_(True)
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        """
+    },
+    breaks=hidden_tests.moves_again,
+    tells="You give what is unfrozen a gradient of zeros. To an optimizer that is a "
+    "gradient: momentum and weight decay move what takes no part. `None` stays `None`.",
+)

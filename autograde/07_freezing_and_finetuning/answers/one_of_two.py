@@ -700,3 +700,22 @@ second_look_at_both = edit(
     breaks=hidden_tests.once_in_their_modes_a,
     tells=SECOND_LOOK,
 )
+
+b_frozen_by_layers = edit(
+    by_no_grad_and_flags,
+    {
+        "thawed = [p for p in b.parameters() if p.requires_grad]": """
+        thawed = [
+            p
+            for layer in b.modules()
+            if not list(layer.children())
+            for p in layer.parameters()
+            if p.requires_grad
+        ]
+        """,
+        "return float(loss)": "return loss.item()",
+    },
+    breaks=hidden_tests.gradients_for_a,
+    tells="You freeze the layers inside b. A parameter that b, or a part with layers in it, "
+    "holds itself gets a gradient. Take all of `b.parameters()`.",
+)

@@ -1066,3 +1066,120 @@ diagnose_repeats_a_step_too_many = edit(
     "the step behind the fault is another fault. Repeat it up to and with "
     "the step of the fault: `batches[: step + 1]`.",
 )
+
+diagnose_leaves_anomaly_mode_on_without_a_nan = edit(
+    SOLUTION,
+    {
+        """
+        try:
+            with torch.autograd.set_detect_anomaly(True):
+                loss.backward()
+        except RuntimeError as error:
+        """: """
+        try:
+            torch.autograd.set_detect_anomaly(True)
+            loss.backward()
+        except RuntimeError as error:
+            torch.autograd.set_detect_anomaly(False)
+        """
+    },
+    breaks=hidden_tests.run_left_alone,
+    tells="You switch anomaly detection off only where it raises. An infinite gradient "
+    "without a NaN leaves it on. Use it as a `with` block.",
+)
+
+diagnose_wants_the_same_fault_twice = edit(
+    SOLUTION,
+    {
+        'return ("learning rate", step, "") if slow is None else fault': """
+        if slow is None or slow[0] != fault[0]:
+            return "learning rate", step, ""
+        return fault
+        """
+    },
+    breaks=hidden_tests.rates_too_large,
+    tells="Where the repeated run has a fault of another cause, you blame the learning "
+    "rate. Only a run without a fault does that: else the answer is the fault of the "
+    "first run.",
+)
+
+diagnose_by_names_in_a_dict = edit(
+    SOLUTION,
+    {
+        "twin, blamed = copy.deepcopy(model), []": "twin, blamed = copy.deepcopy(model), {}",
+        """
+        if finite(inputs[0]) and not finite(output):
+            blamed.append(name)
+        """: "blamed[name] = finite(inputs[0]) and not finite(output)",
+        'return "layer", step, blamed[0]': 'return "layer", step, next((n for n, bad in blamed.items() if bad), "")',
+    },
+    breaks=hidden_tests.broken_layers,
+    tells="You keep one verdict for each name. A module that is called again writes over "
+    "its first one. Put each call into a list.",
+)
+
+NOT_THE_FIRST = (
+    "Several modules may make something not finite, and you take the deepest of them or "
+    "the last in `named_modules()`. The one that finishes first is asked for."
+)
+
+diagnose_blames_the_deepest = edit(
+    SOLUTION,
+    {
+        'return "layer", step, blamed[0]': """
+        deepest = max(blamed, key=lambda n: n.count(".") + bool(n))
+        return "layer", step, deepest
+        """
+    },
+    breaks=hidden_tests.broken_layers,
+    tells=NOT_THE_FIRST,
+)
+
+diagnose_blames_the_last_registered = edit(
+    SOLUTION,
+    {
+        'return "layer", step, blamed[0]': """
+        registered = [n for n, _ in twin.named_modules() if n in blamed]
+        return "layer", step, registered[-1]
+        """
+    },
+    breaks=hidden_tests.broken_layers,
+    tells=NOT_THE_FIRST,
+)
+
+diagnose_takes_an_infinite_input_for_good = edit(
+    SOLUTION,
+    {
+        "if finite(inputs[0]) and not finite(output):": "if not inputs[0].isnan().any() and not finite(output):"
+    },
+    breaks=hidden_tests.broken_containers,
+    tells="Of a module's input you ask only whether it is NaN. An infinite input is not "
+    "finite either: it is not this module that is to blame.",
+)
+
+diagnose_wants_a_number_in_the_name = edit(
+    SOLUTION,
+    {
+        "return re.search(r\"Function '([^']+)'\", str(error)).group(1)": r"return re.search(r'\w+Backward\d', str(error))[0]"
+    },
+    breaks=hidden_tests.broken_gradients,
+    tells="You look for a name that ends in `Backward` and a number. That of an "
+    "`autograd.Function` of one's own has no number. Take what stands between the quotes.",
+)
+
+diagnose_by_anomaly_mode_in_silence = edit(
+    SOLUTION,
+    {
+        "loss.backward(retain_graph=True)": """
+        operation = operation_behind(loss)
+        if operation:
+            return "gradient", step, operation
+        """,
+        'return "gradient", step, operation_behind(loss)': 'return "gradient", step, ""',
+    },
+    breaks=hidden_tests.nans_that_are_masked,
+    tells="You take anomaly mode's word for it. It complains of every NaN "
+    "on the way back, also of one that a mask throws away before it "
+    "reaches a parameter. Go back without it first, and look at the "
+    "gradients.",
+)

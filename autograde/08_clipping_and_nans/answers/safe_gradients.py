@@ -758,9 +758,9 @@ mse_times_a_mask = edit(
         "torch.where(known, prediction - target, torch.zeros_like(target))": "(prediction - target.nan_to_num()) * known",
     },
     breaks=hidden_tests.predictions_that_are_not_finite,
-    tells="You multiply by a mask. An infinite prediction times 0 is NaN, "
-    "although its target is unknown. Choose by `torch.where` or by "
-    "indexing.",
+    tells="Where a target is unknown, `known_mse` still computes with the "
+    "prediction. If that is infinite, times 0 or minus itself it gives NaN. "
+    "Choose the known entries by `torch.where` or by indexing.",
 )
 
 mse_times_zero_if_unknown = edit(
