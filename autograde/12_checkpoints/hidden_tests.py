@@ -496,6 +496,8 @@ LOSSES_AND_WEIGHTS = {
     "stopped.",
 }
 
+MODES = "Your `train` returns the model in another mode than `train_in_one_go`."
+
 
 @check(
     "train",
@@ -504,8 +506,7 @@ LOSSES_AND_WEIGHTS = {
         **LOSSES_AND_WEIGHTS,
         draws_after="After your `train` the next random numbers are others than "
         "after `train_in_one_go`.",
-        modes="Your `train` returns the model in another mode than "
-        "`train_in_one_go`.",
+        modes=MODES,
     ),
     also=[leaves_state_alone],
     says="a run that nothing interrupts is as without checkpoints, and so is "
@@ -687,7 +688,7 @@ def runs_only_the_rest(
             "After the restart your run makes "
             f"{'more' if more else 'fewer'} steps than are left."
         )
-    return as_never_stopped(kinds=LOSSES_AND_WEIGHTS["kinds"])(
+    return as_never_stopped(kinds=LOSSES_AND_WEIGHTS["kinds"], modes=MODES)(
         case, seen, expected
     )
 
@@ -698,7 +699,9 @@ def runs_only_the_rest(
     weight=2,
     rule=runs_only_the_rest,
     says="only the steps that are left are run, none if the run is finished",
-    corners=["a finished run returns the model and the losses"],
+    corners=[
+        "a finished run returns the model, in training mode, and the losses"
+    ],
 )
 def only_the_rest(draw: Draw) -> list[Case]:
     return [
@@ -717,10 +720,12 @@ def goes_on(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.resumed,
     rule=goes_on,
     says="a run that is killed twice",
+    corners=["also in the first step after it was called again"],
 )
 def killed_twice(draw: Draw) -> list[Case]:
     first = draw.integer(1, 4)
-    return [running(draw, "LambdaLR", first, first + draw.integer(2, 5))]
+    last = first + draw.integer(2, 5)
+    return [running(draw, "LambdaLR", first, first, last)]
 
 
 def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
