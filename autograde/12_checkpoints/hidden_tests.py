@@ -147,7 +147,8 @@ def goes_into_the_file(
     "stays open",
     corners=[
         "a `BytesIO`, or what `open` and `tempfile` give; it is left at the "
-        "end of what was written"
+        "end of what was written",
+        "what stood behind its position may be written over or cut off",
     ],
 )
 def into_a_buffer(draw: Draw) -> list[Case]:
@@ -189,11 +190,14 @@ def says_that_it_failed(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
     data = seen.data if isinstance(seen.data, dict) else {}
-    if data.get("told") != expected.data["told"]:
-        return (
-            "A save that failed, while writing or while renaming, returned as "
-            "if it had worked."
-        )
+    told, wanted = data.get("told"), expected.data["told"]
+    if told != wanted:
+        if isinstance(told, list) and told[:-1] == wanted[:-1]:
+            return (
+                "Where no file can be renamed to the path, your save raised "
+                "nothing: it hid that, or it writes there without renaming."
+            )
+        return "A save that failed while writing returned as if it had worked."
     found = data.get("found")
     if not isinstance(found, list) or found[-1:] != expected.data["found"][-1:]:
         return "A save that nothing interrupted cannot be read, or wrongly."
