@@ -279,6 +279,11 @@ def of_its_own(case: Case, seen: Result, expected: Result) -> str | None:
             "The batch cannot be written to in place: it requires a gradient, or "
             f"several of its elements are one place in memory, with {form}."
         )
+    if not facts.get("the flag is as it was", True):
+        return (
+            "Whether the array may be written to is otherwise afterwards, with "
+            f"{form}."
+        )
     arrays = facts["array"], expected.data["array"]
     as_it_was = facts["the array is as it was"]
     if not as_it_was or difference(*arrays, Tolerance()):
@@ -303,6 +308,7 @@ def of_its_own(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "it can be written to, which changes neither the array nor what a "
         "later call returns",
+        "an array that is read-only stays so",
         "whether it is contiguous does not matter",
         "no seed is set, and no setting of PyTorch is changed",
     ],
@@ -322,7 +328,7 @@ def batch_of_its_own(draw: Draw) -> list[Case]:
     return [
         two(4, 5, 3),
         two(4, 5),
-        two(1, 1, 3),
+        two(1, 1, 3, layout="read-only"),
         two(5, 6, 3, layout="cropped"),
         two(3, 3, 3, layout="flipped"),
         two(4, 5, layout="flipped"),

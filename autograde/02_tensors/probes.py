@@ -30,15 +30,16 @@ def image_twice(image_to_batch, case):
         _array_of(case),
         _array_of({**case, "pixels": case["other"]}),
     )
-    kept = first.copy(), second.copy()
+    kept, writeable = (first.copy(), second.copy()), first.flags.writeable
     one = image_to_batch(first)
     if not isinstance(one, torch.Tensor):
         return {"batch": None}
     as_made = one.clone()
     two = image_to_batch(second)
     found = {"batch": as_made, "array": torch.from_numpy(first.copy())}
-    if not first.flags.writeable:
-        return {**found, "the array is as it was": False}
+    if first.flags.writeable != writeable:
+        return {**found, "the flag is as it was": False}
+    first.flags.writeable = True
     by_a_call = torch.equal(one, as_made)
     first[...] = 255 - first
     by_the_array = torch.equal(one, as_made)

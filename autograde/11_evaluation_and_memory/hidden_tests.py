@@ -195,6 +195,11 @@ def error_goes_on(case: Case, seen: Result, expected: Result) -> str | None:
             samples = expected.data["samples"][: len(seen.data["samples"])]
             if same(seen.data["samples"], samples):
                 return None
+        if len(rows) < len(right):
+            return (
+                "The loader failed before the batches that had come went through "
+                "the model, called as `model(x)`: read each when its turn comes."
+            )
     return rows_went_through(case, seen, expected)
 
 

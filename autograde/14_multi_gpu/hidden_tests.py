@@ -209,7 +209,10 @@ def one_forward_per_chunk(draw: Draw) -> list[Case]:
     **CLOSE,
     says="`data_parallel`: a loss on the output sends every chunk's gradient "
     "into the model's own parameters",
-    corners=["some parameters may be frozen, unused or used twice"],
+    corners=[
+        "some parameters may be frozen, unused or used twice: one weight may "
+        "have two names"
+    ],
 )
 def gradients_reach_the_model(draw: Draw) -> list[Case]:
     return [
@@ -278,7 +281,10 @@ def buffers_of_the_first(draw: Draw) -> list[Case]:
     **CLOSE,
     says="`data_parallel`: all replicas start from the model as it is before "
     "any of them runs, at every call anew",
-    corners=["some buffers may not be in the state dict"],
+    corners=[
+        "some buffers may not be in the state dict; no layer with buffers "
+        "stands in two places (`functional_call` leaves a copy in such a model)"
+    ],
 )
 def replicas_of_the_same_moment(draw: Draw) -> list[Case]:
     return [

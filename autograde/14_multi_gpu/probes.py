@@ -248,16 +248,20 @@ class Scale(nn.Module):
 
 
 class Two(nn.Module):
-    """A layer used twice, beside one that is frozen and one that is not used."""
+    """A layer used twice, whose weight another has, too, beside one that is
+    frozen and one that is not used."""
 
     def __init__(self, width):
         super().__init__()
         self.twice = nn.Linear(width, width)
         self.frozen = nn.Linear(width, width).requires_grad_(False)
         self.unused = nn.Linear(2, 2)
+        self.tied = nn.Linear(width, width)
+        self.tied.weight = self.twice.weight
 
     def forward(self, x):
-        return self.twice(self.frozen(self.twice(x).tanh()))
+        hidden = self.tied(self.frozen(self.twice(x).tanh()))
+        return self.twice(hidden.tanh())
 
 
 def network(case):

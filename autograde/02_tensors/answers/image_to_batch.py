@@ -619,3 +619,17 @@ flipped_and_then_contiguous = edit(
     tells="`np.ascontiguousarray` copies nothing where the flipped axis has size 1: the "
     "negative stride stays, and PyTorch refuses it. `.copy()` copies always.",
 )
+
+read_only_array_made_writable = edit(
+    by_the_idiom,
+    {
+        "rgb = image[..., ::-1].copy()": """
+        if image.base is None:
+            image.flags.writeable = True
+        rgb = image[..., ::-1].copy()
+        """,
+    },
+    breaks=hidden_tests.batch_of_its_own,
+    tells="You make the caller's read-only array writable. Whoever protects an array "
+    "must find it so afterwards: make a copy, which can be written to anyhow.",
+)

@@ -1069,6 +1069,27 @@ measured_in_float32 = edit(
     "dtype of `x`.",
 )
 
+variance_in_float32 = edit(
+    mended_counting_in_a_vector,
+    {
+        "lerp_(rows.var(1), m)": "lerp_(rows.float().var(1).to(x.dtype), m)",
+    },
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="You measure in float32 what came in float64. Around a mean of "
+    "10,000 a float32 has steps of 0.001, and digits are lost. Measure in the "
+    "dtype of `x`.",
+)
+
+mean_in_float32 = edit(
+    mended_counting_in_a_vector,
+    {
+        "lerp_(rows.mean(1), m)": "lerp_(rows.float().mean(1).to(x.dtype), m)",
+    },
+    breaks=hidden_tests.moves_the_mean,
+    tells="You take the mean in float32, of values that came in float64. Where large "
+    "ones nearly cancel, that loses most digits. Take it in the dtype of `x`.",
+)
+
 bound_to_the_first_module = edit(
     with_new_tensors,
     {

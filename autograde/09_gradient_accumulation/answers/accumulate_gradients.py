@@ -865,6 +865,16 @@ window_takes_little_for_nothing = edit(
     "is 0, and not before.",
 )
 
+loss_of_little_is_nan = edit(
+    SOLUTION,
+    {
+        "return total": "return total if denominator > 1e-9 else math.nan",
+    },
+    breaks=hidden_tests.loss_of_the_window,
+    tells="You return NaN where the weights add up to little. Class weights may be as "
+    "small as they like: nothing counts if their sum is 0, and not before.",
+)
+
 window_uses_a_pair_once = edit(
     mended_window_in_training_mode,
     {

@@ -1188,3 +1188,31 @@ without_the_model = edit(
     "the new process, with an optimizer that knows others. Save and "
     "load `model.state_dict()`.",
 )
+
+finished_run_in_eval_mode = edit(
+    SOLUTION,
+    {
+        "while to_come or epochs_begun < job.num_epochs:": """
+        if epochs_begun >= job.num_epochs and not to_come:
+            return model.eval(), losses
+        while to_come or epochs_begun < job.num_epochs:
+        """,
+    },
+    breaks=hidden_tests.only_the_rest,
+    tells="You return the model of a finished run in eval mode. It is to come back as "
+    "from `train_in_one_go`, in training mode, at every call.",
+)
+
+file_removed_once_it_is_read = edit(
+    SOLUTION,
+    {
+        "checkpoint = torch.load(path)": """
+        checkpoint = torch.load(path)
+        path.unlink()
+        """,
+    },
+    breaks=hidden_tests.killed_twice,
+    tells="You remove the file once you have read it. Killed in the next step, the run "
+    "has nothing left and begins anew. Leave the file there until the next "
+    "checkpoint takes its place.",
+)

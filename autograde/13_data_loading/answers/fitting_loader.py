@@ -1299,3 +1299,22 @@ fitting_that_seeds_python_for_a_moment = edit(
     "another thread draws meanwhile is no longer random. A generator of your own "
     "needs neither.",
 )
+
+fitting_with_tensors_for_indices = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {
+        "order = RandomSampler(dataset, generator=own)": """
+        class Order(Sampler):
+            def __len__(self):
+                return len(dataset)
+
+            def __iter__(self):
+                yield from torch.randperm(len(dataset), generator=own)
+
+        order = Order()
+        """,
+    },
+    breaks=[hidden_tests.each_sample_once],
+    tells="Your sampler gives indices that are tensors. A dataset that looks its "
+    "index up in a dict does not find them: give Python ints, with `.tolist()`.",
+)

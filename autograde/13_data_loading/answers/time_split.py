@@ -176,6 +176,21 @@ def split_into_numpy_floats(
 
 
 @accepted()
+def split_by_a_clock_of_none(loader, step, clock=None, synchronize=None):
+    read = clock or time.perf_counter
+    marks = [read()]
+    for batch in loader:
+        marks.append(read())
+        step(batch)
+        if synchronize is not None:
+            synchronize()
+        marks.append(read())
+    marks.append(read())
+    spans = np.diff(marks)
+    return spans[::2].sum().item(), spans[1::2].sum().item()
+
+
+@accepted()
 def mended_split_synchronized_before(
     loader, step, clock=time.perf_counter, synchronize=None
 ):
@@ -918,8 +933,63 @@ collector_switched_off = edit(
         """,
     },
     breaks=hidden_tests.times_of_the_parts,
-    tells="You switch the garbage collector off and leave it so. Whoever measures "
-    "by you has it off from then on.",
+    tells="You switch the garbage collector off. The step then keeps what it "
+    "would clear. Leave the collector as it is, even for a while.",
+)
+
+collector_off_in_the_steps = edit(
+    SOLUTION,
+    {
+        "nothing_more = object()": """
+        import gc
+
+        gc.disable()
+        nothing_more = object()
+        """,
+        "return waiting, working": """
+        gc.enable()
+        return waiting, working
+        """,
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You switch the garbage collector off. The step then keeps what it "
+    "would clear. Leave the collector as it is, even for a while.",
+)
+
+collector_off_in_the_steps_alone = edit(
+    SOLUTION,
+    {
+        "step(batch)": """
+        import gc
+
+        gc.disable()
+        try:
+            step(batch)
+        finally:
+            gc.enable()
+        """,
+    },
+    breaks=hidden_tests.times_of_the_parts,
+    tells="You switch the garbage collector off. The step then keeps what it "
+    "would clear. Leave the collector as it is, even for a while.",
+)
+
+clock_of_the_process = edit(
+    SOLUTION,
+    {"time.perf_counter": "time.process_time"},
+    breaks=hidden_tests.takes_what_comes,
+    tells="By default you read another clock than `time.perf_counter`. "
+    "`time.process_time` stands still while the process waits, and `time.time` "
+    "may be set back. Leave the signature as it was.",
+)
+
+clock_of_the_day = edit(
+    SOLUTION,
+    {"time.perf_counter": "time.time"},
+    breaks=hidden_tests.takes_what_comes,
+    tells="By default you read another clock than `time.perf_counter`. "
+    "`time.process_time` stands still while the process waits, and `time.time` "
+    "may be set back. Leave the signature as it was.",
 )
 
 times_rounded = edit(

@@ -846,3 +846,25 @@ state_of_a_model_in_eval = edit(
     "modes are not in the state, and training goes on with the wrong "
     "ones.",
 )
+
+parameters_put_into_copies = edit(
+    by_chunk_and_deepcopy,
+    {
+        """
+        # a deep copy that shares the parameters: only buffers are new
+        kept = {id(p): p for p in model.parameters()}
+        """: "",
+        "others = [copy.deepcopy(model, dict(kept)) for _ in chunks[1:]]": """
+        others = [copy.deepcopy(model) for _ in chunks[1:]]
+        for other in others:
+            for name, p in model.named_parameters():
+                place, _, leaf = name.rpartition(".")
+                setattr(other.get_submodule(place), leaf, p)
+        """,
+    },
+    breaks=hidden_tests.gradients_reach_the_model,
+    tells="You put the model's parameters into the copies name by name, and "
+    "`named_parameters()` names a weight that two layers share once. Under its "
+    "second name the copy's own weight stays, and its gradient is lost. Ask for "
+    "`remove_duplicate=False`.",
+)
