@@ -692,16 +692,23 @@ def runs_only_the_rest(
             "After the restart your run makes "
             f"{'more' if more else 'fewer'} steps than are left."
         )
-    return as_never_stopped(kinds=LOSSES_AND_WEIGHTS["kinds"], modes=MODES)(
+    return as_never_stopped(kinds=LOSSES_AND_WEIGHTS["kinds"])(
         case, seen, expected
     )
+
+
+def and_returns_to_training(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    found = runs_only_the_rest(case, seen, expected)
+    return found or as_never_stopped(modes=MODES)(case, seen, expected)
 
 
 @check(
     "train",
     probe=probes.resumed,
     weight=2,
-    rule=runs_only_the_rest,
+    rule=and_returns_to_training,
     says="only the steps that are left are run, none if the run is finished",
     corners=[
         "a finished run returns the model, in training mode, and the losses"
