@@ -43,7 +43,7 @@ def environment(env_for, case):
     With `of_process` the caller's environment is os.environ itself.
     """
     environ, own = dict(case["environ"]), {"PATH": "own", "TAG": case["tag"]}
-    own |= {ORDER: "FASTEST_FIRST", VISIBLE: "63"}  # of nobody's concern
+    own |= {ORDER: "FASTEST_FIRST", VISIBLE: "63"}  # count for nothing
     if case.get("of_process"):
         own = environ
     options = {"override": case["override"]} if "override" in case else {}

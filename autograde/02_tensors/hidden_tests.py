@@ -280,10 +280,7 @@ def of_its_own(case: Case, seen: Result, expected: Result) -> str | None:
             f"several of its elements are one place in memory, with {form}."
         )
     if not facts.get("the flag is as it was", True):
-        return (
-            "Whether the array may be written to is otherwise afterwards, with "
-            f"{form}."
-        )
+        return f"You changed whether the array may be written to, with {form}."
     arrays = facts["array"], expected.data["array"]
     as_it_was = facts["the array is as it was"]
     if not as_it_was or difference(*arrays, Tolerance()):

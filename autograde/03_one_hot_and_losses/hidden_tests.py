@@ -797,7 +797,8 @@ def as_many_samples_as_classes(draw: Draw) -> list[Case]:
     rule=taken_or_refused,
     says="a target of the shape of the scores is used as it is",
     corners=[
-        "rows need not be one-hot: any numbers, NaN and integers above 2²⁴ too",
+        "rows need not be one-hot: any numbers, NaN too; above 2²⁴ for float64 "
+        "scores alone",
         "for float64 scores with the digits of float64, whatever the dtype of "
         "the rows",
     ],

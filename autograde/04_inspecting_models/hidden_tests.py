@@ -1050,7 +1050,7 @@ goes_through_once = same("gone_through", "The loader is gone through twice.")
     corners=[
         "a batch may be anything: None, an empty list, False",
         "a loader may have more or fewer batches than its `len` says: all that it "
-        "has are given out, and the bar may say anything",
+        "has is given out, and the bar may say anything",
     ],
 )
 def gives_pairs(draw: Draw) -> list[Case]:

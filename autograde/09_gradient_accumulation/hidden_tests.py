@@ -1177,7 +1177,7 @@ def told_to_some_digits(
     probe=probes.measured_gap,
     rule=told_to_some_digits,
     says="a gap of a hundred-billionth is told as well: nothing is rounded",
-    corners=["in float32 a gap of a millionth, in its first digit"],
+    corners=["in float32 a gap of a millionth, to about a digit"],
 )
 def fainter_gaps(draw: Draw) -> list[Case]:
     return [
@@ -1494,7 +1494,7 @@ def any_number_of_channels(draw: Draw) -> list[Case]:
     says="weight and bias of the batch norm carry over; with `affine=False` "
     "there is none",
     corners=[
-        "otherwise each has both, in every digit; a weight may be negative",
+        "otherwise each keeps both, every digit; a weight may be negative",
         "so where the batch norm was in eval, too",
     ],
 )

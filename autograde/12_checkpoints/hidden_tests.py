@@ -148,7 +148,7 @@ def goes_into_the_file(
     corners=[
         "a `BytesIO`, or what `open` and `tempfile` give; it is left at the "
         "end of what was written",
-        "what stood behind its position may be written over or cut off",
+        "a few bytes behind its position may be written over or cut off",
     ],
 )
 def into_a_buffer(draw: Draw) -> list[Case]:

@@ -584,7 +584,7 @@ def right_bytes(case: Case, seen: Result, expected: Result) -> str | None:
         return None
     each = case["batch_size"] * case["num_workers"]
     what = FORMS.get(case["sample"][0], "a sample of this form")
-    if "view" in what or case["sample"][0] in ("expanded", "slice"):
+    if case["sample"][0] in VIEWS:
         return f"The number of bytes is wrong for {what}."
     if right == 0:
         return "Something is counted that takes no shared memory."
@@ -621,6 +621,7 @@ FORMS = {
     "numbered": "a dict whose keys are numbers",
     "ordered": "an OrderedDict",
 }
+VIEWS = ("expanded", "slice", "strided", "array view")
 
 
 @readable

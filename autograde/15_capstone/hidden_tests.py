@@ -160,8 +160,8 @@ def frozen_parts(draw: Draw) -> list[Case]:
     says="`set_up`: AdamW holds each trainable parameter once, and nothing "
     "else; biases and norms have no weight decay",
     corners=[
-        "the number of dimensions alone decides, in layers of any kind, also "
-        "if all that is trained is of one kind",
+        "the number of dimensions alone decides, in any layer; all that is "
+        "trained may have fewer than two",
         "parameters that layers share are one; what is not said is as by "
         "default; how many groups there are is up to you",
     ],

@@ -150,9 +150,8 @@ def arranged(set_up, train_mode, case):
     """What `set_up` makes of a model."""
     net = net_of(case)
     net.body.eval()
-    for (
-        parameter
-    ) in net.body.parameters():  # whoever is frozen may have trained
+    # what is frozen now may have been trained before
+    for parameter in net.body.parameters():
         parameter.grad = torch.ones_like(parameter)
     modes = [one.training for one in net.modules()]
     printed, config = str(net), copy.deepcopy(case["config"])

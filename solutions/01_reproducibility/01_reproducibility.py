@@ -247,7 +247,7 @@ belongs to `info.dataset.dataset`.)
 
 The base seeds come out of the loader's generator, between one epoch's order and the next. With
 `persistent_workers=True` they are drawn once, so from the second epoch on the order is another one
-than with workers that end with the epoch. Chapter 13 gives it to the sampler, and another one to the loader.
+than with workers that end with the epoch. Chapter 13 gives it to the sampler; the loader may get another.
 
 How a worker starts decides what may reach it. `fork` copies the process, classes and functions of a notebook
 included: Linux does that up to Python 3.13. Since Python 3.14 Linux starts workers by `forkserver`; Windows and macOS use `spawn`.

@@ -294,7 +294,7 @@ A sample whose label equals `ignore_index` costs nothing. Then the samples are r
 | `"mean"` | $\sum_n \ell_n \big/ \sum_n w_{y_n}$, both over the labels that are not ignored |
 
 Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored. A CPU adds up in the dtype of the
-logits: a mean over many may be infinite in float16, and, if labels are ignored, far off in bfloat16. Give it `logits.float()`.
+logits: in 16 bits a mean over many may be far off if labels are ignored, in float16 also infinite or NaN. Give it `logits.float()`.
 """
 
 # %% [markdown]

@@ -279,8 +279,8 @@ for name, make in {
 r"""
 ### Warm-up
 
-`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own:
-one in front of it rises only to its first rate.) Here the rate rises for four batches, then falls along a cosine.
+`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own,
+and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 """
 
 

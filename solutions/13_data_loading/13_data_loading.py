@@ -234,7 +234,7 @@ r"""
 
 $$\text{needed} = (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
 
-That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring the whole tensor, once per worker. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring it whole, once per forked worker. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 With `pin_memory` a thread copies each batch out of it early.
 
 If `/dev/shm` has less (`df -h /dev/shm`), make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;
@@ -455,7 +455,7 @@ if Path("/proc/self/smaps_rollup").exists():
 
 # %% [markdown]
 r"""
-So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). Each worker has to open any other file for itself, HDF5 too: if it was open before a fork, all read on from one common place. In each worker PyTorch computes with one thread
+So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). Each worker has to open any other file for itself, HDF5 too: a plain file that was open before a fork has one place for all. In each worker PyTorch computes with one thread
 (`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself
 (`OPENBLAS_NUM_THREADS=1`, `cv2.setNumThreads(0)`).
 

@@ -753,15 +753,18 @@ def test_shapes_are_compared_with_shapes(n):
 
 
 def test_a_mean_in_sixteen_bits():
-    """A CPU adds up in the dtype of the logits: a mean over many may be infinite in float16, and, if labels are ignored, far off in bfloat16. Give it `logits.float()`."""
+    """A CPU adds up in the dtype of the logits: in 16 bits a mean over many may be far off if labels are ignored, in float16 also infinite or NaN. Give it `logits.float()`."""
     torch.manual_seed(0)
     logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
     ignored = labels.clone()
     ignored[::16] = -100  # the first token of each text of 16
+    every_second = labels.clone()
+    every_second[::2] = -100
     for dtype, given, share in (
         (torch.float16, labels, math.inf),
         (torch.bfloat16, labels, 1.0),
         (torch.bfloat16, ignored, 0.0),
+        (torch.float16, every_second, 0.4),
     ):
         low = logits.to(dtype)
         exact = F.cross_entropy(low.double(), given)

@@ -352,7 +352,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own: one in front of it rises only to its first rate.) Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -395,7 +395,16 @@ def test_warm_up_and_past_the_end():
     seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 1.0, 10))
     assert seen == pytest.approx([one / 25 for one in rise])  # its first rate
     seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 3.0, 10))
-    assert seen == pytest.approx([3 * one / 25 for one in rise])
+    assert seen[4] == pytest.approx(3 / 25)
+
+    def behind_fifths(o):
+        rise = lr_scheduler.LambdaLR(o, lambda n: (n + 1) / 5)
+        cycle = lr_scheduler.OneCycleLR(o, 1.0, 10)
+        return lr_scheduler.SequentialLR(o, [rise, cycle], [4])
+
+    seen = [one for (one,) in rates_of(behind_fifths, 5)]
+    assert seen[3] > 0.5
+    assert seen[4] == pytest.approx(1 / 25)
 
 
 @pytest.mark.slow

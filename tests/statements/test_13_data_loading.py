@@ -621,7 +621,7 @@ class Bytes(Dataset):
 
 @pytest.mark.parametrize("how", ["opened before", "opened inside", "mapped"])
 def test_files_and_forks(tmp_path, how):
-    """Each worker has to open any other file for itself, HDF5 too: if it was open before a fork, all read on from one common place."""
+    """Each worker has to open any other file for itself, HDF5 too: a plain file that was open before a fork has one place for all."""
     path = tmp_path / "bytes"
     path.write_bytes(bytes(range(100)))
     data = Bytes(path, how)
@@ -792,7 +792,7 @@ class Slices(Dataset):
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("batch_size", [None, 1, 2])
 def test_what_is_behind_a_view(batch_size, workers):
-    """A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring the whole tensor, once per worker."""
+    """A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring it whole, once per forked worker."""
     loader = DataLoader(
         Slices(),
         batch_size,
