@@ -652,6 +652,8 @@ def plain_containers(draw: Draw) -> list[Case]:
         batch(draw, "a list"),
         batch(draw, "a tuple"),
         batch(draw, "a tuple of one"),
+        batch(draw, "a list that begins with text"),
+        batch(draw, "a tuple that begins with a number"),
         batch(draw, "a dict"),
         batch(draw, "a dict with numbers and tuples as keys"),
         batch(draw, "a dict with a tensor as key"),
@@ -698,8 +700,8 @@ def types_of_containers(draw: Draw) -> list[Case]:
     says="what is neither a tensor nor one of these containers comes back as "
     "the same object",
     corners=[
-        "None, text, numbers, NumPy arrays, sets, ranges, iterators, a "
-        "`UserDict` or another mapping that is no dict",
+        "None, text, bytes and `bytearray`s, numbers, NumPy arrays, sets, "
+        "ranges, iterators, a `UserDict` or another mapping that is no dict",
         "objects of a class or a dataclass, an `nn.Module`, even if they have "
         "a `.to`",
         "a `deque`, a `defaultdict`, a `PackedSequence` and other classes made "
@@ -721,6 +723,7 @@ def other_objects(draw: Draw) -> list[Case]:
         batch(draw, "a range"),
         batch(draw, "an iterator"),
         batch(draw, "a UserDict"),
+        batch(draw, "a bytearray"),
         batch(draw, "a mapping that is no dict"),
     ]
 
@@ -1232,7 +1235,8 @@ def begins_anew(draw: Draw) -> list[Case]:
 
 def gradients_arrive(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.data["gradients"] is None:
-        return "No gradient reaches the weights."
+        mode = "" if case["training"] else " in eval mode"
+        return f"No gradient reaches the weights{mode}."
     theirs = seen.data["gradients"]
     for name, wanted in expected.data["gradients"].items():
         if name not in theirs:
@@ -1250,14 +1254,16 @@ def gradients_arrive(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.gradients,
     rule=has_the_weights(gradients_arrive),
     says="gradients reach every weight that was used, through all tokens",
+    corners=["in both modes"],
 )
 def gradients_reach_the_weights(draw: Draw) -> list[Case]:
     cases = []
-    for num_layers, length in ((1, 3), (2, 12)):
+    for num_layers, length in ((1, 3), (2, 12), (2, 4)):
         case = reading(draw, (5, 4, num_layers), 3, length)
         case["tokens"][0, 0] = 0  # each end of the table is read
         case["tokens"][1, 0] = 4
-        cases.append({**case, "scale": draw.normal(3, 4)})
+        scale, training = draw.normal(3, 4), length != 4
+        cases.append({**case, "scale": scale, "training": training})
     return cases
 
 

@@ -133,6 +133,8 @@ def build(form, t, case):
         "a list": lambda: [t[0], t[1], t[2]],
         "a tuple": lambda: (t[0], t[1], t[2]),
         "a tuple of one": lambda: (t[1],),
+        "a list that begins with text": lambda: ["text", t[0], t[1]],
+        "a tuple that begins with a number": lambda: (case["number"], t[0]),
         "an nn.Parameter": lambda: nn.Parameter(t[0]),
         "a frozen nn.Parameter": lambda: nn.Parameter(t[0], False),
         "an nn.Module": lambda: [nn.Linear(2, 1), t[0]],
@@ -171,6 +173,7 @@ def build(form, t, case):
         "a range": lambda: range(4),
         "an iterator": lambda: iter([t[0]]),
         "a UserDict": lambda: UserDict(x=t[0]),
+        "a bytearray": lambda: bytearray(b"raw"),
         "a mapping that is no dict": lambda: MappingProxyType({"x": t[0]}),
         "a NumPy array": lambda: np.arange(4),
         "an empty list": list,
@@ -473,7 +476,7 @@ def _mixed(text):
 def gradients(TokenRNN, case):
     """The gradient at every parameter, zero where it has none."""
     model, absent = _model(TokenRNN, case)
-    out = model(case["tokens"])
+    out = model.train(case["training"])(case["tokens"])
     if not out.requires_grad:
         return {"absent": absent, "gradients": None}
     (out * case["scale"]).sum().backward()

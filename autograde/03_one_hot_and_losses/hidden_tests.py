@@ -192,6 +192,10 @@ def bad_labels_raise(draw: Draw) -> list[Case]:
             # one label alone, and a single class
             cases.append(labelled(torch.tensor(bad), 5))
             cases.append(labelled((labels == bad) * (1 if bad > 0 else -1), 1))
+    for bad in (-1, 2):  # two classes, which 1 - label makes a row of
+        labels = draw.integers(0, 2, 6)
+        labels[draw.integer(0, 6)] = bad
+        cases.append(labelled(labels, 2))
     # So many that bfloat16 does not tell their number from one less.
     many = draw.integers(0, 5, 257)
     many[draw.integer(0, 257)] = 5
@@ -419,7 +423,7 @@ def class_weights(draw: Draw) -> list[Case]:
     corners=["`ignore_index` may be any integer, also one that is a class"],
 )
 def ignored_targets(draw: Draw) -> list[Case]:
-    as_class = draw.integer(0, 6)
+    as_class = draw.integer(1, 6)
     # One sample so sure and right that its loss is 0, which counts nevertheless.
     sure = ignoring(draw, scored(draw, 8, 6))
     kept = int((sure["target"] != IGNORED).nonzero()[0])
@@ -430,6 +434,7 @@ def ignored_targets(draw: Draw) -> list[Case]:
         ignoring(draw, scored(draw, 9, 6, ignore_index=-1), -1),
         ignoring(draw, scored(draw, 9, 6, ignore_index=255), 255),
         ignoring(draw, scored(draw, 5, 1)),
+        ignoring(draw, scored(draw, 9, 6, ignore_index=0), 0),
         ignoring(draw, scored(draw, 9, 6, ignore_index=as_class), as_class),
     ]
 
@@ -677,7 +682,9 @@ def bad_targets_with_options(draw: Draw) -> list[Case]:
         case = scored(draw, 6, 4, ignore_index=1)
         case["target"][draw.integer(0, 6)] = bad
         cases.append(case)
-    return cases
+    padded = scored(draw, 6, 4, ignore_index=0)
+    padded["target"][draw.integer(0, 6)] = IGNORED
+    return [*cases, padded]
 
 
 # class_mse
@@ -726,7 +733,11 @@ def taken_or_refused(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.squared_error,
     rule=taken_or_refused,
     says="class indices (N,) are compared as one-hot rows",
-    corners=["for float64 scores with the digits of float64"],
+    corners=[
+        "for float64 scores with the digits of float64",
+        "in no case is the error tiny beside the scores, or the sum of the squares "
+        "no float16",
+    ],
 )
 def mse_of_indices(draw: Draw) -> list[Case]:
     form = "class indices (N,)"

@@ -863,6 +863,8 @@ def has_flows(case: Case, seen: Result, expected: Result) -> str | None:
     "the first line",
     corners=[
         "two operations of the same kind are two boxes",
+        "also where the model gives one number",
+        "each gradient that flows in a case comes to a parameter of the model",
         "further boxes, such as shapes, saved tensors or the result, are "
         "allowed",
         "anything with the same `.source` will do in the place of a `Digraph`",
@@ -875,6 +877,7 @@ def boxes_for_operations(draw: Draw) -> list[Case]:
         graphed(draw, "chain"),
         graphed(draw, "residual"),
         graphed(draw, "tied"),
+        graphed(draw, "number"),
     ]
 
 

@@ -640,6 +640,18 @@ class Residual(nn.Module):
         return self.act(left(x)) * self.act(right(x)) + x
 
 
+class Number(nn.Module):
+    """Gives one number, as a model with its loss inside."""
+
+    def __init__(self, a, name):
+        super().__init__()
+        self.add_module(name, nn.Linear(a, a))
+        self.name = name
+
+    def forward(self, x):
+        return getattr(self, self.name)(x).square().sum()
+
+
 class Branches(nn.Module):
     """One operation takes what many branches give; a parameter is a number."""
 
@@ -668,6 +680,8 @@ def graphed_model(case):
         return Residual(a, names, getattr(nn, case["acts"][0])())
     if case["kind"] == "diamond":
         return Diamond(a, names[0])
+    if case["kind"] == "number":
+        return Number(a, names[0])
     layers = OrderedDict()
     for name in names[: case["depth"]]:
         layers[name] = nn.Linear(a, a)

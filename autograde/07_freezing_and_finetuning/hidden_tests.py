@@ -901,7 +901,7 @@ def adds_for_a(draw: Draw) -> list[Case]:
     says="`backward_into_b`: a float and the features come back, off the graph",
     corners=[
         "a model can be trained on them: no `inference_mode`",
-        "in no case is `x` on a graph",
+        "in no case does `x` ask for a gradient",
     ],
 )
 def returns_loss_and_features(draw: Draw) -> list[Case]:

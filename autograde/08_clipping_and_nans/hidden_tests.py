@@ -622,7 +622,10 @@ def nested(draw: Draw, depth: int) -> Node:
     weight=2,
     **NAMES,
     says="dicts, lists and tuples to any depth: names, in the order of the data",
-    corners=["one name for each; two entries may have the same one"],
+    corners=[
+        "one name for each; two entries may have the same one",
+        "a tensor or a container that stands at two places is named at both",
+    ],
 )
 def names_of_nested_entries(draw: Draw) -> list[Case]:
     deep: Node = tensor_leaf(draw, NAN)
@@ -642,6 +645,7 @@ def names_of_nested_entries(draw: Draw) -> list[Case]:
             draw,
             dict_of(draw, tensor_leaf(draw, NAN), *[["again", None]] * 2),
         ),
+        tree(draw, ["twice", dict_of(draw, tensor_leaf(draw, NAN))]),
     ]
 
 
@@ -1469,7 +1473,9 @@ def small_ones_count(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.of_entropy,
     rule=small_ones_count,
     says="`entropy`: small probabilities count as well",
-    corners=["1e-13 is one"],
+    corners=[
+        "1e-17 is one: its share of the value is lost, its gradient is not"
+    ],
 )
 def entropy_of_sure_classes(draw: Draw) -> list[Case]:
     sure = draw.normal(3, 4, dtype=DOUBLE)
@@ -1479,7 +1485,10 @@ def entropy_of_sure_classes(draw: Draw) -> list[Case]:
     # of the sum of all probabilities float64 keeps three digits of the others
     surest = draw.normal(3, 4, std=0.5, dtype=DOUBLE)
     surest[:, 3] += 30.0
+    rare = draw.normal(3, 4, dtype=DOUBLE)
+    rare[:, 0] -= 39.0
     return [
+        {"x": rare, "rtol": 1e-6},
         {"x": sure, "rtol": 1e-6},
         {"x": surer, "rtol": 1e-6},
         {"x": surest, "rtol": 0.02},
@@ -1622,6 +1631,7 @@ def forms_of_lengths(draw: Draw) -> list[Case]:
     probe=probes.of_entropy,
     **SAFE,
     says="`entropy`: float32, one row, several dimensions, no row, strided",
+    corners=["in float32 no logit is far from 0"],
 )
 def forms_of_entropy(draw: Draw) -> list[Case]:
     return [
@@ -2219,7 +2229,10 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     also=ALONE,
     says="model, batches and settings are afterwards as they were",
-    corners=["no seed is set"],
+    corners=[
+        "what a model keeps from one batch to the next is in its `state_dict()`",
+        "no seed is set",
+    ],
 )
 def run_left_alone(draw: Draw) -> list[Case]:
     return [

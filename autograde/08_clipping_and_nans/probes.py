@@ -125,6 +125,8 @@ def made_tree(node, leaves):
         return tuple(made_tree(one, leaves) for one in content)
     if kind == "integer":
         return int(content)
+    if kind == "twice":  # one container at two places
+        return [made_tree(content, leaves)] * 2
     if kind == "again":  # the tensor that came last, once more
         return leaves[-1]
     if kind != "tensor":

@@ -1039,8 +1039,8 @@ def network(
     corners=[
         "so for any layer that mixes samples, as one that subtracts their mean, "
         "with micro-batches of a single row, too",
-        "`X` may hold whole numbers, and the logits may be large; a NaN in `X` "
-        "shows",
+        "`X` may hold whole numbers and is contiguous, and the logits may be "
+        "large; a NaN in `X` shows",
         "no case has weights in `torch.channels_last`",
     ],
 )
@@ -1483,6 +1483,8 @@ def any_number_of_channels(draw: Draw) -> list[Case]:
         model(draw, "mlp", 12),
         model(draw, "convnet", 3, one_position=True),
         model(draw, "mlp", 11),
+        # of which groups of one channel leave nothing, as of the position above
+        model(draw, "mlp", 4),
     ]
 
 
@@ -1531,6 +1533,7 @@ def original_left_alone(draw: Draw) -> list[Case]:
     return [
         model(draw, "convnet", trained=True, frozen_norm=("weight", "bias")),
         model(draw, "nested", trained=True),
+        model(draw, "alone", 7, trained=True),
     ]
 
 
@@ -1542,7 +1545,7 @@ def original_left_alone(draw: Draw) -> list[Case]:
     says="all other layers stay: their names, values and modes, and what is "
     "frozen",
     corners=[
-        "no layer stands at two places",
+        "no layer stands at two places, and no two share a weight",
         "hooks, buffers and what a layer was made with stay, too",
         "no case has another kind of batch norm",
         "no setting of PyTorch is changed",

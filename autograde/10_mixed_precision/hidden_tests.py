@@ -460,6 +460,7 @@ def bf16_updates(draw: Draw) -> list[Case]:
     rule=right_weights,
     says="gradients that were there before do not count; frozen and unused "
     "parameters stay as they are",
+    corners=["the optimizer holds parameters of the model and no others"],
 )
 def bf16_old_gradients(draw: Draw) -> list[Case]:
     return [

@@ -324,7 +324,12 @@ def arrives_whole(case: Case, seen: Result, expected: Result) -> str | None:
     "temporary folder a file can only be copied",
 )
 def own_file_system(draw: Draw) -> list[Case]:
-    return [saving(draw), saving(draw, as_path=False)]
+    return [
+        saving(draw),
+        saving(draw, as_path=False),
+        # of a name alone the folder is "", which stands for another in `tempfile`
+        saving(draw, as_path=False, relative=True),
+    ]
 
 
 def written_beside(case: Case, seen: Result, expected: Result) -> str | None:

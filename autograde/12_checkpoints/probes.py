@@ -422,11 +422,14 @@ def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
     os.link(path, second_name)
     before = pathlib.Path(second_name).read_bytes()
 
+    here, elsewhere = folder + os.sep, tempfile.tempdir + os.sep
+
     def refuse(event, arguments):
-        if event in ("os.rename", "os.link"):
-            names = names_in(arguments, folder)
-            if not all(name.startswith(folder + os.sep) for name in names):
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        if event in ("os.rename", "os.link") and not all(
+            name.startswith(here) and not name.startswith(elsewhere)
+            for name in names_in(arguments, folder)
+        ):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     def save_there():
         sys.addaudithook(refuse)

@@ -677,6 +677,7 @@ def counts_what_a_view_shows(draw: Draw) -> list[Case]:
     probe=probes.bytes_of_batches,
     rule=right_bytes,
     says="Python numbers: int and float 8 bytes, bool 1",
+    corners=["a member of an `IntEnum` is an int"],
 )
 def counts_numbers(draw: Draw) -> list[Case]:
     return [batches(draw, number(draw, kind)) for kind in ("int", "float")] + [
@@ -685,6 +686,7 @@ def counts_numbers(draw: Draw) -> list[Case]:
         batches(draw, ("number", draw.integer(-9, 9))),
         batches(draw, ("tuple", [number(draw, "bool"), number(draw, "int")])),
         batches(draw, ("dict", {"label": number(draw, "int")})),
+        batches(draw, ("dict", {"label": ("member", draw.integer(0, 2))})),
         batches(draw, ("list", [number(draw, "float") for _ in range(3)])),
     ]
 
@@ -722,6 +724,7 @@ def counts_numpy(draw: Draw) -> list[Case]:
     probe=probes.bytes_of_batches,
     rule=right_bytes,
     says="strings count nothing, beside tensors and alone",
+    corners=["no case has NumPy's strings"],
 )
 def strings_count_nothing(draw: Draw) -> list[Case]:
     word = "".join(draw.choice("abcdef") for _ in range(draw.integer(3, 20)))

@@ -7,6 +7,7 @@ seen), never by the order itself, which is the learner's to choose.
 
 import builtins
 import contextlib
+import enum
 import gc
 import inspect
 import itertools
@@ -417,6 +418,11 @@ Example = namedtuple("Example", ["x", "y"])
 """A sample with names."""
 
 
+class Kind(enum.IntEnum):
+    CAT = 0
+    DOG = 1
+
+
 def sample_of(node):
     """The sample that a case describes. A node is a pair (kind, what)."""
     kind, what = node
@@ -440,6 +446,8 @@ def sample_of(node):
         return what.numpy()
     if kind == "array view":
         return what.numpy()[::2]
+    if kind == "member":  # a number with a name
+        return Kind(what)
     if kind == "scalar":
         value, dtype = what
         return getattr(np, dtype)(value)

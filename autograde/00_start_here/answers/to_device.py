@@ -852,3 +852,27 @@ usual_dtypes_alone = edit(
     tells="You move tensors of some dtypes alone. Audio is int16, a spectrum "
     "complex: move each tensor.",
 )
+
+lists_judged_by_their_first_item = edit(
+    SOLUTION,
+    {
+        "if isinstance(batch, list | tuple):": """
+        if isinstance(batch, list | tuple):
+            if batch and isinstance(batch[0], str | int | float):
+                return batch
+        """
+    },
+    breaks=hidden_tests.plain_containers,
+    tells="You look at a list's first item alone, and leave the whole list where it is if "
+    "that is text or a number. A tensor may stand behind it: look at every item.",
+)
+
+any_sequence = edit(
+    SOLUTION,
+    {
+        "if isinstance(batch, list | tuple):": "if isinstance(batch, Sequence) and not isinstance(batch, str | bytes | range):"
+    },
+    breaks=hidden_tests.other_objects,
+    tells="You go through every `Sequence`, a `bytearray` too, and build it anew. Only dicts, "
+    "lists and tuples are gone through; all else comes back as the same object.",
+)

@@ -799,3 +799,17 @@ one_row_squeezed = edit(
     tells="For one row of one token you drop the axis of rows. The result has it, "
     "whatever its size: (N, width).",
 )
+
+no_gradient_in_eval_mode = edit(
+    SOLUTION,
+    {
+        "state[i] = x": """
+        state[i] = x
+        if not self.training:
+            state = [one.detach() for one in state]
+        """
+    },
+    breaks=hidden_tests.gradients_reach_the_weights,
+    tells="In eval mode your result has no graph. The mode changes dropout and batch norm, "
+    "not autograd: `torch.no_grad()` is the caller's choice.",
+)

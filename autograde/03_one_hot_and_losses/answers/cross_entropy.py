@@ -1177,3 +1177,19 @@ mean_of_the_means_of_samples = edit(
     "many ignored targets then counts as much as a full one. Divide the sum of all losses "
     "by the number of all targets that count.",
 )
+
+class_zero_is_not_ignored = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": """
+        ignore_index = ignore_index or -100
+        kept = target != ignore_index
+        """
+    },
+    breaks=[
+        hidden_tests.ignored_targets,
+        hidden_tests.bad_targets_with_options,
+    ],
+    tells="You take an `ignore_index` of 0 for none, as `or` does. 0 is a class that may be "
+    "ignored, often the padding.",
+)

@@ -703,3 +703,18 @@ empty_on_the_cpu = edit(
     tells="Where there are no labels your result is made on the CPU, wherever "
     "they are. Pass `device=labels.device` there, too.",
 )
+
+two_classes_by_subtraction = edit(
+    SOLUTION,
+    {
+        "index = labels.long().unsqueeze(-1)": """
+        if num_classes == 2:
+            labels = labels.long()
+            return torch.stack([1 - labels, labels], dim=-1).to(dtype)
+        index = labels.long().unsqueeze(-1)
+        """
+    },
+    breaks=hidden_tests.bad_labels_raise,
+    tells="For two classes you make the row of `1 - label` and `label`, without a look at the "
+    "label. A label of 2 or -1 is no class there either: raise an error.",
+)

@@ -513,3 +513,17 @@ names_without_module = edit(
     tells="You take `module.` off the names. It is part of them where a layer is called so, "
     "as in a `DataParallel`. Leave names as `named_parameters()` gives them.",
 )
+
+no_mean_of_a_number = edit(
+    SOLUTION,
+    {
+        "output = model(x).mean()": """
+        output = model(x)
+        if output.dim() > 0:
+            output = output.mean()
+        """
+    },
+    breaks=hidden_tests.boxes_for_operations,
+    tells="You leave out the `mean()` where the model gives one number. It is an operation "
+    "like others, and has a box.",
+)

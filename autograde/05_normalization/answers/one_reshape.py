@@ -1378,3 +1378,14 @@ one_group_always_weighted = edit(
     tells="With one group your layer has weight and bias although `affine=False`. How many "
     "groups there are makes no difference.",
 )
+
+ones_of_another_dtype = edit(
+    SOLUTION,
+    {
+        "self.weight = nn.Parameter(ones) if affine else None": "self.weight = nn.Parameter(ones) if affine else ones",
+        "self.bias = nn.Parameter(zeros) if affine else None": "self.bias = nn.Parameter(zeros) if affine else zeros",
+    },
+    breaks=hidden_tests.leaves_x_alone,
+    tells="Without `affine` you multiply by ones of float32, and an input of half the width "
+    "comes back in float32. Where there is no weight, multiply by none.",
+)

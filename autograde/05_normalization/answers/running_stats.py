@@ -1176,3 +1176,18 @@ with_the_buffer_of_sgd = edit(
     "all of the new. In BatchNorm the two shares add up to 1: "
     "(1 - momentum) of the old and momentum of the new.",
 )
+
+variance_of_squares_in_double = edit(
+    SOLUTION,
+    {
+        "self.running_var.lerp_(values.var(1), share)": """
+        wide, count = values.double(), values.shape[1]
+        var = wide.square().mean(1) - wide.mean(1).square()
+        var = var * count / (count - 1)
+        self.running_var.lerp_(var.to(values.dtype), share)
+        """
+    },
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="You subtract the square of the mean from the mean of the squares. Far from 0 nearly "
+    "all digits cancel, in float64 too: take `var`.",
+)

@@ -681,3 +681,33 @@ seeding_in_nonfinite_entries = edit(
     breaks=hidden_tests.data_left_alone,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+
+@wrong(
+    breaks=hidden_tests.names_of_nested_entries,
+    tells="You look into each container once. One that stands at two places has two names, "
+    "and its entries are named at both.",
+)
+def containers_once(data, name="batch"):
+    names, seen = [], set()
+
+    def look(part, where):
+        if isinstance(part, dict | list | tuple):
+            if id(part) in seen:
+                return
+            seen.add(id(part))
+        if isinstance(part, Tensor):
+            if not torch.isfinite(part).all():
+                names.append(where)
+        elif isinstance(part, float):
+            if not math.isfinite(part):
+                names.append(where)
+        elif isinstance(part, dict):
+            for key, value in part.items():
+                look(value, f"{where}.{key}")
+        elif isinstance(part, list | tuple):
+            for i, value in enumerate(part):
+                look(value, f"{where}[{i}]")
+
+    look(data, name)
+    return names

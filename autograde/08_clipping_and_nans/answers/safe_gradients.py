@@ -845,3 +845,21 @@ entropy_with_a_low_logit = edit(
     "themselves, such a class counts. Leave the logits as they are, and put a number "
     "in the place of its log p alone.",
 )
+
+logarithm_of_what_is_above_epsilon = edit(
+    SOLUTION,
+    {
+        """
+        log_p = F.log_softmax(logits, dim=-1)
+        finite = log_p.masked_fill(log_p == -math.inf, 0.0)
+        return -(log_p.exp() * finite).sum(-1)
+        """: """
+        p = logits.softmax(-1)
+        return -(p * p.clamp(min=torch.finfo(p.dtype).eps).log()).sum(-1)
+        """
+    },
+    breaks=hidden_tests.entropy_of_sure_classes,
+    tells="Small probabilities are not what they are in your `entropy`: an epsilon "
+    "inside the log makes them larger, a threshold drops them. They count, in "
+    "the value and in the gradient.",
+)

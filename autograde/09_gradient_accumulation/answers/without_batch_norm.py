@@ -139,7 +139,9 @@ def repair_with_groups_that_divide(model):
     new = copy.deepcopy(nn.Sequential(model))
     for name, layer in list(new.named_modules()):
         if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)):
-            groups = math.gcd(4, layer.num_features)
+            groups = (
+                1 if layer.num_features < 5 else math.gcd(4, layer.num_features)
+            )
             norm = nn.GroupNorm(
                 groups, layer.num_features, layer.eps, layer.affine
             )
@@ -1303,4 +1305,49 @@ repair_merges_groups = edit(
     breaks=hidden_tests.others_are_kept,
     tells="You give a group norm that was there already one group. It looks at each sample "
     "alone. Replace the batch norms and nothing else.",
+)
+
+
+@accepted()
+def children_in_turn(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+
+    def replacement(old):
+        new = nn.GroupNorm(1, old.num_features, old.eps, old.affine)
+        if old.affine:
+            new.weight, new.bias = old.weight, old.bias
+        return new.train(old.training)
+
+    def replace(module):
+        for name, child in module.named_children():
+            if isinstance(child, kinds):
+                setattr(module, name, replacement(child))
+            else:
+                replace(child)
+        return module
+
+    if isinstance(model, kinds):
+        return replacement(copy.deepcopy(model))
+    return replace(copy.deepcopy(model))
+
+
+one_batch_norm_is_not_copied = edit(
+    children_in_turn,
+    {"return replacement(copy.deepcopy(model))": "return replacement(model)"},
+    breaks=hidden_tests.original_left_alone,
+    tells="A model that is itself a batch norm hands its own weight and bias to the new "
+    "layer. What trains the copy then trains the model: copy that one, too.",
+)
+
+groups_of_one_channel = edit(
+    children_in_turn,
+    {
+        "new = nn.GroupNorm(1, old.num_features, old.eps, old.affine)": """
+        groups = math.gcd(4, old.num_features)
+        new = nn.GroupNorm(groups, old.num_features, old.eps, old.affine)
+        """
+    },
+    breaks=hidden_tests.any_number_of_channels,
+    tells="With 4 channels you make four groups of one. In rows, and at a single position, a "
+    "group is then a single number, and normalized it is 0. Take one group.",
 )

@@ -1268,3 +1268,12 @@ step_in_32_bits = edit(
     tells="You store the step in 32 bits, so from 2**31 on it is another number. "
     "It is an `int` already: store it as it is.",
 )
+
+a_name_alone_goes_by_the_temporary_folder = edit(
+    leftovers_removed_first,
+    {"dir=file.parent": "dir=os.path.dirname(file) or None"},
+    breaks=hidden_tests.own_file_system,
+    tells="For a name without a folder you write into the temporary folder: `os.path.dirname` "
+    "gives an empty text then. Where that is another file system the rename fails. Take "
+    '`Path(file).parent`, which is `"."`.',
+)

@@ -905,3 +905,27 @@ seeding_in_bytes_ahead = edit(
     breaks=hidden_tests.huge_batches,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+numbers_of_the_very_type = edit(
+    SOLUTION,
+    {
+        """
+        return 0
+
+        """: """
+        return {bool: 1, int: 8, float: 8}.get(type(collated), 0)
+
+        """,
+        "batch_of_one = default_collate([sample])": "batch_of_one = sample",
+        "if isinstance(collated, Tensor):": """
+        if isinstance(collated, np.ndarray | np.generic) and not isinstance(
+            collated, str
+        ):
+            return collated.nbytes
+        if isinstance(collated, Tensor):
+        """,
+    },
+    breaks=hidden_tests.counts_numbers,
+    tells="You ask for the very type `int`. A member of an `IntEnum` is an int as well, and is "
+    "collated as one: ask with `isinstance`.",
+)
