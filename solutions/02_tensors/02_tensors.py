@@ -596,9 +596,11 @@ if isinstance(named, TypeError):
     assert not any(gone)
     assert isinstance(summed, TypeError)
 else:
+    summed, _ = attempt(lambda: named.sum("C").names)
+    turned, _ = attempt(lambda: named.align_to("C", "N").shape)
     print("still here:", named.names, told[:1])
-    assert named.sum("C").names == ("N",)
-    assert named.align_to("C", "N").shape == (3, 2)
+    assert summed == ("N",)
+    assert turned == (3, 2)
 
 # %% [markdown]
 r"""
