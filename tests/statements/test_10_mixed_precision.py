@@ -730,7 +730,10 @@ def test_what_the_scaler_remembers():
 
 
 def test_a_nan_in_every_batch():
-    """If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0."""
+    """If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0.
+
+    A good batch after that makes the weights NaN: 0 divided by 0.
+    """
     weight = nn.Parameter(torch.ones(2))
     sgd = torch.optim.SGD([weight], lr=0.5, momentum=0.9)
     scaler, scales = torch.amp.GradScaler("cpu"), []
@@ -744,6 +747,10 @@ def test_a_nan_in_every_batch():
     assert scales[0] > 0 == scales[-1]
     assert torch.equal(weight, torch.ones(2))
     assert not sgd.state
+    sgd.zero_grad()
+    scaler.scale(weight.sum()).backward()
+    scaler.step(sgd)
+    assert weight.isnan().all()
 
 
 @pytest.mark.parametrize("bad", [(), (0,), (1,), (0, 1)])
