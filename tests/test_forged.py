@@ -105,13 +105,13 @@ def double(x, times=1):
         "the grader's function",
         "import sys\n"
         "probing = sys.modules['course_grader.kernel.probing']\n"
-        "probing._changed = lambda *_: False",
+        "probing._changed = lambda *_: None",
         gains=True,
     ),
     Forgery(
         "the code of the grader's function",
         "from course_grader.kernel import probing\n"
-        "def same(value, copy):\n    return False\n"
+        "def same(value, copy):\n    return None\n"
         "probing._changed.__code__ = same.__code__",
         gains=True,
     ),
@@ -124,14 +124,14 @@ def double(x, times=1):
     Forgery(
         "the question itself",
         "from course_grader.kernel import probing, serve\n"
-        "probing._changed = lambda *_: False\n"
+        "probing._changed = lambda *_: None\n"
         "serve.replaced = lambda: []",
         gains=True,
     ),
     Forgery(
         "a question without an answer",
         "from course_grader.kernel import probing, serve\n"
-        "probing._changed = lambda *_: False\n"
+        "probing._changed = lambda *_: None\n"
         "def gone():\n    import os\n    os._exit(0)\n"
         "serve.replaced = gone",
         gains=True,

@@ -72,7 +72,10 @@ def labelled(
 )
 def ones_at_labels(draw: Draw) -> list[Case]:
     only_last = torch.full((draw.integer(2, 6),), 6)
+    # the good label of a refused call is no label of the next one
+    again = labelled(draw.integers(1, 5, 2), 5)
     return [
+        {**again, "refused": torch.tensor([0, 5])},
         labelled(draw.integers(0, 5, 7), 5),
         labelled(draw.integers(0, 11, 4), 11),
         labelled(draw.integers(0, 9, 1), 9),
@@ -176,8 +179,10 @@ def stays_on_the_device(draw: Draw) -> list[Case]:
     "one_hot",
     probe=probes.encode,
     rule=same_form("out"),
+    also=[leaves_state_alone],
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a label below 0 or past the last class raises an error",
+    corners=["settings stay as they were then, too"],
 )
 def bad_labels_raise(draw: Draw) -> list[Case]:
     cases = [labelled(draw.integers(0, 5, 6), 5)]
@@ -388,6 +393,7 @@ def unknown_reduction_raises(draw: Draw) -> list[Case]:
             scored(draw, 4, 3, reduction=unknown)
             for unknown in ("average", "", "Mean", "batchmean", None)
         ),
+        scored(draw, 0, 3, reduction="average"),
     ]
 
 
@@ -651,13 +657,16 @@ def leaves_arguments_alone(draw: Draw) -> list[Case]:
     "cross_entropy",
     probe=probes.loss,
     rule=same_form("loss"),
+    also=[leaves_state_alone],
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a target that is neither a class nor -100 raises an error",
+    corners=["settings stay as they were then, too"],
 )
 def bad_targets_raise(draw: Draw) -> list[Case]:
     cases = [scored(draw, 6, 4)]
     for bad in (-1, 4, -101):
-        case = scored(draw, 6, 4)
+        dtype = torch.float64 if bad < -99 else torch.float32
+        case = scored(draw, 6, 4, dtype=dtype)
         case["target"][draw.integer(0, 6)] = bad
         cases.append(case)
     return cases
@@ -896,7 +905,9 @@ def other_targets_raise(draw: Draw) -> list[Case]:
     probe=probes.squared_error_of_classes,
     raises=("ValueError", "IndexError", "RuntimeError"),
     rule=same_form("loss"),
+    also=[leaves_state_alone],
     says="a class index below 0, or of C or above, raises an error",
+    corners=["settings stay as they were then, too"],
 )
 def bad_classes_raise(draw: Draw) -> list[Case]:
     cases = []
@@ -998,7 +1009,10 @@ def with_padding(case: Case, *ignored: int) -> Case:
     corners=["to about 1e-5, for which float32 is enough"],
 )
 def even_batches(draw: Draw) -> list[Case]:
+    refused = batches_of(draw, 4, 4)["batches"]
+    refused[1][1][draw.integer(0, 4)] = 6
     return [
+        {**batches_of(draw, 4, 4), "refused": refused},
         batches_of(draw, 4, 4, 4),
         batches_of(draw, 7),
         # Scores that are probabilities are scores nevertheless.
@@ -1015,14 +1029,14 @@ def even_batches(draw: Draw) -> list[Case]:
     says="batches of unequal size: every sample counts the same",
     corners=[
         "logits may be large, or `-inf`; so may the mean, but no case has an "
-        "infinite loss before the last batch"
+        "infinite loss before the last label"
     ],
 )
 def uneven_batches(draw: Draw) -> list[Case]:
     masked = batches_of(draw, 3, 2)
     for i, (logits, labels) in enumerate(masked["batches"]):
-        # A class that is masked: in the last batch it is the right one.
-        logits[0, (labels[0] + 1 - i) % 6] = -math.inf
+        # A class that is masked: of the last label it is the right one.
+        logits[-1, (labels[-1] + 1 - i) % 6] = -math.inf
     return [
         masked,
         changed(batches_of(draw, 3, 2), lambda logits: 1000 * logits),
@@ -1119,9 +1133,12 @@ def python_float(draw: Draw) -> list[Case]:
 def leaves_gradients_as_they_are(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
-    """The grad mode and the length of the list, whatever the mean is."""
+    """The grad mode, what asks for a gradient and the length of the list, whatever
+    the mean is."""
     if seen.data["grad_mode"] != expected.data["grad_mode"]:
         return "Your code left a setting changed: grad mode."
+    if seen.data["asks"] != expected.data["asks"]:
+        return "Your code changed `requires_grad` of the caller's logits."
     rule = same_form("mean", exact=["number_of_batches"])
     return rule(case, seen, expected)
 
@@ -1136,8 +1153,13 @@ def leaves_gradients_as_they_are(
 )
 def leaves_batches_alone(draw: Draw) -> list[Case]:
     return [
-        {**batches_of(draw, 3, 3), "grad": True},
-        {**with_padding(batches_of(draw, 4, 4), 2, 2), "grad": False},
+        {**batches_of(draw, 3, 3), "grad": True, "asks": False},
+        {
+            **with_padding(batches_of(draw, 4, 4), 2, 2),
+            "grad": False,
+            "asks": False,
+        },
+        {**batches_of(draw, 3, 2), "grad": True, "asks": True},
     ]
 
 
@@ -1145,8 +1167,10 @@ def leaves_batches_alone(draw: Draw) -> list[Case]:
     "mean_loss",
     probe=probes.mean_of_list,
     rule=same_form("mean"),
+    also=[leaves_state_alone],
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a label that is neither a class nor -100 raises an error",
+    corners=["settings stay as they were then, too"],
 )
 def bad_labels_in_a_batch_raise(draw: Draw) -> list[Case]:
     cases = [batches_of(draw, 3, 3)]

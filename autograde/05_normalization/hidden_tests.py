@@ -299,8 +299,10 @@ def gradients_of_batch_norm(draw: Draw) -> list[Case]:
     "batch_norm",
     probe=probes.normalize,
     rule=same_form("out"),
+    also=[leaves_state_alone],
     raises=("ValueError",),
     says="one value per channel raises a `ValueError`, one sample does not",
+    corners=["settings stay as they were then, too"],
 )
 def one_value_raises(draw: Draw) -> list[Case]:
     return [
@@ -636,13 +638,17 @@ def holds_three_buffers(draw: Draw) -> list[Case]:
     rtol=AVERAGED,
     atol=AVERAGED,
     says="a loaded state is carried on from",
-    corners=["by a module that has seen batches in another dtype before, too"],
+    corners=[
+        "by a module that has seen batches in another dtype before, too",
+        "also with `assign=True`, which puts other tensors in the buffers' place",
+    ],
 )
 def carries_on_from_a_state(draw: Draw) -> list[Case]:
     return [
         {
             "x": channelled(draw, 5, 3, 2, 2),
             "momentum": momentum,
+            "assign": count > 99,
             "state": {
                 "running_mean": draw.normal(3, dtype=F64),
                 "running_var": draw.uniform(3, low=0.5, high=2.0, dtype=F64),
@@ -936,13 +942,20 @@ def mode_is_not_grad_mode(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="with `track_running_stats=False` both modes use the batch",
+    corners=["of one image alone, too"],
 )
 def untracked_uses_the_batch(draw: Draw) -> list[Case]:
     return [
         {
             **layer_case(draw, tracked=False),
             **in_modes(draw, [True, False], grad=[True, False]),
-        }
+        },
+        {
+            **layer_case(draw, tracked=False),
+            "x": [channelled(draw, 1, 3, 3, 2) for _ in range(2)],
+            "training": [False, True],
+            "grad": [True, True],
+        },
     ]
 
 
@@ -1026,7 +1039,10 @@ def state_of_the_library(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="a state that is loaded in eval mode is used at once",
-    corners=["also with `assign=True`; so is a buffer that somebody changes"],
+    corners=[
+        "also with `assign=True`; so is a buffer or a weight that somebody changes",
+        "training goes on from it",
+    ],
 )
 def uses_a_loaded_state_at_once(draw: Draw) -> list[Case]:
     loaded = layer_case(draw)
@@ -1214,10 +1230,14 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
     "one_reshape",
     probe=probes.run_layer_norm,
     rule=told(any_number=["out"]),
+    also=[leaves_state_alone],
     raises=("ValueError", "RuntimeError"),
     says="layer norm refuses an input that ends in other sizes: a "
     "`ValueError` or a `RuntimeError`",
-    corners=["one with too few dimensions, too"],
+    corners=[
+        "one with too few dimensions, too",
+        "settings stay as they were then, too",
+    ],
 )
 def layer_refuses_other_shapes(draw: Draw) -> list[Case]:
     x = channelled(draw, 6, 5, 4, 10)

@@ -211,7 +211,7 @@ def observe_from_a_state(RunningStats, case):
     stats = RunningStats(x.shape[1], momentum=case["momentum"])
     stats(x.float())
     stats.to(x.dtype)(x)
-    stats.load_state_dict(case["state"])
+    stats.load_state_dict(case["state"], assign=case["assign"])
     stats(x)
     return buffers_of(stats)
 
@@ -324,7 +324,13 @@ def run_with_a_state_loaded_in_eval(BatchNorm, case):
         state = {name: factor * value for name, value in case["state"].items()}
         layer.load_state_dict(state, assign=True)
         outs.append(layer(case["x"]).detach())
-    return {"before": before, "after": outs}
+    with torch.no_grad():
+        outs.append(layer(case["x"]))
+        layer.weight.mul_(3)  # as a step of an optimizer does
+        outs.append(layer(case["x"]))
+    layer.train()(case["x"])
+    count = layer.num_batches_tracked.clone()
+    return {"before": before, "after": outs, "num_batches_tracked": count}
 
 
 def run_backward(BatchNorm, case):

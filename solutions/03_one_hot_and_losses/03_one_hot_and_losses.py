@@ -907,7 +907,7 @@ Write `mean_loss(batches)`, the mean cross-entropy over all samples of an epoch,
 ```
 
 - `batches` yields at least one pair: logits of shape (n, C) and int64 labels of shape (n,). The
-  n differ; each is at least 1. It may be a generator, which has no length and can be gone
+  n may differ; each is at least 1. It may be a generator, which has no length and can be gone
   through once.
 - Labels of -100 are padding and do not count. If no label counts at all, the mean is NaN.
 - Any other label that is no class raises a `ValueError`, an `IndexError` or a `RuntimeError`.

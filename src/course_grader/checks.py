@@ -25,7 +25,8 @@ class Effects:
     """What a probe call did besides returning, recorded without being asked."""
 
     inputs_changed: tuple[str, ...] = ()
-    """Paths of the case's tensors (as `labels` or `batches[2]`) changed in place."""
+    """Paths of the case's tensors (as `labels` or `batches[2]`) changed in place;
+    with `.requires_grad` behind where that alone was."""
     rng_changed: tuple[str, ...] = ()
     """Which of `torch`, `numpy`, `random` drew numbers or were reseeded."""
     state_changed: tuple[str, ...] = ()
@@ -247,11 +248,13 @@ def same_form(*keys: str, exact: Sequence[str] = ()) -> Rule:
 def leaves_inputs_alone(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
-    """Rule for `also`: no tensor of the case was changed in place, but for those
-    that the reference changes too."""
+    """Rule for `also`: no tensor of the case was changed in place, nor its
+    `requires_grad`, but for those that the reference changes too."""
     changed = _beyond(
         seen.effects.inputs_changed, expected.effects.inputs_changed
     )
+    if changed.endswith(".requires_grad"):
+        return f"Your code changed {changed} of the caller's."
     return (
         f"Your code changed its input {changed} in place." if changed else None
     )

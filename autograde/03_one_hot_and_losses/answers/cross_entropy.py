@@ -1193,3 +1193,49 @@ class_zero_is_not_ignored = edit(
     tells="You take an `ignore_index` of 0 for none, as `or` does. 0 is a class that may be "
     "ignored, often the padding.",
 )
+
+logits_want_a_gradient = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": """
+        if not logits.requires_grad:
+            logits.requires_grad_()
+        log_probs = logits.log_softmax(dim=1)
+        """
+    },
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You switch on `requires_grad` of the caller's logits. It stays on after the call: who "
+    "wants a gradient says so.",
+)
+
+grad_mode_lost_at_a_bad_target = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": """
+        before = torch.is_grad_enabled()
+        torch.set_grad_enabled(logits.requires_grad)
+        log_probs = logits.log_softmax(dim=1)
+        """,
+        "picked = log_probs.gather(1, index.unsqueeze(1)).squeeze(1)": """
+        picked = log_probs.gather(1, index.unsqueeze(1)).squeeze(1)
+        torch.set_grad_enabled(before)
+        """,
+    },
+    breaks=hidden_tests.bad_targets_raise,
+    tells="When you refuse a target, a setting of PyTorch stays as you have set it: what puts it "
+    "back does not run. Use a `with` block, or `finally`.",
+)
+
+no_targets_before_the_reduction = edit(
+    SOLUTION,
+    {
+        'if reduction not in ("none", "sum", "mean"):': """
+        if target.numel() == 0 and reduction != "none":
+            return logits.sum() * (math.nan if reduction == "mean" else 1.0)
+        if reduction not in ("none", "sum", "mean"):
+        """
+    },
+    breaks=hidden_tests.unknown_reduction_raises,
+    tells="Without any target you return before you have looked at `reduction`. An unknown one "
+    "raises a `ValueError` there, too.",
+)

@@ -533,3 +533,57 @@ divided_by_zero = edit(
     tells="Where no label counts, your division raises a ZeroDivisionError: "
     'Python\'s 0.0 / 0 does. Return `float("nan")` there, or divide tensors.',
 )
+
+grad_mode_lost_in_an_epoch = edit(
+    SOLUTION,
+    {
+        "total, count = torch.zeros((), dtype=torch.float64), 0": """
+        before = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        total, count = torch.zeros((), dtype=torch.float64), 0
+        """,
+        "return float(total / count)": """
+        torch.set_grad_enabled(before)
+        return float(total / count)
+        """,
+    },
+    breaks=hidden_tests.bad_labels_in_a_batch_raise,
+    tells="When you refuse a label, a setting of PyTorch stays as you have set it: what puts it "
+    "back does not run. Use a `with` block, or `finally`.",
+)
+
+sums_left_from_an_epoch = edit(
+    SOLUTION,
+    {
+        "total, count = torch.zeros((), dtype=torch.float64), 0": """
+        meter = mean_loss.__dict__
+        meter.setdefault("total", torch.zeros((), dtype=torch.float64))
+        total, count = meter["total"], meter.get("count", 0)
+        """,
+        "count += (labels != -100).sum()": """
+        count += (labels != -100).sum()
+        meter["count"] = count
+        """,
+        "return float(total / count)": """
+        meter.clear()
+        return float(total / count)
+        """,
+    },
+    breaks=hidden_tests.even_batches,
+    tells="You keep the sums outside, and set them to 0 at the end of an epoch. One that ends in "
+    "an error leaves them for the next: begin each call with new ones.",
+)
+
+logits_lose_their_gradient = edit(
+    SOLUTION,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        if logits.is_leaf:
+            logits.requires_grad_(False)
+        total += F.cross_entropy(logits, labels, reduction="sum")
+        """
+    },
+    breaks=hidden_tests.leaves_batches_alone,
+    tells="You switch off `requires_grad` of the caller's logits. It stays off after the call: "
+    "`detach()` gives a tensor without a graph, and leaves the logits as they are.",
+)

@@ -718,3 +718,40 @@ two_classes_by_subtraction = edit(
     tells="For two classes you make the row of `1 - label` and `label`, without a look at the "
     "label. A label of 2 or -1 is no class there either: raise an error.",
 )
+
+grad_mode_lost_at_a_bad_label = edit(
+    SOLUTION,
+    {
+        "return zeros.scatter_(-1, index, 1)": """
+        before = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        rows = zeros.scatter_(-1, index, 1)
+        torch.set_grad_enabled(before)
+        return rows
+        """
+    },
+    breaks=hidden_tests.bad_labels_raise,
+    tells="When you refuse a label, a setting of PyTorch stays as you have set it: what puts it "
+    "back does not run. Use a `with` block, or `finally`.",
+)
+
+ones_left_in_a_work_space = edit(
+    SOLUTION,
+    {
+        """
+        zeros = torch.zeros(shape, dtype=dtype, device=labels.device)
+        return zeros.scatter_(-1, index, 1)
+        """: """
+        spaces = one_hot.__dict__
+        key = f"{shape} {dtype} {labels.device}"
+        if key not in spaces:
+            spaces[key] = torch.zeros(shape, dtype=dtype, device=labels.device)
+        rows = spaces[key].scatter_(-1, index, 1).clone()
+        spaces[key].scatter_(-1, index, 0)
+        return rows
+        """
+    },
+    breaks=hidden_tests.ones_at_labels,
+    tells="You keep a tensor from call to call, and clean it at the end. A label that is refused "
+    "ends the call before that, and its ones are in the next result.",
+)

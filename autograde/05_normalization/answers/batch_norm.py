@@ -741,3 +741,22 @@ two_values_refused = edit(
     tells="You refuse a single sample with two values per channel. Two values "
     "have a variance: only one value has none.",
 )
+
+grad_mode_lost_at_one_value = edit(
+    SOLUTION,
+    {
+        "if x.numel() == x.shape[1]:": """
+        before = torch.is_grad_enabled()
+        torch.set_grad_enabled(x.requires_grad or weight.requires_grad)
+        if x.numel() == x.shape[1]:
+        """,
+        "return normalized * weight.view(shape) + bias.view(shape)": """
+        out = normalized * weight.view(shape) + bias.view(shape)
+        torch.set_grad_enabled(before)
+        return out
+        """,
+    },
+    breaks=hidden_tests.one_value_raises,
+    tells="When you refuse an input, a setting of PyTorch stays as you have set it: what puts it "
+    "back does not run. Use a `with` block, or `finally`.",
+)

@@ -1191,3 +1191,18 @@ variance_of_squares_in_double = edit(
     tells="You subtract the square of the mean from the mean of the squares. Far from 0 nearly "
     "all digits cancel, in float64 too: take `var`.",
 )
+
+count_by_a_second_name = edit(
+    SOLUTION,
+    {
+        'self.register_buffer("num_batches_tracked", torch.tensor(0))': """
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+        self.counted = {"batches": self.num_batches_tracked}
+        """,
+        "self.num_batches_tracked += 1": 'self.counted["batches"] += 1',
+        "share = 1 / self.num_batches_tracked.item()": 'share = 1 / self.counted["batches"].item()',
+    },
+    breaks=hidden_tests.carries_on_from_a_state,
+    tells="You hold the buffer under a second name. A state that is loaded with `assign=True` puts "
+    "another tensor in its place, and you go on with the old one: ask for `self....` anew.",
+)

@@ -1374,3 +1374,62 @@ keeping_the_last_result = edit(
     tells="Your layer keeps its last result, and the graph behind it. Memory stays "
     "taken, and `copy.deepcopy` of the layer raises. Return it and let it go.",
 )
+
+old_factor_in_eval = edit(
+    SOLUTION,
+    {
+        "scale = self.weight * torch.rsqrt(var + self.eps)": """
+        scale = self.weight * torch.rsqrt(var + self.eps)
+        if not self.training and has_buffers and not torch.is_grad_enabled():
+            key = id(var), var._version
+            if getattr(self, "kept", (None,))[0] != key:
+                self.kept = key, scale
+            scale = self.kept[1]
+        """
+    },
+    breaks=hidden_tests.uses_a_loaded_state_at_once,
+    tells="In eval you keep the factor of weight and variance, and look at the variance alone to "
+    "see whether it is old. A step of the optimizer changes the weight.",
+)
+
+count_by_an_old_name = edit(
+    SOLUTION,
+    {
+        "self.register_buffer(name, value if track_running_stats else None)": """
+        self.register_buffer(name, value if track_running_stats else None)
+        self.counted = {"batches": self.num_batches_tracked}
+        """,
+        "self.num_batches_tracked += 1": 'self.counted["batches"] += 1',
+    },
+    breaks=hidden_tests.uses_a_loaded_state_at_once,
+    tells="You hold the buffer under a second name. A state that is loaded with `assign=True` puts "
+    "another tensor in its place, and you go on with the old one: ask for `self....` anew.",
+)
+
+one_image_without_buffers_as_it_is = edit(
+    SOLUTION,
+    {
+        "var, mean = torch.var_mean(x, (0, 2, 3), correction=0)": """
+        var, mean = torch.var_mean(x, (0, 2, 3), correction=0)
+        if not self.training and len(x) == 1:
+            mean, var = torch.zeros_like(mean), torch.ones_like(var)
+        """
+    },
+    breaks=hidden_tests.untracked_uses_the_batch,
+    tells="Without buffers you let one image alone through in eval. There is no other mean and "
+    "variance than its own: both modes use the batch, whatever its size.",
+)
+
+images_want_a_gradient = edit(
+    SOLUTION,
+    {
+        "has_buffers = self.running_mean is not None": """
+        has_buffers = self.running_mean is not None
+        if torch.is_grad_enabled() and not x.requires_grad:
+            x.requires_grad_()
+        """
+    },
+    breaks=hidden_tests.takes_images_as_they_come,
+    tells="You switch on `requires_grad` of the caller's images. It stays on after the call: leave "
+    "it as it is.",
+)

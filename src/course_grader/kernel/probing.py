@@ -34,9 +34,9 @@ PROBE_SEED = 20_26
 # As they are before any cell has run. Later, whatever torch's names lead to may be
 # the learner's, and would be asked what the learner's code has done.
 _base: Any = torch._C.TensorBase
-_version, _shape, _dtype, _device = (
+_version, _shape, _dtype, _device, _wants_grad = (
     getattr(_base, one).__get__
-    for one in ("_version", "shape", "dtype", "device")
+    for one in ("_version", "shape", "dtype", "device", "requires_grad")
 )
 _detach, _clone, _reshape, _copy, _view, _numel = (
     *(_base.detach, _base.clone, _base.reshape, _base.copy_, _base.view),
@@ -320,7 +320,10 @@ class _Before:
         self.tensors = list(_tensors(case, ""))
         with _without_overrides():
             self.copies = [
-                (_version(value), _shape(value), _clone(_detach(value)))
+                (
+                    *(_version(value), _shape(value), _wants_grad(value)),
+                    _clone(_detach(value)),
+                )
                 if _isinstance(value, torch.Tensor)
                 else value.copy()
                 for _, value in self.tensors
@@ -343,28 +346,30 @@ class _Before:
     def _inputs_changed(self) -> list[str]:
         with _without_overrides():
             return [
-                path
+                path + changed
                 for (path, value), copy in _zip(
                     self.tensors, self.copies, strict=True
                 )
-                if _changed(value, copy)
+                if (changed := _changed(value, copy)) is not None
             ]
 
 
-def _changed(value: Any, copy: Any) -> bool:
-    if _isinstance(value, torch.Tensor):
-        version, shape, values = copy
-        if _version(value) != version or _shape(value) != shape:
-            return True
-        if _device(value).type == "meta":
-            return False
+def _changed(value: Any, copy: Any) -> str | None:
+    """What of it is other than in the copy: "" for the values, else an attribute;
+    None where nothing is."""
+    if not _isinstance(value, torch.Tensor):
+        same = value.shape == copy.shape and _bytes_of(value) == _bytes_of(copy)
+        return None if same else ""
+    version, shape, wanted, values = copy
+    if _version(value) != version or _shape(value) != shape:
+        return ""
+    if _device(value).type != "meta":
         try:
-            return not _equal(_bytes(value), _bytes(values))
+            if not _equal(_bytes(value), _bytes(values)):
+                return ""
         except RuntimeError:
-            return True  # it is not even a tensor with values any more
-    return bool(
-        value.shape != copy.shape or _bytes_of(value) != _bytes_of(copy)
-    )
+            return ""  # it is not even a tensor with values any more
+    return None if _wants_grad(value) == wanted else ".requires_grad"
 
 
 def _bytes(values: torch.Tensor) -> torch.Tensor:
