@@ -170,6 +170,18 @@ def as_ids(case: Case) -> Case:
     return {**case, name: pairs, "ids": True}
 
 
+def of_one_class(case: Case) -> Case:
+    """The case with a single class, of which every loss is 0."""
+    (name,) = {"batches", "micro_batches"} & case.keys()
+    pairs = [(x, torch.zeros_like(y)) for x, y in case[name]]
+    return {**case, name: pairs, "num_classes": 1}
+
+
+def of_single_numbers(case: Case) -> Case:
+    """The case with inputs of shape (N,)."""
+    return {**case, "batches": [(x[:, 0], y) for x, y in case["batches"]]}
+
+
 def broken_batch(draw: Draw) -> Case:
     """A batch that holds a NaN."""
     case = batches(draw, 2, size=8, num_batches=1)
@@ -187,8 +199,9 @@ def broken_batch(draw: Draw) -> Case:
     "rows and of images, with small gradients and large ones",
     corners=[
         "micro-batches are consecutive rows or others",
-        "the model may share weights and read whole numbers, the optimizer have "
-        "several groups; a NaN in the batch is trained on, and shows",
+        "the model may share weights and read whole numbers or `X` of shape (N,), "
+        "the optimizer have several groups; a NaN in the batch is trained on, and "
+        "shows",
         "the optimizer holds the parameters of the model, and no others",
     ],
 )
@@ -197,6 +210,7 @@ def update_of_the_full_batch(draw: Draw) -> list[Case]:
         broken_batch(draw),
         {**batches(draw, 2, size=8, num_batches=1), "two_groups": True},
         as_ids(batches(draw, 2, size=8, num_batches=1)),
+        of_single_numbers(batches(draw, 2, size=8, num_batches=1)),
         batches(draw, 2),
         batches(draw, 4),
         batches(draw, 32),
@@ -223,12 +237,14 @@ def one_micro_batch(draw: Draw) -> list[Case]:
     on=("weights", "settings"),
     **CLOSE,
     says="with momentum and weight decay, and without touching either",
+    corners=["also where the loss is 0, as with one class alone"],
 )
 def momentum_and_decay(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4, num_batches=3, weight_decay=0.1),
         batches(draw, 2, num_batches=1, weight_decay=0.1, loudness=0.0),
         batches(draw, 2, num_batches=3, momentum=0.9, weight_decay=0.05),
+        of_one_class(batches(draw, 2, num_batches=2, weight_decay=0.1)),
     ]
 
 
@@ -286,11 +302,15 @@ def graphs_are_freed(draw: Draw) -> list[Case]:
     on=("weights", "gradients"),
     **CLOSE,
     says="gradients that were there before do not count",
+    corners=[
+        "nor do those of a parameter that stands beside the model's layers"
+    ],
 )
 def old_gradients_do_not_count(draw: Draw) -> list[Case]:
     return [
         batches(draw, 4, num_batches=1, old_gradients=True),
         batches(draw, 2, num_batches=2, old_gradients=True),
+        {**batches(draw, 2, size=8, old_gradients=True), "own": True},
         {
             **batches(draw, 2, size=8, num_batches=1, old_gradients=True),
             "two_groups": True,
@@ -569,13 +589,17 @@ def nothing_counts_at_all(draw: Draw) -> list[Case]:
     on=("loss",),
     **CLOSE,
     says="the loss returned is that of the one large batch, a Python float",
-    corners=["however small the class weights are"],
+    corners=[
+        "however small the class weights are; a loss of 0, as of one class alone, "
+        "is 0"
+    ],
 )
 def loss_of_the_window(draw: Draw) -> list[Case]:
     return [
         window(draw, 9, 4),
         relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3),
         window(draw, 10, 5, weight=class_weights(draw) / 1e30),
+        of_one_class(window(draw, 3, 5)),
     ]
 
 
@@ -677,7 +701,7 @@ def epochs(
     scheduled: bool = False,
     max_norm: float | None = None,
     as_list: bool = True,
-    sized: bool = False,
+    sized: bool | str = False,
     two_groups: bool = False,
     traps: bool = False,
     mode: str = "train",
@@ -729,10 +753,10 @@ def with_a_nan(case: Case) -> Case:
     says="full windows: each step uses the mean over the window's samples",
     corners=[
         "the optimizer holds the parameters of the model, and no others",
-        "a NaN in a batch is trained on, and shows in weights and loss; a "
-        "gradient of zeros is a step, too",
-        "the model may share weights and read whole numbers; a pair may come "
-        "twice",
+        "a NaN in a batch is trained on, and shows in weights and loss; a loss of "
+        "0 or a gradient of zeros is a step, too",
+        "the model may share weights, have parameters of its own beside its "
+        "layers, and read whole numbers; a pair may come twice",
         "without `max_norm` no gradient is too large",
     ],
 )
@@ -744,9 +768,11 @@ def full_windows(draw: Draw) -> list[Case]:
         epochs(draw, [2] * 22, 11),
         as_ids(epochs(draw, [4] * 2, 2)),
         epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
+        of_one_class(epochs(draw, [4] * 4, 2, weight_decay=0.1)),
         with_a_nan(epochs(draw, [4] * 4, 2)),
         epochs(draw, [4] * 2, 2, loudness=1e8, lr=1e-8),
         {**epochs(draw, [4] * 3, 4), "first_again": True},
+        {**epochs(draw, [4] * 4, 2), "own": True},
     ]
 
 
@@ -809,9 +835,13 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.some_epochs,
     rule=nothing_left,
     says="no gradients are left at the end of an epoch: `None` or zeros",
+    corners=["nor is a NaN"],
 )
 def clean_at_the_end(draw: Draw) -> list[Case]:
-    return [epochs(draw, [4] * n, 2) for n in (3, 4)]
+    return [
+        *(epochs(draw, [4] * n, 2) for n in (3, 4)),
+        with_a_nan(epochs(draw, [4] * 2, 2)),
+    ]
 
 
 @check(
@@ -904,7 +934,9 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
     "length or without",
     corners=[
         "before a window's step, read at most one micro-batch beyond that "
-        "window"
+        "window",
+        "its `len` may raise a `TypeError`, as that of a `DataLoader` over an "
+        "`IterableDataset`",
     ],
 )
 def loader_without_a_length(draw: Draw) -> list[Case]:
@@ -912,6 +944,7 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 5, 2, as_list=False),
         epochs(draw, [4] * 8, 2, as_list=False),
         epochs(draw, [4] * 8, 2, as_list=False, sized=True),
+        epochs(draw, [4] * 5, 2, as_list=False, sized="not told"),
     ]
 
 
@@ -954,7 +987,9 @@ def graphs_in_the_loop(draw: Draw) -> list[Case]:
     on=("weights", "gradients"),
     **CLOSE,
     says="frozen and unused parameters: no error, and no step moves them",
-    corners=["unused is what no window uses"],
+    corners=[
+        "unused is what no window uses; its gradient is `None` at the start"
+    ],
 )
 def epoch_without_some_gradients(draw: Draw) -> list[Case]:
     return [
@@ -1041,7 +1076,8 @@ def network(
         "with micro-batches of a single row, too",
         "`X` may hold whole numbers and is contiguous, and the logits may be "
         "large; a NaN in `X` shows",
-        "no case has weights in `torch.channels_last`",
+        "no case has weights in `torch.channels_last`, or a layer whose output "
+        "depends in training on the batches before",
     ],
 )
 def gap_of_batch_norm(draw: Draw) -> list[Case]:
@@ -1114,14 +1150,22 @@ def gap_in_the_models_mode(draw: Draw) -> list[Case]:
     "accumulation_gap",
     probe=probes.measured_gap,
     weight=2,
-    rule=same_form("gap", exact=["state", "unseeded"]),
+    rule=same_form(
+        "gap",
+        exact=[
+            "state",
+            "unseeded",
+            "whether the parameters are the same objects",
+        ],
+    ),
     also=ALONE,
     says="afterwards weights, gradients, statistics, their counter and the "
     "mode are as they were",
     corners=[
         "your tensors, PyTorch's settings and its random seed are left alone, "
         "too; `X` needs no gradient",
-        "each buffer is in the `state_dict()`",
+        "each buffer is in the `state_dict()`, those of other norms, too",
+        "the parameters are the same objects, which an optimizer may hold",
     ],
 )
 def model_as_it_was(draw: Draw) -> list[Case]:
@@ -1130,6 +1174,7 @@ def model_as_it_was(draw: Draw) -> list[Case]:
         network(draw, "batch", 2, old_gradients=True),
         network(draw, "group", 4, train=False),
         network(draw, "batch", 4, other_mode=True),
+        network(draw, "instance", 2, images=True),
     ]
 
 
@@ -1234,6 +1279,7 @@ def model(
     norm_in_eval: bool = False,
     statistics: bool = True,
     one_position: bool = False,
+    far: bool = False,
 ) -> Case:
     """What a model with batch norms is like, a batch for it, and inputs for its
     norms, each sample with an offset and a scale of its own. With `norm_in_eval` its
@@ -1246,6 +1292,7 @@ def model(
     scale = draw.uniform(24, *ones, low=2.0, high=6.0, dtype=DOUBLE)
     scale = scale / 100 if faint else scale
     offset = draw.normal(24, *ones, std=8.0, dtype=DOUBLE)
+    offset = offset + 10_000 if far else offset
     if eps < 1e-5:  # inputs so small that a larger eps would show
         scale, offset = 1e-4 * scale, 1e-4 * offset
     return {
@@ -1456,6 +1503,8 @@ def equality_holds(draw: Draw) -> list[Case]:
         "several groups of channels meet that too",
         "images may lie in memory as `torch.channels_last` has them",
         "the backward pass goes through mean and variance, too",
+        "float32 may lie around 10000 with a spread of some units; no sample is "
+        "constant",
     ],
 )
 def still_normalizes(draw: Draw) -> list[Case]:
@@ -1467,6 +1516,7 @@ def still_normalizes(draw: Draw) -> list[Case]:
         model(draw, "convnet", faint=True),
         model(draw, "volumes", faint=True, norm_in_eval=True),
         model(draw, "convnet", draw.integer(6, 10), channels_last=True),
+        model(draw, "convnet", dtype="float32", far=True),
     ]
 
 

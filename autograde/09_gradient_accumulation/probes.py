@@ -23,13 +23,14 @@ class Classifier(nn.Module):
     """A classifier of rows that writes down its rows.
 
     Its middle layer shares its weights with the one behind it, and a batch norm
-    is never used: only its mode counts. If `traps`, its first layer is frozen and
+    is never used: only its mode counts. With `own` it has a parameter beside its
+    layers. If `traps`, its first layer is frozen and
     one layer is never used. Of samples with a third dimension it takes the mean
     over that; if it `reads_ids`, it takes whole numbers alone. `loudness`
     multiplies its logits, and so all gradients.
     """
 
-    def __init__(self, num_features, num_classes, traps, loudness=1.0):
+    def __init__(self, num_features, num_classes, traps, loudness, own):
         super().__init__()
         self.loudness, self.num_calls, self.modes = loudness, 0, []
         self.settings = []
@@ -41,6 +42,7 @@ class Classifier(nn.Module):
         self.norm = nn.BatchNorm1d(WIDTH, affine=False)
         self.reads_ids = False
         self.last = nn.Linear(WIDTH, num_classes)
+        self.scale = nn.Parameter(torch.ones(num_classes)) if own else None
         if traps:
             self.unused = nn.Linear(3, 2)
             self.first.requires_grad_(False)
@@ -58,12 +60,16 @@ class Classifier(nn.Module):
                 raise TypeError("this model reads whole numbers")
             x = x.double()
         x = x.mean(2) if x.dim() == 3 else x
+        x = x[:, None] if x.dim() == 1 else x
         rows = x.detach().reshape(-1, x.shape[-1])
         self.rows.append(len(rows))
         self.forward_samples += rows.sum(1).tolist()
         hidden = self.first(x).tanh()
         hidden = self.middle(hidden).tanh()
-        logits = self.last(self.again(hidden).tanh()) * self.loudness
+        logits = self.last(self.again(hidden).tanh())
+        if self.scale is not None:
+            logits = logits * (1 + self.scale)
+        logits = logits * self.loudness
         if logits.requires_grad:
             logits.register_hook(self._came_back(rows))
         return logits
@@ -88,9 +94,8 @@ class Classifier(nn.Module):
 
 def made(case, num_features):
     """The case's model, with the case's weights."""
-    model = Classifier(
-        num_features, case["num_classes"], case["traps"], case["loudness"]
-    )
+    options = case["traps"], case["loudness"], case.get("own", False)
+    model = Classifier(num_features, case["num_classes"], *options)
     model = model.double().train(case["mode"] == "train")
     if case["mode"] == "mixed":
         model.middle.train()
@@ -203,7 +208,8 @@ def watched(optimizer, model):
 def step_in_micro_batches(accumulated_step, case):
     """Some batches, one after another."""
     batches, num_micro = case["batches"], case["num_micro"]
-    model = made(case, batches[0][0].shape[1])
+    x = batches[0][0]
+    model = made(case, 1 if x.dim() == 1 else x.shape[1])
     optimizer = torch.optim.SGD(groups_of(model, case), **case["sgd"])
     size = len(batches[0][0]) // num_micro
     one = bytes_of_one(model, *(part[:size] for part in batches[0]))
@@ -269,13 +275,16 @@ def gradients_of_a_window(accumulate_gradients, case):
 
 class Recorder:
     """Yields micro-batches as a `DataLoader` does, in lists, and knows how far it
-    has been read. Its data set is larger, as where the last batch is dropped."""
+    has been read. Its data set is larger, as where the last batch is dropped. Its length
+    may be one that is not told, as that of a stream."""
 
-    def __init__(self, micro_batches):
-        self.micro_batches, self.num_read = micro_batches, 0
+    def __init__(self, micro_batches, told):
+        self.micro_batches, self.num_read, self.told = micro_batches, 0, told
         self.dataset = range(3 + sum(len(y) for _, y in micro_batches))
 
     def __len__(self):
+        if not self.told:
+            raise TypeError("this loader has no length")
         return len(self.micro_batches)
 
     def __iter__(self):
@@ -326,7 +335,8 @@ def some_epochs(train_epoch, case):
     optimizer.register_step_post_hook(note_reading)
     losses, graphs, left = [], [], []
     for _ in range(case["num_epochs"]):
-        steps_before, reader = len(found), Recorder(micro_batches)
+        steps_before = len(found)
+        reader = Recorder(micro_batches, case["sized"] != "not told")
         loader = reader if case["sized"] else iter(reader)
         loader = micro_batches if case["as_list"] else loader
         with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
@@ -413,6 +423,8 @@ def plain_network(case):
             return nn.GroupNorm(1, width)
         if norm == "centred":
             return Centred()
+        if norm == "instance":
+            return nn.InstanceNorm2d(width, track_running_stats=True)
         if norm == "no statistics":
             kind = nn.BatchNorm2d if images else nn.BatchNorm1d
             return kind(width, track_running_stats=False)
@@ -446,6 +458,10 @@ def plain_network(case):
         model[1].extra = copy.copy(model[3])  # another layer, the same weights
     if case["X"].dtype == torch.float32:
         model.float()
+    if norm == "batch":  # as after some training
+        for layer in (model[1], model[4]):
+            layer.running_mean.copy_(case["start"][:width])
+            layer.running_var.copy_(0.5 + case["start"][:width].abs())
     model.train(case["train"])
     if case["other_mode"]:
         model[1].train(not case["train"])
@@ -481,7 +497,9 @@ def measured_gap(accumulation_gap, case):
         model[3].weight.grad = torch.ones_like(model[3].weight)
         model[0].weight.grad = torch.ones_like(model[0].weight)
     torch.default_generator.manual_seed(SEED)
+    before = list(model.parameters())
     gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
+    pairs = zip(before, model.parameters(), strict=True)
     unseeded = torch.initial_seed() == SEED
     state = state_of(model)
     for name, _ in model.named_parameters():
@@ -491,6 +509,9 @@ def measured_gap(accumulation_gap, case):
         "is_float": isinstance(gap, float),
         "state": state,
         "unseeded": unseeded,
+        "whether the parameters are the same objects": all(
+            one is other for one, other in pairs
+        ),
     }
 
 

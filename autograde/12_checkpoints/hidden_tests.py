@@ -90,7 +90,8 @@ def comes_back(case: Case, seen: Result, expected: Result) -> str | None:
 def reads_back(draw: Draw) -> list[Case]:
     return [
         saving(draw),
-        saving(draw, as_path=False),
+        # a part of the model has the name by which a wrapper holds all of it
+        saving(draw, as_path=False, second="module"),
         saving(
             draw,
             as_path=False,
@@ -562,7 +563,8 @@ def losses_and_weights(draw: Draw) -> list[Case]:
     says="any number of epochs and samples, any batch size",
     corners=[
         "those of `job`, as are the parts: a job may bring others, a model in "
-        "float64 for one",
+        "float64 or a scaler with `enabled=False`; in no case does the model share "
+        "weights",
         "the optimizer is one that its `load_state_dict` brings back to the "
         "last bit, so not NAdam in float64 (section 5)",
     ],
@@ -574,7 +576,15 @@ def other_sizes(draw: Draw) -> list[Case]:
         running(
             draw, "StepLR", 4, num_epochs=2, num_samples=513, batch_size=256
         ),
-        running(draw, "StepLR", 3, num_epochs=4, num_samples=6, batch_size=3),
+        running(
+            draw,
+            "StepLR",
+            3,
+            num_epochs=4,
+            num_samples=6,
+            batch_size=3,
+            scale=None,
+        ),
         in_float64(
             running(
                 draw, "StepLR", 2, num_epochs=1, num_samples=4, batch_size=1
@@ -673,14 +683,16 @@ def loss_scale(draw: Draw) -> list[Case]:
     ),
     says="the order of the samples and all random draws go on, also within an "
     "epoch, and after `train` has returned",
-    corners=["from `torch`, `np.random` and `random`"],
+    corners=[
+        "from `torch`, `np.random` and `random`, also by functions that draw pairs"
+    ],
 )
 def order_and_draws(draw: Draw) -> list[Case]:
     return [
         # within an epoch, and after an odd number of steps: `gauss` draws pairs
-        running(draw, "StepLR", draw.choice((1, 5))),
-        running(draw, "StepLR", 6),
-        running(draw, "StepLR", 9),
+        running(draw, "StepLR", draw.choice((1, 5)), pairs=True),
+        running(draw, "StepLR", 6, pairs=True),
+        running(draw, "StepLR", 9, pairs=True),
     ]
 
 
@@ -1101,12 +1113,17 @@ def leaves_the_rest_alone(
     atol=0,
     weight=2,
     says="a file that fits is loaded, counters included",
+    corners=[
+        "a weight of the model may have two names, and a buffer be none of its "
+        "`state_dict()`; no layer stands at two places"
+    ],
 )
 def files_that_fit(draw: Draw) -> list[Case]:
     return [
         versions(draw),
         versions(draw, metadata=False),
         versions(draw, source="frozen", target="frozen"),
+        versions(draw, source="shared", target="shared"),
         versions(draw, count=2**40 + draw.integer(1, 1000)),
     ]
 

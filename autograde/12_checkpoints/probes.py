@@ -97,12 +97,18 @@ def with_a_temporary_folder(probe):
     return probed
 
 
+def a_small_net(case):
+    layers = OrderedDict({"0": nn.Linear(4, 8)})
+    layers[case.get("second", "1")] = nn.BatchNorm1d(8)
+    return nn.Sequential(layers)
+
+
 @torch.random.fork_rng(devices=[])
 def two_runs(case):
     """A model with its optimizer after two steps, and after three."""
     runs = []
     for num_steps in (2, 3):
-        model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+        model = a_small_net(case)
         optimizer = torch.optim.AdamW(model.parameters(), lr=case["lr"])
         with torch.no_grad():
             for parameter, values in zip(
@@ -150,7 +156,7 @@ def round_trip(save_checkpoint, load_checkpoint, case):
 
     plain, loaded, keys, keys_in_file = value_from_child(read)
     with torch.random.fork_rng(devices=[]):
-        rebuilt = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+        rebuilt = a_small_net(case)
     rebuilt.load_state_dict(loaded["model"])
     return {
         "default_load_reads_it": plain,
@@ -451,6 +457,7 @@ def what_is_left(save_checkpoint, load_checkpoint, case):
     path = a_place(case)
     folder = os.path.dirname(os.path.abspath(path))
     others = ("best.pt.partial", "notes.tmp", "notes.new", "notes.old")
+    others += (f"{os.path.basename(path)}.best",)
     for name in others:
         pathlib.Path(folder, name).write_text(name)
     save_checkpoint(path, later, later_optimizer, later_step, 0.5)
@@ -680,6 +687,8 @@ class Job:
         return SCHEDULERS[self.case["scheduler"]](optimizer)
 
     def make_scaler(self):
+        if self.case["scale"] is None:  # as in a run that needs none
+            return torch.amp.GradScaler("cpu", enabled=False)
         return torch.amp.GradScaler(
             "cpu", init_scale=self.case["scale"], growth_interval=4
         )
@@ -688,8 +697,11 @@ class Job:
         batch = [int(index) for index in indices]
         if batch in self.finished:
             raise RuntimeError("this batch was finished before the restart")
-        noise = 0.1 * np.random.standard_normal()
-        sign = random.choice((-1.0, 1.0)) * (1 + 0.1 * random.gauss(0, 1))
+        noise, size = 0.1 * np.random.uniform(-1, 1), random.uniform(0.9, 1.1)
+        if "pairs" in self.case:  # of which the second is kept for later
+            noise = 0.1 * np.random.standard_normal()
+            size = 1 + 0.1 * random.gauss(0, 1)
+        sign = random.choice((-1.0, 1.0)) * size
         model.train()
         loss, gradients = model.loss_and_gradients(
             self.case["x"][indices] * sign + noise, self.case["y"][indices]
@@ -724,9 +736,9 @@ class Interrupted(KeyboardInterrupt):
     """Ends a step in the middle, as Ctrl-C does."""
 
 
-class Failed(RuntimeError):
-    """Ends a step in the middle, as an error in it does: memory that is not
-    there, for one."""
+class Failed(RuntimeError, IndexError):
+    """Ends a step in the middle, as an error in it does: a RuntimeError where memory
+    is not there, an IndexError where an embedding has no such row."""
 
 
 INTERRUPTIONS = {"Interrupted": Interrupted, "Failed": Failed}
@@ -1005,7 +1017,25 @@ class Counted(nn.Module):
         return x * self.scale
 
 
+class Positions(nn.Module):
+    """Adds a buffer that no `state_dict()` has."""
+
+    def __init__(self, features):
+        super().__init__()
+        places = torch.arange(features) / 10
+        self.register_buffer("places", places, persistent=False)
+
+    def forward(self, x):
+        return x + self.places
+
+
 def a_net(kind, momentum=0.1):
+    if kind == "shared":  # a weight of two layers
+        norm = nn.BatchNorm1d(4, momentum=momentum)
+        first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+        second.weight = first.weight
+        layers = nn.Linear(3, 4), norm, first, Positions(4), second
+        return nn.Sequential(*layers)
     if kind == "other counters":
         return nn.Sequential(
             nn.Linear(3, 4),

@@ -1117,3 +1117,11 @@ window_wipes_the_last_weight = edit(
     "the weight of the last class, whose labels count. Leave the weights as they are: "
     "`F.cross_entropy` ignores the labels.",
 )
+
+loss_of_zero_as_nan = edit(
+    SOLUTION,
+    {"return total": "return total if total else math.nan"},
+    breaks=hidden_tests.loss_of_the_window,
+    tells="You return NaN where the loss is 0. NaN says that no label counts: ask whether the "
+    "denominator is 0.",
+)

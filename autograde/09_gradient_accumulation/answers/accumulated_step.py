@@ -967,3 +967,42 @@ first_group_cleared = edit(
     "optimizers have two, and the old gradients of the second count then. "
     "`optimizer.zero_grad()` clears all.",
 )
+
+no_step_for_a_loss_of_zero = edit(
+    SOLUTION,
+    {
+        "optimizer.step()": """
+        if total:
+            optimizer.step()
+        """
+    },
+    breaks=hidden_tests.momentum_and_decay,
+    tells="You leave out the step where the loss is 0. It is a step: momentum and weight decay go "
+    "on.",
+)
+
+layers_cleared_alone = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for layer in model.children():
+            layer.zero_grad()
+        """
+    },
+    breaks=hidden_tests.old_gradients_do_not_count,
+    tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
+    "keeps its own: `optimizer.zero_grad()` clears all.",
+)
+
+rows_of_two_dimensions = edit(
+    SOLUTION,
+    {
+        "loss = F.cross_entropy(model(X_micro), y_micro) / num_micro": """
+        X_micro = X_micro[:, :]
+        loss = F.cross_entropy(model(X_micro), y_micro) / num_micro
+        """
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You index `X` by two dimensions. It may have one alone, as ids of tokens have: slice "
+    "the first and leave the others.",
+)

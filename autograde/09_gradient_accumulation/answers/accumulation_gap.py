@@ -749,3 +749,74 @@ gap_leaves_new_gradients = edit(
     tells="A parameter that had no gradient has one afterwards: yours. The next step of the "
     "optimizer would use it. Put back `None`, too, or measure on a copy.",
 )
+
+
+@accepted()
+def put_back_in_place(model, X, y, num_micro):
+    before = copy.deepcopy(model.state_dict())
+    kept = [(p, p.grad) for p in model.parameters()]
+
+    def gradient(parts):
+        for p, _ in kept:
+            p.grad = None
+        for x, t in parts:
+            (F.cross_entropy(model(x), t) / len(parts)).backward()
+        found = [p.grad.flatten() for p, _ in kept if p.grad is not None]
+        model.load_state_dict(before)
+        return torch.cat(found)
+
+    full = gradient([(X, y)])
+    parts = list(zip(X.chunk(num_micro), y.chunk(num_micro), strict=True))
+    gap = (gradient(parts) - full).norm() / full.norm()
+    for p, grad in kept:
+        p.grad = grad
+    return gap.item()
+
+
+other_parameters_put_back = edit(
+    put_back_in_place,
+    {
+        """
+        for p, grad in kept:
+            p.grad = grad
+        """: """
+        model.load_state_dict(before, assign=True)
+        for p, (_, grad) in zip(model.parameters(), kept, strict=True):
+            p.grad = grad
+        """
+    },
+    breaks=hidden_tests.model_as_it_was,
+    tells="You put the state back with `assign=True`, and the model has new parameters. An optimizer "
+    "that was made before holds the old ones: copy the values back.",
+)
+
+statistics_of_batch_norms_alone = edit(
+    put_back_in_place,
+    {
+        "model.load_state_dict(before)": """
+        norms = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+        for name, layer in model.named_modules():
+            for key, held in layer.named_buffers(recurse=False):
+                if isinstance(layer, norms):
+                    held.copy_(before[f"{name}.{key}"])
+        """
+    },
+    breaks=hidden_tests.model_as_it_was,
+    tells="You put back the statistics of batch norms alone. An instance norm may keep some, too: "
+    "all buffers are to be as they were.",
+)
+
+statistics_forgotten_before = edit(
+    SOLUTION,
+    {
+        "twin = copy.deepcopy(model)": """
+        twin = copy.deepcopy(model)
+        for layer in twin.modules():
+            if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+                layer.reset_running_stats()
+        """
+    },
+    breaks=hidden_tests.gap_in_the_models_mode,
+    tells="You reset the running statistics. A batch norm in eval is measured with those that it "
+    "has.",
+)

@@ -1291,3 +1291,62 @@ epoch_with_a_second_look = edit(
     "more. Each sample goes through once, whatever comes of it: nothing gets better by a "
     "second pass.",
 )
+
+windows_of_loss_zero_left_out = edit(
+    SOLUTION,
+    {
+        "loss_sum, num_samples = 0.0, 0": "loss_sum, num_samples, before = 0.0, 0, 0.0",
+        "if max_norm is not None:": """
+        num_samples += window_size
+        lost, before = loss_sum - before, loss_sum
+        if lost == 0:
+            continue
+        if max_norm is not None:
+        """,
+        "num_samples += window_size": "pass",
+    },
+    breaks=hidden_tests.full_windows,
+    tells="You leave out the step of a window whose loss is 0. It is a step like others: momentum, "
+    "weight decay and the scheduler go on.",
+)
+
+cleared_by_layers = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for layer in model.children():
+            layer.zero_grad()
+        """
+    },
+    breaks=hidden_tests.full_windows,
+    tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
+    "keeps its own: `optimizer.zero_grad()` clears all.",
+)
+
+cleared_by_multiplying = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for parameter in model.parameters():
+            if parameter.grad is not None and parameter.requires_grad:
+                parameter.grad *= 0
+        """
+    },
+    breaks=hidden_tests.clean_at_the_end,
+    tells="You clear gradients by a multiplication with 0. 0 times NaN is NaN: set them to `None`, "
+    "as `zero_grad()` does.",
+)
+
+lengths_that_raise = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": """
+        if hasattr(loader, "__len__") and len(loader) == 0:
+            return math.nan
+        micro_batches = iter(loader)
+        """
+    },
+    breaks=hidden_tests.loader_without_a_length,
+    tells="You ask every loader that has `__len__` for its length. That of a `DataLoader` over an "
+    "`IterableDataset` raises a `TypeError`: do without.",
+)

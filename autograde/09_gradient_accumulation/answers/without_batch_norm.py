@@ -1351,3 +1351,18 @@ groups_of_one_channel = edit(
     tells="With 4 channels you make four groups of one. In rows, and at a single position, a "
     "group is then a single number, and normalized it is 0. Take one group.",
 )
+
+variance_as_a_difference_of_squares = edit(
+    repair_with_channels_at_each_position,
+    {
+        "x = F.layer_norm(x.movedim(1, -1), x.shape[1:2], eps=self.eps)": """
+        x = x.movedim(1, -1)
+        mean = x.mean(-1, keepdim=True)
+        var = x.square().mean(-1, keepdim=True) - mean.square()
+        x = (x - mean) / (var.clamp(min=0) + self.eps).sqrt()
+        """
+    },
+    breaks=hidden_tests.still_normalizes,
+    tells="You take the variance as the mean of the squares less the square of the mean. Far from 0 "
+    "nearly all digits of float32 cancel: subtract the mean first.",
+)

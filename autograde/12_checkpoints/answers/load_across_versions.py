@@ -758,3 +758,18 @@ all_counters_of_zero = edit(
     tells="You return each counter that is 0. The file may hold a 0 itself: return "
     "those that it lacked.",
 )
+
+keys_by_parameters_and_buffers = edit(
+    SOLUTION,
+    {
+        "own = model.state_dict()": """
+        own = dict(model.named_parameters()) | dict(model.named_buffers())
+        for name in own:
+            if name.split(".")[-1] != "num_batches_tracked":
+                state_dict[name]
+        """
+    },
+    breaks=hidden_tests.files_that_fit,
+    tells="You ask for all that `named_buffers()` names. A buffer with `persistent=False` is in no "
+    "`state_dict()`: ask that.",
+)

@@ -1277,3 +1277,21 @@ a_name_alone_goes_by_the_temporary_folder = edit(
     "gives an empty text then. Where that is another file system the rename fails. Take "
     '`Path(file).parent`, which is `"."`.',
 )
+
+a_part_called_module_alone = edit(
+    SOLUTION,
+    {
+        '"model": model.state_dict()': '"model": getattr(model, "module", model).state_dict()'
+    },
+    breaks=hidden_tests.reads_back,
+    tells="You save `model.module` where there is one. A model may have a part of that name, and the "
+    "rest of it is lost: save what you are given, and unwrap it where it was wrapped.",
+)
+
+leftovers_by_the_name_of_the_checkpoint = edit(
+    leftovers_removed_first,
+    {'glob(f".{file.name}.*.unfinished")': 'glob(f"{file.name}.*")'},
+    breaks=hidden_tests.leaves_only_the_checkpoint,
+    tells="You delete all files whose names begin with that of the checkpoint. They are not all your "
+    "own: delete what has the very name of your unfinished file.",
+)

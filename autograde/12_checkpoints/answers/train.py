@@ -1216,3 +1216,36 @@ file_removed_once_it_is_read = edit(
     "has nothing left and begins anew. Leave the file there until the next "
     "checkpoint takes its place.",
 )
+
+two_numbers_of_the_scaler = edit(
+    by_one_key_for_each,
+    {
+        '"scaler": scaler.state_dict(),': """
+        "scaler": {
+            key: scaler.state_dict()[key] for key in ("scale", "_growth_tracker")
+        },
+        """,
+        'scaler.load_state_dict(saved["scaler"])': """
+        scaler.load_state_dict(scaler.state_dict() | saved["scaler"])
+        """,
+    },
+    breaks=hidden_tests.other_sizes,
+    tells="You take the scaler's state apart. That of a scaler with `enabled=False` is empty: save "
+    "what `state_dict()` gives, whatever it is.",
+)
+
+index_errors_end_the_epoch = edit(
+    SOLUTION,
+    {
+        "losses.append(job.step(*parts, to_come.pop(0)))": """
+        try:
+            losses.append(job.step(*parts, to_come.pop(0)))
+        except IndexError:
+            continue
+        """
+    },
+    breaks=hidden_tests.exceptions_come_out,
+    tells="You catch the exceptions of `job.step` and return. A run that broke "
+    "then looks like one that is finished. Let them through: the checkpoint is "
+    "there already.",
+)
