@@ -1126,8 +1126,8 @@ def loaded_across(load_across_versions, case):
         out = target.eval()(case["x"])
         trained(target)(case["x"])
     return {
-        "filled": sorted(filled),
-        "left_out": sorted(left_out),
+        "list of counters set to 0": sorted(filled),
+        "list of counters left out": sorted(left_out),
         "types": [type(filled).__name__, type(left_out).__name__],
         "state": state,
         "out": out,

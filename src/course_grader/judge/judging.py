@@ -645,7 +645,8 @@ def _agreeing(subject: str, rest: str) -> str:
     """ "The weights" have; everything else has."""
     noun = re.split(r" of |,", subject)[0].split()[-1]
     if subject.startswith("The ") and re.search(r"[^s]s$", noun):
-        for one, several in (("has ", "have "), ("is ", "are ")):
+        pairs = ("has ", "have "), ("is ", "are "), ("holds ", "hold ")
+        for one, several in pairs:
             if rest.startswith(one):
                 rest = several + rest.removeprefix(one)
                 rest = rest.replace(", but it should", ", but they should")
