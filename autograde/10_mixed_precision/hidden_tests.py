@@ -244,14 +244,15 @@ def model_of(
     loudness: float = 1.0,
     three_groups: bool = False,
     old_gradients: bool = False,
+    num_classes: int | None = None,
     lr: float = 0.5,
     **sgd: float,
 ) -> Case:
-    """A new model and plain SGD. The weights at the start travel with the case,
+    """A new model and plain SGD. With one class every loss is 0. The weights at the start travel with the case,
     for the rules alone."""
     case = {
         "num_features": draw.integer(4, 8),
-        "num_classes": draw.integer(3, 6),
+        "num_classes": num_classes or draw.integer(3, 6),
         "start": draw.normal(NUM_WEIGHTS, dtype=torch.float64),
         "weights_dtype": weights_dtype,
         "autocast": autocast,
@@ -432,7 +433,10 @@ def bf16_step_outside(draw: Draw) -> list[Case]:
     weight=3,
     rule=right_weights,
     says="each batch makes one step on its own gradient, seen by the next one",
-    corners=["however large the gradient is", "an empty batch makes one, too"],
+    corners=[
+        "however large the gradient is",
+        "an empty batch makes one, too, and so does a loss of exactly 0",
+    ],
 )
 def bf16_updates(draw: Draw) -> list[Case]:
     return [
@@ -449,6 +453,7 @@ def bf16_updates(draw: Draw) -> list[Case]:
         ),
         bf16(draw, 2, loudness=30.0, lr=0.01),
         bf16(draw, 9, lr=1.0),
+        bf16(draw, 2, num_classes=1, weight_decay=0.1),
         # moves the weights by less than bfloat16 can tell
         bf16(draw, 3, lr=1e-3),
     ]
@@ -1225,6 +1230,7 @@ def norm_returned(draw: Draw) -> list[Case]:
     rule=right_weights,
     says="a gradient shorter than `max_norm` stays as it is, also one of "
     "exactly 0",
+    corners=["nor is a step left out where the loss is exactly 0"],
 )
 def short_gradients_stay(draw: Draw) -> list[Case]:
     return [
@@ -1233,6 +1239,7 @@ def short_gradients_stay(draw: Draw) -> list[Case]:
         steps(draw, max_norm=1e4, settings={"init_scale": 2.0**16}),
         steps(draw, max_norm=0.5, loudness=0.0, weight_decay=0.1),
         steps(draw, max_norm=0.0, loudness=0.0, weight_decay=0.1),
+        steps(draw, max_norm=0.5, num_classes=1, weight_decay=0.1),
     ]
 
 
@@ -1362,7 +1369,10 @@ def clipped_loss(draw: Draw) -> list[Case]:
     rule=right_weights,
     says="old gradients do not count; frozen and unused parameters stay; several "
     "groups are clipped together",
-    corners=["the optimizer holds all parameters of the model, and no others"],
+    corners=[
+        "the optimizer holds all parameters of the model, and no others",
+        "the model may have parameters beside its layers",
+    ],
 )
 def clipped_old_gradients(draw: Draw) -> list[Case]:
     return [
@@ -1372,6 +1382,7 @@ def clipped_old_gradients(draw: Draw) -> list[Case]:
             draw, "...", traps=True, turns=True, momentum=0.9, weight_decay=0.1
         ),
         steps(draw, three_groups=True, loudness=8.0),
+        steps(draw, turns=True, old_gradients=True, max_norm=50.0),
     ]
 
 
@@ -1576,6 +1587,10 @@ def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
     rule=right_weights,
     says="each step uses the mean over its window's samples, also of "
     "micro-batches of unequal size, whatever the scale",
+    corners=[
+        "a loss of exactly 0 is a step, too",
+        "the model may have parameters beside its layers",
+    ],
 )
 def windows_use_their_mean(draw: Draw) -> list[Case]:
     return [
@@ -1585,6 +1600,8 @@ def windows_use_their_mean(draw: Draw) -> list[Case]:
         epochs(draw, [5, 3], 1, num_epochs=2),
         epochs(draw, [2] * 18, 9, weight_decay=0.1),
         epochs(draw, [4, 5, 3], 2, loudness=300.0, lr=0.01),
+        epochs(draw, [4] * 2, 2, num_classes=1, weight_decay=0.1),
+        epochs(draw, [4] * 4, 2, turns=True),
     ]
 
 

@@ -1055,3 +1055,29 @@ no_update_of_a_small_scale = edit(
     tells="After an overflow you update the scaler only while its scale is above 1. "
     "Without `update()` the next `unscale_` raises: call it always.",
 )
+
+no_clipped_step_of_a_loss_of_zero = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": """
+        if loss.item() != 0:
+            scaler.step(optimizer)
+        """
+    },
+    breaks=hidden_tests.short_gradients_stay,
+    tells="You leave out the step where the loss is 0. It is a step like others: momentum and weight "
+    "decay go on.",
+)
+
+layers_cleared_before_the_clip = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for layer in model.children():
+            layer.zero_grad()
+        """
+    },
+    breaks=hidden_tests.clipped_old_gradients,
+    tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
+    "keeps its own: `optimizer.zero_grad()` clears all.",
+)

@@ -1308,3 +1308,16 @@ amp_epoch_with_a_second_look = edit(
     tells="Where a loss is not finite, you call the model once more. It is called "
     "once for each batch, whatever comes of it: the loss is the same again.",
 )
+
+layers_cleared_after_a_window = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for layer in model.children():
+            layer.zero_grad()
+        """
+    },
+    breaks=hidden_tests.windows_use_their_mean,
+    tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
+    "keeps its own: `optimizer.zero_grad()` clears all.",
+)

@@ -835,3 +835,16 @@ no_step_for_an_empty_batch = edit(
     tells="You make no step for an empty batch. Momentum and weight decay move the "
     "weights there, too: each batch makes one step.",
 )
+
+no_step_where_the_loss_is_zero = edit(
+    SOLUTION,
+    {
+        "optimizer.step()": """
+        if loss.item() != 0:
+            optimizer.step()
+        """
+    },
+    breaks=hidden_tests.bf16_updates,
+    tells="You leave out the step where the loss is 0. It is a step like others: momentum and weight "
+    "decay go on.",
+)
