@@ -1316,7 +1316,8 @@ def test_what_waits_for_the_gpu(waits):
     weight = torch.ones(3, device="cuda", requires_grad=True)
     loss = (weight * 2).sum()
     total = torch.zeros((), device="cuda")
-    total.add_(loss.detach())  # the first call of a kernel loads it, and may wait
+    # the first call of a kernel loads it, and may wait
+    total.add_(loss.detach())
     assert waits(loss.item)
     assert not waits(lambda: total.add_(loss.detach()))
     assert not waits(lambda: print(loss.detach().shape))
