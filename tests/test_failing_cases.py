@@ -113,6 +113,27 @@ def test_the_smallest_of_the_failing_cases_is_shown(
     assert case.call.count(",") == 5
 
 
+def test_a_refusal_that_leaves_a_setting_changed_is_told_so(
+    mini: Course, warm: WarmProcess
+) -> None:
+    report = judged(
+        mini,
+        warm,
+        "double",
+        "import torch\n"
+        "def double(x, times=1):\n"
+        "    torch.set_grad_enabled(False)\n"
+        "    if times < 0:\n        raise ValueError\n"
+        "    torch.set_grad_enabled(True)\n"
+        "    return x * 2**times",
+    )
+
+    assert [one.name for one in report.checks if one.points == 0] == ["refuses"]
+    assert named(report, "refuses").message == (
+        "Your code left a setting changed: grad mode, when it refused a bad input."
+    )
+
+
 def test_a_refusal_that_did_not_come_names_the_input(
     mini: Course, warm: WarmProcess
 ) -> None:

@@ -295,10 +295,15 @@ def test_changes_of_unusual_tensors_are_seen(warm: WarmProcess) -> None:
         kernel.run_cell(
             "import torch\n"
             "def keep(x):\n    return 1\n"
-            "def spoil(x):\n    x.data.add_(1)\n    return 1",
+            "def spoil(x):\n    x.data.add_(1)\n    return 1\n"
+            "def want(x):\n    x.requires_grad_(not x.requires_grad)\n    return 1",
             "a",
         )
-        for name, changed in (("keep", ()), ("spoil", ("x",))):
+        for name, changed in (
+            ("keep", ()),
+            ("spoil", ("x",)),
+            ("want", ("x.requires_grad",)),
+        ):
             with kernel.probing(
                 ECHO.replace("f(", f"{name}(").replace("(f,", f"({name},")
             ) as probing:

@@ -299,7 +299,6 @@ def gradients_of_batch_norm(draw: Draw) -> list[Case]:
     "batch_norm",
     probe=probes.normalize,
     rule=same_form("out"),
-    also=[leaves_state_alone],
     raises=("ValueError",),
     says="one value per channel raises a `ValueError`, one sample does not",
     corners=["settings stay as they were then, too"],
@@ -1230,7 +1229,6 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
     "one_reshape",
     probe=probes.run_layer_norm,
     rule=told(any_number=["out"]),
-    also=[leaves_state_alone],
     raises=("ValueError", "RuntimeError"),
     says="layer norm refuses an input that ends in other sizes: a "
     "`ValueError` or a `RuntimeError`",

@@ -57,6 +57,7 @@ def schedule(
         "frozen_bias": False,
         "as_list": True,
         "old_gradients": False,
+        "own": False,  # a parameter of the model beside its layers
         **options,
     }
 
@@ -228,8 +229,8 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
     says="for each pair one call of the model and one step of this optimizer, "
     "on the gradient of that pair's loss alone",
     corners=[
-        "the optimizer holds parameters of the model, and the loss reaches "
-        "all that are not frozen",
+        "the optimizer holds parameters of the model, also such that stand beside "
+        "its layers, and the loss reaches all that are not frozen",
         "the loader is gone through once for each epoch; it need not have a "
         "length, and may yield other pairs each time",
         "a frozen parameter keeps every bit, also if an old gradient is left "
@@ -245,6 +246,7 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
         schedule(draw, gamma=1.0, old_gradients=True, dtype=torch.float32),
         schedule(draw, gamma=1.0, train_between=False, as_list=False),
         schedule(draw, gamma=1.0, frozen_bias=True),
+        schedule(draw, gamma=1.0, own=True, old_gradients=True),
         schedule(
             draw,
             gamma=1.0,

@@ -84,26 +84,30 @@ class Shuffled:
 
 class Watched(nn.Sequential):
     """Notes at each call which of its modules are in training mode, and the
-    input of the first."""
+    input of the first. With `own` it has a parameter beside its layers."""
 
-    def __init__(self, *layers):
+    def __init__(self, *layers, own):
         super().__init__(*layers)
         self.modes, self.first_input = [], None
+        self.gain = nn.Parameter(torch.ones(2)) if own else None
 
     def forward(self, x):
         if not self.modes:
             self.first_input = x.detach().clone()
         self.modes.append(modes_of(self))
-        return super().forward(x)
+        out = super().forward(x)
+        return out if self.gain is None else out * (1 + self.gain)
 
 
 def trained(train_in_steps, case):
     """Trains a small network, and notes the rates at every step."""
     width = case["batches"][0][0].shape[1]
-    model = made(
-        lambda: Watched(nn.Linear(width, 4), nn.Tanh(), nn.Linear(4, 2)),
-        case["start"],
-    )
+
+    def network():
+        layers = nn.Linear(width, 4), nn.Tanh(), nn.Linear(4, 2)
+        return Watched(*layers, own=case["own"])
+
+    model = made(network, case["start"])
     model.to(case["batches"][0][0].dtype)
     model.train(case["train"])
     first, between, last = model

@@ -486,7 +486,6 @@ def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
     "freeze",
     probe=probes.optimizer_made,
     rule=same_form("values", exact=["is_sgd"]),
-    also=[leaves_state_alone],
     raises=("ValueError",),
     says="`trainable_sgd` raises a `ValueError` if everything is frozen",
 )

@@ -1250,6 +1250,7 @@ def no_gradient_left(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=no_gradient_left,
     says="only a batch's own gradient counts, and none is left at the end",
+    corners=["also of a parameter that stands beside the model's layers"],
 )
 def gradients_are_cleared(draw: Draw) -> list[Case]:
     return [
@@ -1263,6 +1264,7 @@ def gradients_are_cleared(draw: Draw) -> list[Case]:
             (0, "x", NAN),
         ),
         batches(draw, 2, held="head"),
+        batches(draw, 2, extra="gained", old_gradients=True, max_norm=1e9),
     ]
 
 

@@ -193,7 +193,8 @@ class Watched(nn.Module):
     buffer of its own that no `state_dict` holds, and writes into it; one that
     "assigns" puts another tensor into its place. One that "shares" is one that
     "counts", and has that buffer a second time, in one of its layers. A "single"
-    one is in float32. One that is called as an error raises it for one row."""
+    one is in float32. One that is called as an error raises it for one row. One that
+    is "gained" has a parameter beside its layers."""
 
     def __init__(self, num_features, width, num_outputs, extra):
         super().__init__()
@@ -209,6 +210,8 @@ class Watched(nn.Module):
         self.frozen = nn.Linear(width, width).requires_grad_(False)
         self.unused = nn.Linear(3, 2)
         self.head = nn.Linear(width + 1, num_outputs)
+        if extra == "gained":
+            self.gain = nn.Parameter(torch.ones(num_outputs))
         self.rows, self.modes, self.num_calls = [], [], 0
 
     def __call__(self, *arguments, **options):
@@ -232,7 +235,8 @@ class Watched(nn.Module):
         length = hidden.pow(2).sum(1, keepdim=True).sqrt()
         hidden = self.inner(self.norm(hidden).tanh())
         hidden = self.frozen(hidden.tanh())
-        return self.head(torch.cat([hidden.tanh(), length], 1))
+        out = self.head(torch.cat([hidden.tanh(), length], 1))
+        return out * self.gain if self.extra == "gained" else out
 
 
 def fill(model, start):

@@ -321,7 +321,8 @@ def steps_of(
 ) -> Case:
     """Steps with micro-batches of these sizes. `overflows` are those (step, place)
     whose gradient overflows, `nans` those whose loss is NaN."""
-    num_features, num_classes = draw.integer(3, 6), draw.integer(3, 6)
+    num_features = draw.integer(3, 6)
+    num_classes = options.get("num_classes") or draw.integer(3, 6)
     dtype = options.get("weights_dtype", "float64")
     steps = []
     for number, of_step in enumerate(sizes):
@@ -346,6 +347,7 @@ def steps_of(
         "weight_decay": 0.0,
         "loudness": 1.0,
         "spied": False,
+        "own": False,  # a parameter beside the layers
         "weights_dtype": "float64",
         "autocast": "off",
         "scaler": {"init_scale": 1024.0},
@@ -393,7 +395,10 @@ def right_weights(case: Case, seen: Result, expected: Result) -> str | None:
     rule=right_weights,
     says="the step uses the mean over all samples of its micro-batches, of "
     "unequal size, whatever the scale",
-    corners=["the scaler may be a disabled one"],
+    corners=[
+        "the scaler may be a disabled one",
+        "a loss of exactly 0 makes a step like others",
+    ],
 )
 def mean_over_all_samples(draw: Draw) -> list[Case]:
     big, small = draw.integer(5, 9), draw.integer(1, 3)
@@ -403,6 +408,8 @@ def mean_over_all_samples(draw: Draw) -> list[Case]:
         steps_of(draw, [6, 1], [2, 7, 1], [5], scaler={"init_scale": 2.0**16}),
         steps_of(draw, [5, 2, 1], [7, 3], scaler={"enabled": False}),
         steps_of(draw, [4, 1], [3, 2], momentum=0.9, frozen=True),
+        # with one class the loss is 0, and the weights decay all the same
+        steps_of(draw, [4, 1], [3], weight_decay=0.1, num_classes=1),
     ]
 
 
@@ -712,12 +719,14 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "nor does one that a frozen parameter of the model still has; that one "
         "may stay",
-        "None or zeros are left, also after an overflow",
+        "None or zeros are left, also after an overflow, and in a parameter that "
+        "stands beside the model's layers",
     ],
 )
 def clean_gradients(draw: Draw) -> list[Case]:
     return [
         steps_of(draw, [4, 2], [3, 3], old_gradients=True),
+        steps_of(draw, [4, 2], [3, 3], old_gradients=True, own=True),
         steps_of(draw, [4, 2], [3, 3], overflows=((0, 1),), old_gradients=True),
         # a frozen parameter brings an old one, and it would be clipped with it
         steps_of(

@@ -301,7 +301,7 @@ class Watched(nn.Module):
     """A classifier of rows that writes down how it is used.
 
     Its normalization is in eval mode while the rest is in training mode, as a
-    frozen part is. Only where the case says so it minds its mode. A gradient
+    frozen part is. With `own` it has a parameter beside its layers. Only where the case says so it minds its mode. A gradient
     becomes infinite where a row begins with POISON.
     """
 
@@ -311,6 +311,7 @@ class Watched(nn.Module):
         self.first = nn.Linear(features, width)
         self.norm = (nn.BatchNorm1d if case["norm_minds"] else Still)(width)
         self.last = nn.Linear(width, case["num_classes"])
+        self.gain = nn.Parameter(torch.ones(())) if case["own"] else None
         self.loudness, self.spied = case["loudness"], case["spied"]
         self.forwards, self.events = [], []
 
@@ -339,6 +340,8 @@ class Watched(nn.Module):
             logits.register_hook(self.came_back(sums, poisoned))
         # in the dtype of the weights: it is the gradient that shall be small
         logits = logits.to(self.last.weight.dtype) * self.loudness
+        if self.gain is not None:
+            logits = logits * self.gain
         return logits.as_subclass(Spied) if self.spied else logits
 
     def came_back(self, sums, poisoned):

@@ -186,7 +186,8 @@ def check(
 
     By default the learner's data must equal the reference's (same structure,
     dtypes, shapes, device types, values within the tolerance), and where the
-    reference raises, the learner's code must raise one of `raises`. A check on
+    reference raises, the learner's code must raise one of `raises` and leave
+    settings and modules as they were. A check on
     whose cases the reference always raises is refused: code that always raises
     would pass it.
 
@@ -254,7 +255,8 @@ def leaves_inputs_alone(
         seen.effects.inputs_changed, expected.effects.inputs_changed
     )
     if changed.endswith(".requires_grad"):
-        return f"Your code changed {changed} of the caller's."
+        name = changed.removesuffix(".requires_grad")
+        return f"Your code changed `requires_grad` of its input {name}."
     return (
         f"Your code changed its input {changed} in place." if changed else None
     )

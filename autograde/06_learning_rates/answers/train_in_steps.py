@@ -919,3 +919,16 @@ steps_without_dampening = edit(
     tells="Dropping the rate, you also change a setting of momentum: `nesterov` or "
     '`dampening`. Only `"lr"` changes.',
 )
+
+cleared_layer_by_layer = edit(
+    SOLUTION,
+    {
+        "optimizer.zero_grad()": """
+        for layer in model.children():
+            layer.zero_grad()
+        """
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
+    "keeps its own: `optimizer.zero_grad()` clears all.",
+)

@@ -1117,3 +1117,20 @@ epoch_with_the_norm_in_float64 = edit(
     "yours is finite: the gradients become 0, and the step is made. Test what "
     "`clip_grad_norm_` returns.",
 )
+
+cleared_layer_by_layer = edit(
+    SOLUTION,
+    {
+        """
+        model.zero_grad()
+        for position, (x, y) in enumerate(loader):
+        """: """
+        for layer in model.children():
+            layer.zero_grad()
+        for position, (x, y) in enumerate(loader):
+        """
+    },
+    breaks=hidden_tests.gradients_are_cleared,
+    tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
+    "keeps its own: `model.zero_grad()` clears all.",
+)

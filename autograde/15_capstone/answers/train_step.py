@@ -1231,3 +1231,33 @@ loss_in_the_digits_of_autocast = edit(
     tells='You add the losses up in `config["dtype"]`, and their sum has its two or three '
     "digits alone. The loss comes in float32: add Python floats, `loss.item()`.",
 )
+
+cleared_layer_by_layer = edit(
+    SOLUTION,
+    {
+        """
+        model.zero_grad()
+        for x, y in batches:
+        """: """
+        for layer in model.children():
+            layer.zero_grad()
+        for x, y in batches:
+        """
+    },
+    breaks=hidden_tests.clean_gradients,
+    tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
+    "keeps its own: `model.zero_grad()` clears all.",
+)
+
+no_step_for_a_loss_of_zero = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": """
+        if loss_sum != 0:
+            scaler.step(optimizer)
+        """
+    },
+    breaks=hidden_tests.mean_over_all_samples,
+    tells="You leave out the step where the loss is 0. It is a step like others: momentum and weight "
+    "decay go on.",
+)

@@ -25,7 +25,14 @@ import torch
 
 from course_grader.chapter.grading import Grading
 from course_grader.chapter.source import BEGIN_SOLUTION, END_SOLUTION, Role
-from course_grader.checks import Case, Check, Draw, Result, Rule
+from course_grader.checks import (
+    Case,
+    Check,
+    Draw,
+    Result,
+    Rule,
+    leaves_state_alone,
+)
 from course_grader.course import CourseError
 from course_grader.judge.compare import (
     Difference,
@@ -741,6 +748,9 @@ def complaint_of(
                 f"Your code refused a bad input with {builtin_name(seen)}, but "
                 f"should raise {' or '.join(check.raises)}."
             )
+        complaint = _asked(leaves_state_alone, case, seen, expected)
+        if complaint:
+            return f"{complaint.rstrip('.')}, when it refused a bad input."
     elif seen.raised:
         return f"Your code raised {builtin_name(seen)}."
     elif check.rule is not None:
