@@ -23,15 +23,14 @@ def encode(one_hot, case):
     if "refused" in case:  # what it leaves behind is nothing to the next call
         with contextlib.suppress(Exception):
             one_hot(case["refused"], case["num_classes"], **asked)
-    if "default" not in case:
-        out = one_hot(labels, case["num_classes"], **asked)
-        return {"out": out, "labels_after": labels.clone()}
     default = torch.get_default_dtype()
-    torch.set_default_dtype(case["default"])
+    if "default" in case:
+        torch.set_default_dtype(case["default"])
     try:
         out = one_hot(labels, case["num_classes"], **asked)
     finally:
-        torch.set_default_dtype(default)
+        if "default" in case:
+            torch.set_default_dtype(default)
     return {"out": out, "labels_after": labels.clone()}
 
 
