@@ -31,9 +31,13 @@ from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.source import read_chapter
 from course_grader.checks import Rule, leaves_rng_alone, leaves_state_alone
 from course_grader.course import Course
+from course_grader.judge.compare import Tolerance, difference
 from course_grader.judge.judging import losses
 from course_grader.judge.misconceptions import Misconceptions, Steps
-from course_grader.judge.reference import reference_expectations
+from course_grader.judge.reference import (
+    prepared_kernel,
+    reference_expectations,
+)
 from course_grader.judge.signatures import (
     exercise_text,
     read_signatures,
@@ -388,3 +392,30 @@ def test_answers_recorded_on_one_seed_pass_on_no_other(
     assert set(replayed_checks(grading, recorded, recorded)) == {
         one.name for one in grading.checks_of(exercise)
     }
+
+
+def test_the_reference_goes_on_as_a_run_that_was_never_stopped(
+    patient: WarmProcess,
+) -> None:
+    """12 `train` compares with what the reference gives."""
+    grading = grading_of("12_checkpoints")
+    expected = reference_expectations(patient, grading, 1, ["train"])
+    with (
+        prepared_kernel(patient, grading) as kernel,
+        kernel.probing(grading.probes_source) as probing,
+    ):
+        for (name, number), resumed in expected.reference.items():
+            case = expected.cases[name][number]
+            if "perturb" in case:
+                continue
+            (whole,) = probing.probe_all("never_stopped", [case], 20)
+            assert whole.result is not None
+            there, here = whole.result.data, resumed.data
+            steps_here = len(here["batches"])
+            for one in ("rates", "scales", "draws", "batches"):
+                there[one] = there[one][len(there[one]) - steps_here :]
+            there["steps"] = steps_here
+            if not steps_here:  # nobody has seen its scaler
+                there["scaler"] = None
+            as_there = {one: here[one] for one in there}
+            assert difference(there, as_there, Tolerance(0, 0)) is None, name

@@ -47,6 +47,23 @@ def test_cases_stay_when_another_check_goes(mini: Course) -> None:
     assert torch.equal(before[0]["x"], after[0]["x"])
 
 
+def test_checks_of_one_run_share_the_case_of_a_name(mini: Course) -> None:
+    tests = mini.autograde / "03_mini" / "hidden_tests.py"
+    text = tests.read_text()
+    own = 'return [{"x": draw.normal(5), "times": 1}]'
+    assert text.count(own) == 3
+    shared = 'draw.shared("five", lambda own: {"x": own.normal(5), "times": 1})'
+    tests.write_text(text.replace(own, shared))
+    grading = load_grading(mini, "03_mini")
+
+    first, second = draw_cases(grading, 1), draw_cases(grading, 2)
+    alone = draw_cases(grading, 1, ["double"])
+
+    assert first["doubles"][0] is first["keeps"][0]
+    assert first["doubles"][0]["x"].tolist() != second["keeps"][0]["x"].tolist()
+    assert alone["keeps"][0]["x"].tolist() == first["keeps"][0]["x"].tolist()
+
+
 def test_the_bank_of_the_small_course_is_judged_as_it_must_be(
     mini: Course, warm: WarmProcess
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_grader.checks import Case
+from course_grader.checks import Case, SharedCase
 from course_grader.judge import sandbox
 from course_grader.judge.kernels import Kernel, ProbeRun, Probing
 from course_grader.judge.report import Verdict
@@ -272,6 +272,36 @@ def test_cases_wait_in_line_without_anybody_waiting_for_the_other(
                         torch.as_tensor(answer.result.data),
                         torch.as_tensor(case["x"]),
                     )
+
+
+def test_a_shared_case_runs_once_and_any_other_as_often_as_it_is_asked(
+    warm: WarmProcess,
+) -> None:
+    shared, mine = SharedCase(x=0), {"x": 0}
+    with Kernel(warm) as kernel:
+        kernel.run_cell("calls = []\ndef f(x):\n    calls.append(x)", "a")
+        source = "def count(f, calls, case):\n    f(case['x'])\n    return len(calls)\n"
+        with kernel.probing(source + source.replace("count", "again")) as one:
+            asked = [
+                one.probe_all("count", cases, 5)
+                for cases in ([mine, shared], [shared, mine], [mine, shared])
+            ]
+            counts = [
+                [run.result.data for run in runs if run.result]
+                for runs in asked
+            ]
+            # another probe asks something else, another case is another one
+            asked = [
+                one.probe_all(probe, [case], 5)
+                for probe, case in (
+                    ("again", shared),
+                    ("count", SharedCase(x=0)),
+                )
+            ]
+            others = [run.result.data for (run,) in asked if run.result]
+
+    assert counts == [[1, 2], [2, 3], [4, 2]]
+    assert others == [5, 6]
 
 
 def test_the_cases_after_the_one_that_kills_are_not_answered(

@@ -6,6 +6,7 @@ its own, forked for it. The training run brings its gradients along, by formula:
 autograd refuses to run in a fork once a GPU's threads have been started.
 """
 
+import contextlib
 import copy
 import errno
 import functools
@@ -71,6 +72,61 @@ def value_from_child(function):
     raise RuntimeError("the process that ran this ended early")
 
 
+def in_this_process(function):
+    """Runs `function()` here, where nothing is killed: a fork costs more than most
+    of what is done in it. The answer is that of `in_child`."""
+    try:
+        return "returned", function()
+    except BaseException as error:
+        return "raised", type(error).__name__
+
+
+# File operations
+
+WATCHERS = []
+
+
+def _to_the_watchers(event, arguments):
+    for one in WATCHERS:
+        one(event, arguments)
+
+
+@functools.cache
+def _begin_to_watch():
+    sys.addaudithook(_to_the_watchers)  # which nothing takes away again
+
+
+@contextlib.contextmanager
+def watched(watch):
+    """Within it, `watch(event, arguments)` sees what Python is about to do with
+    files, as an audit hook does; what it raises, the operation raises."""
+    _begin_to_watch()
+    WATCHERS.append(watch)
+    try:
+        yield
+    finally:
+        WATCHERS.remove(watch)
+
+
+@contextlib.contextmanager
+def files_no_longer_than(limit):
+    """Within it, a file that would grow beyond `limit` bytes is an error, as on a full
+    disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def die_when_longer_than(limit):
+    """From here on this process dies of a file that would grow beyond `limit` bytes."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
 # save_checkpoint, load_checkpoint
 
 
@@ -134,8 +190,8 @@ def contents(loaded):
 
 @with_a_temporary_folder
 def round_trip(save_checkpoint, load_checkpoint, case):
-    """Saves, and reads in another process: by the learner's function and by
-    `torch.load` with its defaults."""
+    """Saves, and reads, in another process if the case says so: by the learner's
+    function and by `torch.load` with its defaults."""
     model, optimizer, step = two_runs(case)[1]
     path = a_place(case)
     metric = as_number(case["metric"], case["metric_type"])
@@ -154,7 +210,8 @@ def round_trip(save_checkpoint, load_checkpoint, case):
             sorted(torch.load(path, weights_only=False)),
         )
 
-    plain, loaded, keys, keys_in_file = value_from_child(read)
+    read_there = value_from_child(read) if case["elsewhere"] else read()
+    plain, loaded, keys, keys_in_file = read_there
     with torch.random.fork_rng(devices=[]):
         rebuilt = a_small_net(case)
     rebuilt.load_state_dict(loaded["model"])
@@ -178,8 +235,19 @@ def everything_of(model, optimizer):
             None if one.grad is None else one.grad.tolist()
             for one in model.parameters()
         ],
-        str(optimizer.state_dict()),
+        as_numbers(optimizer.state_dict()),
     )
+
+
+def as_numbers(value):
+    """The same with lists in place of tensors."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: as_numbers(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_numbers(one) for one in value]
+    return value
 
 
 def default_load(path, kind=object):
@@ -248,11 +316,11 @@ def a_place(case):
 
 @with_a_temporary_folder
 def cut_off(save_checkpoint, load_checkpoint, case):
-    """Saves one checkpoint, then the next in another process whose files may not
-    grow beyond a limit, and reads here what is there.
+    """Saves one checkpoint, then the next while files may not grow beyond a limit,
+    and reads what is there.
 
-    Where the limit kills, the process dies in the middle of a write; elsewhere
-    the write fails as on a full disk.
+    Where the limit kills, this is another process, which dies in the middle of a
+    write; elsewhere the write fails as on a full disk.
     """
     (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
         case
@@ -262,19 +330,23 @@ def cut_off(save_checkpoint, load_checkpoint, case):
     whole = os.path.getsize(path)
     save_checkpoint(path, model, optimizer, step, 0.25)
 
-    def save_within(limit, kills):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        action = signal.SIG_DFL if kills else signal.SIG_IGN
-        signal.signal(signal.SIGXFSZ, action)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    def save_later():
         save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+
+    def save_and_die(limit):
+        die_when_longer_than(limit)
+        save_later()
 
     found, told, torn = [], [], 0
     for share, kills in case["limits"]:
         if case.get("first") and os.path.exists(path):
             os.unlink(path)
         limit = whole - 1 if share == 1 else int(share * whole)
-        how, _ = in_child(lambda: save_within(limit, kills))  # noqa: B023
+        if kills:
+            how, _ = in_child(lambda: save_and_die(limit))  # noqa: B023
+        else:
+            with files_no_longer_than(limit):
+                how, _ = in_this_process(save_later)
         found.append(what_is_there(load_checkpoint, path))
         torn += found[-1] is None and os.path.exists(path)
         if not kills:
@@ -285,11 +357,8 @@ def cut_off(save_checkpoint, load_checkpoint, case):
     os.link(path, second_name)
     before = pathlib.Path(second_name).read_bytes()
 
-    def save_unnamed():
-        sys.addaudithook(refuses_to_name(path))
-        save_checkpoint(path, later, later_optimizer, later_step, 0.5)
-
-    how, _ = in_child(save_unnamed)
+    with watched(refuses_to_name(path)):
+        how, _ = in_this_process(save_later)
     told.append(how == "raised")
     kept = what_is_there(load_checkpoint, path)
     stays = before == pathlib.Path(second_name).read_bytes()
@@ -305,7 +374,7 @@ def cut_off(save_checkpoint, load_checkpoint, case):
 
 
 def refuses_to_name(path):
-    """An audit hook under which everything can be written, and renaming a file to
+    """A watcher under which everything can be written, and renaming a file to
     `path` fails as on a broken disk."""
 
     def hook(event, arguments):
@@ -318,8 +387,7 @@ def refuses_to_name(path):
 
 
 def what_is_there(load_checkpoint, path):
-    """Step, metric and weights as this process reads them, which is another than
-    the one that saved last; None if they cannot be read."""
+    """Step, metric and weights as they are read; None if they cannot be."""
     try:
         loaded = load_checkpoint(path)
         weight = torch.as_tensor(loaded["model"]["0.weight"])
@@ -438,10 +506,10 @@ def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     def save_there():
-        sys.addaudithook(refuse)
         save_checkpoint(path, later, later_optimizer, later_step, 0.5)
 
-    how, _ = in_child(save_there)
+    with watched(refuse):
+        how, _ = in_this_process(save_there)
     found = what_is_there(load_checkpoint, path)
     after = pathlib.Path(second_name).read_bytes()
     os.unlink(second_name)
@@ -467,9 +535,7 @@ def what_is_left(save_checkpoint, load_checkpoint, case):
     wide = nn.Linear(64, 64)
 
     def killed(limit):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        die_when_longer_than(limit)
         save_checkpoint(path, wide, optimizer, step, 0.25)
 
     # What is left behind is shorter, then longer than the next checkpoint.
@@ -501,20 +567,16 @@ def under_the_other_name(save_checkpoint, load_checkpoint, case):
     folder = os.path.dirname(os.path.abspath(path))
     save_checkpoint(path, model, optimizer, step, 0.25)
 
-    def other_name():
-        seen = []
+    seen = []
 
-        def watch(event, arguments):
-            if event == "os.rename":
-                source, target = names_in(arguments, folder)
-                if target == os.path.abspath(path):
-                    seen.append(source)
+    def watch(event, arguments):
+        if event == "os.rename":
+            source, target = names_in(arguments, folder)
+            if target == os.path.abspath(path):
+                seen.append(source)
 
-        sys.addaudithook(watch)
+    with watched(watch):
         save_checkpoint(path, model, optimizer, step, 0.25)
-        return seen
-
-    seen = value_from_child(other_name)
     path = seen[-1] if seen else os.path.join(folder, "unfinished.pt")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     path = pathlib.Path(path) if case["as_path"] else path
@@ -762,7 +824,7 @@ def never_stopped(case):
         order = torch.randperm(job.num_samples)
         for indices in order.split(job.batch_size):
             losses.append(job.step(model, *parts, indices))
-    return job, report(job, model, losses)
+    return report(job, model, losses)
 
 
 def report(job, model, losses):
@@ -790,13 +852,17 @@ def report(job, model, losses):
 
 def resumed(train, case):
     """Trains in processes that are killed at the case's stops, one after the
-    other, and then here, in a process that has not begun the run, to the end.
+    other, and then here, in a process that has not begun the run, to the end. Where
+    an exception ends a run, the next one begins in the same process, as in a notebook.
 
     Every process is seeded differently, as processes are: what must go on cannot
     come from a seed. Unless the case says that it stays, the checkpoint is moved
     into another folder in between, and no other file with it.
     """
-    unbroken_job, unbroken = never_stopped(case)
+    num_steps = case["num_epochs"] * Job(case).steps_per_epoch
+    finished = []
+    if case.get("finished_raise"):
+        finished = never_stopped(case)["batches"]
     folder = pathlib.Path("processes").absolute()
     shutil.rmtree(folder, ignore_errors=True)
     path = folder / "0" / "training.pt"
@@ -809,7 +875,7 @@ def resumed(train, case):
             job.interrupted = case.get("interrupted")
         if case.get("finished_raise"):
             epoch_start = begins_at - begins_at % job.steps_per_epoch
-            job.finished = unbroken_job.log["batches"][epoch_start:begins_at]
+            job.finished = finished[epoch_start:begins_at]
         seed_all(seed)
         try:
             model, losses = train(job, path)
@@ -820,7 +886,8 @@ def resumed(train, case):
     begins_at, survived = 0, 0
     for number, stop in enumerate(case["stops"]):
         seed = case["seed"] + 1000 * number
-        how, ended = in_child(
+        run = in_this_process if "interrupted" in case else in_child
+        how, ended = run(
             lambda: start(path, seed, begins_at, stop)  # noqa: B023
         )
         if how == "raised":
@@ -828,7 +895,7 @@ def resumed(train, case):
             # it ended by another exception than the one that was raised
             survived += "interrupted" in case
         survived += (how, ended is None) == ("returned", False) and (
-            stop < unbroken["steps"]
+            stop < num_steps
         )
         begins_at = stop
         if not case.get("stays"):
@@ -840,9 +907,8 @@ def resumed(train, case):
     return {
         **last,
         "survived": survived,
-        "default_load_reads_it": path.exists() and default_load(path),
-        "unbroken": unbroken,
-        "begins_at": begins_at,
+        "default_load_reads_it": "perturb" not in case
+        or (path.exists() and default_load(path)),
     }
 
 

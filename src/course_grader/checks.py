@@ -7,6 +7,7 @@ learner's code on each of them; a rule compares what came back.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,11 @@ from course_grader.judge.compare import FORM, Tolerance, difference
 
 Case = dict[str, Any]
 """The inputs of one probe call: plain data only (numbers, strings, tensors, ...)."""
+
+
+class SharedCase(Case):
+    """A case of several checks (see `Draw.shared`): an implementation is probed on
+    it once, and each of these checks judges what that gave."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,35 @@ never holds an input, an expected value or a line of test code."""
 
 
 class Draw:
-    """Draws case inputs from one seed, the same on every machine and torch version
+    """Draws case inputs from a run's seed, the same on every machine and torch version
     that keeps its CPU generator.
 
     Every method advances one private generator; global random state is not touched.
     """
 
-    def __init__(self, seed: int) -> None:
-        self.generator = torch.Generator().manual_seed(seed)
+    def __init__(
+        self, seed: int, name: str, kept: dict[str, SharedCase] | None = None
+    ) -> None:
+        """
+        Args:
+            seed: of the run.
+            name: of the check that draws: what another one draws stays as it is
+                when this one changes.
+            kept: the shared cases of this run so far; grows.
+        """
+        self.seed = seed
+        self.kept = {} if kept is None else kept
+        # 32 bits: torch's CPU generator takes no more of a seed
+        of_its_own = zlib.crc32(f"{seed}:{name}".encode())
+        self.generator = torch.Generator().manual_seed(of_its_own)
+
+    def shared(self, name: str, make: Callable[[Draw], Case]) -> Case:
+        """The case of this name, one and the same for all checks of the chapter that
+        ask for it; `make` draws it. For probes that cost much: an implementation is
+        probed on it once. Only for checks of one exercise with the same probe."""
+        if name not in self.kept:
+            self.kept[name] = SharedCase(make(Draw(self.seed, name)))
+        return self.kept[name]
 
     def normal(
         self,

@@ -1,7 +1,8 @@
 """Has an exercise's last checks answered while the judge works on its first ones.
 
-Who waits for a single exercise has a core to spare. Checks share no case, so two
-processes, each in a room of its own, can share the checks.
+Who waits for a single exercise has a core to spare. No check waits for what another
+one gave, so two processes, each in a room of its own, can share the checks; a case of
+several checks may run in both.
 """
 
 from __future__ import annotations

@@ -31,7 +31,12 @@ from course_grader.judge.judging import (
     expectations,
     judge_exercise,
 )
-from course_grader.judge.kernels import ProbeRun, Traced, read_record
+from course_grader.judge.kernels import (
+    ProbeRun,
+    SharedRuns,
+    Traced,
+    read_record,
+)
 from course_grader.judge.report import ExerciseReport
 from course_grader.kernel import plain
 from course_grader.kernel.probing import load_probes, run_probe
@@ -48,6 +53,7 @@ class LocalProber:
     ) -> None:
         self.probes = load_probes(compile(probes_source, "probes.py", "exec"))
         self.namespace = namespace
+        self.runs = SharedRuns()
         # what probes write stays nowhere; it goes with the prober
         self.folder = tempfile.TemporaryDirectory(prefix="probes-")
 
@@ -56,7 +62,9 @@ class LocalProber:
     ) -> Iterator[ProbeRun]:
         """Runs a probe on each case."""
         for case in cases:
-            yield self._probe(probe, case)
+            run = self.runs.known(probe, case) or self._probe(probe, case)
+            self.runs.keep(probe, case, run)
+            yield run
 
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import zlib
 from collections.abc import (
     Callable,
     Generator,
@@ -31,6 +30,7 @@ from course_grader.checks import (
     Draw,
     Result,
     Rule,
+    SharedCase,
     leaves_state_alone,
 )
 from course_grader.course import CourseError
@@ -132,11 +132,10 @@ def draw_cases(
     """All cases for a seed, each check with a generator of its own, so that a
     change to one check leaves the cases of the others as they are."""
     cases = {}
+    shared: dict[str, SharedCase] = {}
     for check in grading.checks:
         if exercises is None or check.exercise in exercises:
-            # 32 bits: torch's CPU generator takes no more of a seed
-            of_its_own = zlib.crc32(f"{seed}:{check.name}".encode())
-            cases[check.name] = check.cases(Draw(of_its_own))
+            cases[check.name] = check.cases(Draw(seed, check.name, shared))
             if not cases[check.name]:
                 raise CourseError(f"The check {check.name} draws no cases.")
     return cases

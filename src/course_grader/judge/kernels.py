@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_grader.checks import Case, Effects, Result
+from course_grader.checks import Case, Effects, Result, SharedCase
 from course_grader.judge.patience import Patience
 from course_grader.judge.report import Verdict, whole
 from course_grader.judge.warming import (
@@ -242,6 +242,23 @@ class Kernel:
         self.close()
 
 
+class SharedRuns:
+    """What an implementation gave on cases of several checks."""
+
+    def __init__(self) -> None:
+        self.runs: dict[tuple[str, int], tuple[Case, ProbeRun]] = {}
+
+    def known(self, probe: str, case: Case) -> ProbeRun | None:
+        """What the probe gave on this very case, if it is a shared one."""
+        # the case is kept beside its run: nobody else has its id
+        return self.runs.get((probe, id(case)), (case, None))[1]
+
+    def keep(self, probe: str, case: Case, run: ProbeRun) -> None:
+        """Keeps it, if it is a shared one and the process is alive."""
+        if isinstance(case, SharedCase) and run.died is None:
+            self.runs[probe, id(case)] = case, run
+
+
 class Probing:
     """The judge's end of a process that answers probes."""
 
@@ -258,6 +275,7 @@ class Probing:
         self.deadline = deadline
         self.patience = patience
         self.died: Died | None = None
+        self.runs = SharedRuns()
 
     def run_cell(self, source: str, cell_id: str) -> CellRun:
         """Runs an answer's cell in this process alone (used for the bank)."""
@@ -309,9 +327,17 @@ class Probing:
         self, probe: str, cases: Sequence[Case], timeout_s: float
     ) -> Iterator[ProbeRun]:
         """Runs one probe on each case, until the process dies of one."""
-        waiting = collections.deque(_request(probe, case) for case in cases)
+        known = [self.runs.known(probe, case) for case in cases]
+        waiting = collections.deque(
+            _request(probe, case)
+            for case, run in zip(cases, known, strict=True)
+            if run is None
+        )
         ahead: collections.deque[int] = collections.deque()
-        for _ in cases:
+        for case, before in zip(cases, known, strict=True):
+            if before is not None:
+                yield before
+                continue
             # while one case is worked on, the next ones lie ready: no more of
             # them than a socket takes without either side having to wait
             batch = b""
@@ -322,6 +348,7 @@ class Probing:
                 batch += waiting.popleft()
             run = self._answered(batch, timeout_s)
             ahead.popleft()
+            self.runs.keep(probe, case, run)
             yield run
             if run.died is not None:
                 return
