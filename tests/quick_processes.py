@@ -111,7 +111,7 @@ def offer(sock: socket.socket, pid: int) -> None:
         self.limits, self.group, self.runtime = limits, None, None
         self.process = types.SimpleNamespace(pid=pid, wait=lambda timeout: 0)
         self.channel, self.asking = known.share(), threading.Lock()
-        self.ready = self.complete = True
+        self.ready, self.imported = True, set()
 
     warming.WarmProcess.__init__ = connect
 

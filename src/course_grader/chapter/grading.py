@@ -14,6 +14,9 @@ from course_grader.chapter.source import Chapter, Exercise, read_chapter
 from course_grader.checks import Check
 from course_grader.course import Course, CourseError
 
+LARGE = ("sklearn.datasets", "sklearn.metrics")
+"""Modules that bring two hundred libraries: whatever has them forks at half the speed."""
+
 
 @dataclass(frozen=True)
 class Grading:
@@ -30,6 +33,14 @@ class Grading:
     probes_source: str
     checks: tuple[Check, ...]
     answers: tuple[Answer, ...]
+
+    @property
+    def large(self) -> tuple[str, ...]:
+        """Those of `LARGE` that set-up cells, exercises or probes name."""
+        sources = [source for _, source in self.chapter.setup_source]
+        sources += [one.source for one in self.chapter.exercises]
+        text = "\n".join([*sources, self.probes_source])
+        return tuple(one for one in LARGE if one in text)
 
     def checks_of(self, exercise_id: str) -> list[Check]:
         return [one for one in self.checks if one.exercise == exercise_id]

@@ -267,9 +267,9 @@ def mutate(course: Course, args: argparse.Namespace) -> int:
         )
         from course_grader.mutation.table import keep_score, read_scores
 
-        warm.import_rest()
         for name in chapters(course, [args.chapter] if args.chapter else []):
             grading = load_grading(course, name)
+            warm.import_rest(grading.large)
             for exercise in grading.chapter.exercises:
                 if not exercise.id.startswith(args.exercise or ""):
                     continue

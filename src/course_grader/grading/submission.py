@@ -101,8 +101,8 @@ class Prepared:
             ids = [one.id for one in self.grading.chapter.exercises]
             self.reference.start()  # importing, the warm process starts nothing
             self.reference.begin(ids)
-            if many and not self.reference.warm.complete:
-                self.reference.warm.import_rest()
+            if many:
+                self.reference.warm.import_rest(self.grading.large)
             for one in ids:
                 self.reference.of(one)
         finally:

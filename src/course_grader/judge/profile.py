@@ -35,7 +35,7 @@ class Cost:
 
 def profile(warm: WarmProcess, grading: Grading, seed: int) -> Iterator[Cost]:
     """Runs the solutions as a submission and says what each part costs."""
-    warm.import_rest()
+    warm.import_rest(grading.large)
     cases = draw_cases(grading, seed)
     started = time.perf_counter()
 

@@ -75,7 +75,7 @@ def told(
     Raises:
         CourseError: the reference does not run.
     """
-    warm.import_rest()
+    warm.import_rest(grading.large)
     expected = reference_expectations(warm, grading, seed, exercises)
     with PreparedKernels(warm, grading) as kernels:
         recognise = Misconceptions(

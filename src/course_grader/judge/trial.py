@@ -92,7 +92,7 @@ def try_bank(
         # as in learners' processes: sums of more threads end in other digits
         torch.set_num_threads(1)
         use_huge_pages()  # probes that kill and resume fork this process
-    warm.import_rest()
+    warm.import_rest(grading.large)
     held = {one.seed: one for one in known}
     for seed in seeds:
         expected = held.get(seed) or reference_expectations(

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,9 @@ class WarmProcess:
         self.channel = Channel(mine)
         self.asking = threading.Lock()
         self.ready = False
-        self.complete = False
-        """It has imported what it can (see `import_rest`)."""
+        self.imported: set[str] | None = None
+        """What it has imported beyond what every exercise needs; None if nothing (see
+        `import_rest`)."""
 
     def _command(self, call: str, *arguments: str) -> list[str]:
         if self.runtime is None:
@@ -182,17 +184,19 @@ class WarmProcess:
             )
         return mine, int(answer["pid"])
 
-    def import_rest(self) -> None:
-        """Lets it import what not every exercise needs: worth its time where
-        many processes are to be started."""
+    def import_rest(self, more: Collection[str] = ()) -> None:
+        """Lets it import what not every exercise needs, and the modules `more`, if it
+        has not yet: worth its time where many processes are to be started."""
+        if self.imported is not None and self.imported.issuperset(more):
+            return
         try:
             with self.asking:
                 self._wait_until_ready()
-                self.channel.send({"op": "rest"})
+                self.channel.send({"op": "rest", "more": list(more)})
                 self.channel.receive(START_TIMEOUT_S)
         except (ChannelClosed, DeadlinePassed) as error:
             raise GraderBroken(_WARM_PROCESS_ENDED) from error
-        self.complete = True
+        self.imported = {*(self.imported or ()), *more}
 
     def share(self) -> Channel:
         """Connects one more judge, a fork of this process, to it; there, the

@@ -10,8 +10,9 @@ the first is the socket it was given:
     {"op": "stop", "pid": ...} -> {"why": ...}: it and all that it started end;
         the limit for which the sandbox had ended it before, if so
     {"op": "share"} with a socket attached -> {}: one more judge's connection
-    {"op": "rest"} -> {}: it imports what not every exercise needs, so that many
-        submissions are quick, where a few would only wait for it
+    {"op": "rest", "more": [...]} -> {}: it imports what not every exercise needs, and
+        these modules, so that many submissions are quick, where a few would only
+        wait for it
 
 What a judge has started ends with its connection, and this with the last one.
 """
@@ -70,11 +71,9 @@ FOR_COMPILING = ("torch._dynamo",)
 algorithms: as much again as torch."""
 FOR_READING = (
     "matplotlib.pyplot",
-    "sklearn.datasets",
-    "sklearn.metrics",
     "ipywidgets",
 )
-"""What a chapter's other cells import."""
+"""What cells import that a learner has changed."""
 
 
 def import_all(names: Iterable[str]) -> None:
@@ -158,7 +157,7 @@ def main() -> None:
             pid = request["pid"]
             return {"why": places.pop(pid).end(pid) if pid in places else ""}
         if request["op"] == "rest":
-            import_all(FOR_COMPILING + FOR_READING)
+            import_all((*FOR_COMPILING, *FOR_READING, *request["more"]))
             use_huge_pages()
             return {}
         assert fd is not None
