@@ -113,8 +113,18 @@ def test_the_smallest_of_the_failing_cases_is_shown(
     assert case.call.count(",") == 5
 
 
-def test_a_refusal_that_leaves_a_setting_changed_is_told_so(
-    mini: Course, warm: WarmProcess
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        (
+            "torch.set_grad_enabled(False)",
+            "left a setting changed: grad mode",
+        ),
+        ("x.mul_(2)", "changed its input x in place"),
+    ],
+)
+def test_what_a_refusal_leaves_behind_is_told(
+    mini: Course, warm: WarmProcess, does: str, told: str
 ) -> None:
     report = judged(
         mini,
@@ -122,15 +132,15 @@ def test_a_refusal_that_leaves_a_setting_changed_is_told_so(
         "double",
         "import torch\n"
         "def double(x, times=1):\n"
-        "    torch.set_grad_enabled(False)\n"
-        "    if times < 0:\n        raise ValueError\n"
-        "    torch.set_grad_enabled(True)\n"
+        "    if times < 0:\n"
+        f"        {does}\n"
+        "        raise ValueError\n"
         "    return x * 2**times",
     )
 
     assert [one.name for one in report.checks if one.points == 0] == ["refuses"]
     assert named(report, "refuses").message == (
-        "Your code left a setting changed: grad mode, when it refused a bad input."
+        f"Your code {told}, when it refused a bad input."
     )
 
 

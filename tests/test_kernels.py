@@ -223,6 +223,8 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "    torch.autograd.set_detect_anomaly(True)\n"
         "    torch.backends.mkldnn.deterministic = True\n"
         "    import gc, os\n    gc.disable()\n"
+        "    torch.set_printoptions(precision=2)\n    np.seterr(all='raise')\n"
+        "    warnings.simplefilter('ignore')\n"
         "    os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':16:8'\n    return x\n"
         "def g(x):\n    return x + torch.ones(2)\n"
     )
@@ -246,7 +248,10 @@ def test_effects_are_recorded_unasked(warm: WarmProcess) -> None:
         "anomaly detection",
         "oneDNN",
         "garbage collector",
+        "print options",
+        "NumPy's error handling",
         "CUBLAS_WORKSPACE_CONFIG",
+        "warning filters",
     )
     assert dirty.result.effects.warnings == ("UserWarning",)
     assert clean.result.effects.inputs_changed == ()
@@ -326,18 +331,24 @@ def test_changes_of_unusual_tensors_are_seen(warm: WarmProcess) -> None:
             "import torch\n"
             "def keep(x):\n    return 1\n"
             "def spoil(x):\n    x.data.add_(1)\n    return 1\n"
-            "def want(x):\n    x.requires_grad_(not x.requires_grad)\n    return 1",
+            "def want(x):\n    x.requires_grad_(not x.requires_grad)\n    return 1\n"
+            "def hook(x):\n    x.register_hook(torch.nan_to_num)\n    return 1\n"
+            "def tidy(x):\n    x.register_hook(torch.neg).remove()\n    return 1",
             "a",
         )
-        for name, changed in (
-            ("keep", ()),
-            ("spoil", ("x",)),
-            ("want", ("x.requires_grad",)),
+        wanting = one.clone().requires_grad_()
+        for name, x, changed in (
+            ("keep", one, ()),
+            ("spoil", one, ("x",)),
+            ("want", one, ("x.requires_grad",)),
+            ("want", wanting, ("x.requires_grad",)),
+            ("hook", wanting, ("x.hooks",)),
+            ("tidy", wanting, ()),
         ):
             with kernel.probing(
                 ECHO.replace("f(", f"{name}(").replace("(f,", f"({name},")
             ) as probing:
-                (answer,) = probing.probe_all("echo", [{"x": one}], 5)
+                (answer,) = probing.probe_all("echo", [{"x": x}], 5)
             assert answer.died is None
             assert answer.result.effects.inputs_changed == changed
 

@@ -5,7 +5,7 @@ import json
 import math
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, float64
 
 from course_grader.checks import (
     Case,
@@ -90,8 +90,8 @@ def settings(draw: Draw, *frozen: str, **options: Any) -> Case:
     return {
         "config": plan,
         "width": width,
-        "x": draw.normal(6, 3, dtype=WIDE),
-        "start": draw.normal(600, dtype=WIDE),
+        "x": draw.normal(6, 3, dtype=float64),
+        "start": draw.normal(600, dtype=float64),
         "tied": False,
         "frozen_before": [],
         "unseen": False,
@@ -99,7 +99,6 @@ def settings(draw: Draw, *frozen: str, **options: Any) -> Case:
     }
 
 
-WIDE = Draw(0).normal(1).double().dtype  # float64
 KEPT = {
     "weights": "`set_up` changed the model's weights or buffers.",
     "modes_kept": "`set_up` changed the modes of the model's modules.",

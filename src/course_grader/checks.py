@@ -32,13 +32,14 @@ class Effects:
 
     inputs_changed: tuple[str, ...] = ()
     """Paths of the case's tensors (as `labels` or `batches[2]`) changed in place;
-    with `.requires_grad` behind where that alone was."""
+    with `.requires_grad`, `.retains_grad` or `.hooks` behind where that alone was."""
     rng_changed: tuple[str, ...] = ()
     """Which of `torch`, `numpy`, `random` drew numbers or were reseeded."""
     state_changed: tuple[str, ...] = ()
     """Of `grad mode`, `default dtype`, `default device`, `deterministic`, `autocast`,
     `cuDNN`, `matmul precision`, `number of threads`, `anomaly detection`, `oneDNN`,
-    `garbage collector`, `CUBLAS_WORKSPACE_CONFIG`, those left changed."""
+    `garbage collector`, `CUBLAS_WORKSPACE_CONFIG`, `print options`, `NumPy's error
+    handling`, `warning filters`, those left changed."""
     modules_changed: tuple[str, ...] = ()
     """Of the modules given to the learner's functions: `training` or `hooks` left changed."""
     warnings: tuple[str, ...] = ()
@@ -277,13 +278,15 @@ def leaves_inputs_alone(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
     """Rule for `also`: no tensor of the case was changed in place, nor its
-    `requires_grad`, but for those that the reference changes too."""
+    `requires_grad` or its hooks, but for those that the reference changes too."""
     changed = _beyond(
         seen.effects.inputs_changed, expected.effects.inputs_changed
     )
-    if changed.endswith(".requires_grad"):
-        name = changed.removesuffix(".requires_grad")
-        return f"Your code changed `requires_grad` of its input {name}."
+    name, _, what = changed.rpartition(".")
+    if what == "hooks":
+        return f"Your code left a hook on its input {name}."
+    if what in ("requires_grad", "retains_grad"):
+        return f"Your code changed `{what}` of its input {name}."
     return (
         f"Your code changed its input {changed} in place." if changed else None
     )

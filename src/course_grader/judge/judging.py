@@ -31,6 +31,7 @@ from course_grader.checks import (
     Result,
     Rule,
     SharedCase,
+    leaves_inputs_alone,
     leaves_state_alone,
 )
 from course_grader.course import CourseError
@@ -747,9 +748,11 @@ def complaint_of(
                 f"Your code refused a bad input with {builtin_name(seen)}, but "
                 f"should raise {' or '.join(check.raises)}."
             )
-        complaint = _asked(leaves_state_alone, case, seen, expected)
-        if complaint:
-            return f"{complaint.rstrip('.')}, when it refused a bad input."
+        kept: Rule
+        for kept in (leaves_state_alone, leaves_inputs_alone):
+            complaint = _asked(kept, case, seen, expected)
+            if complaint:
+                return f"{complaint.rstrip('.')}, when it refused a bad input."
     elif seen.raised:
         return f"Your code raised {builtin_name(seen)}."
     elif check.rule is not None:

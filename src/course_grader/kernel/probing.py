@@ -13,6 +13,7 @@ import inspect
 import io
 import os
 import random
+import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +39,9 @@ _version, _shape, _dtype, _device, _wants_grad = (
     getattr(_base, one).__get__
     for one in ("_version", "shape", "dtype", "device", "requires_grad")
 )
+_retains, _hooks = (
+    getattr(_base, one).__get__ for one in ("retains_grad", "_backward_hooks")
+)
 _detach, _clone, _reshape, _copy, _view, _numel = (
     *(_base.detach, _base.clone, _base.reshape, _base.copy_, _base.view),
     _base.numel,
@@ -45,6 +49,7 @@ _detach, _clone, _reshape, _copy, _view, _numel = (
 _equal, _empty, _bytes_of = torch.equal, torch.empty, np.ndarray.tobytes
 _rng_state, _numpy_state = torch.get_rng_state, np.random.get_state
 _python_state, _same_array = random.getstate, np.array_equal
+_numpy_errors = np.geterr
 _without_overrides = torch._C.DisableTorchFunction
 _zip, _isinstance = zip, isinstance
 _is_grad_enabled, _default_dtype = (
@@ -115,6 +120,7 @@ def run_probe(
             contextlib.redirect_stderr(io.StringIO()),
         ):
             warnings.simplefilter("always")
+            filters, imported = [*warnings.filters], len(sys.modules)
             try:
                 given = _implementations(probe, namespace, modules, trace)
                 record["data"] = probe(*given, case)
@@ -125,8 +131,15 @@ def run_probe(
             finally:
                 if trace is not None:
                     trace.end()
+                # a module that is imported adds some of its own
+                filtered = filters != warnings.filters and imported == len(
+                    sys.modules
+                )
+        changes = before.changes()
+        if filtered:
+            changes["state_changed"].append("warning filters")
         record["effects"] = {
-            **before.changes(),
+            **changes,
             "modules_changed": modules.changes(),
             "warnings": sorted(
                 {
@@ -276,6 +289,8 @@ def _settings() -> dict[str, Any]:
         "anomaly detection": _anomaly(),
         "oneDNN": torch.backends.mkldnn.deterministic,  # type: ignore[attr-defined]
         "garbage collector": _collects(),
+        "print options": [getattr(_PRINTING, one) for one in _PRINT_OPTIONS],
+        "NumPy's error handling": _numpy_errors(),
         _CUBLAS: os.environ.get(_CUBLAS),
     }
 
@@ -283,6 +298,14 @@ def _settings() -> dict[str, Any]:
 _CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 """The variable of the environment by which cuBLAS is made deterministic."""
 _CUDNN = ("benchmark", "deterministic", "enabled")
+_PRINTING = torch._tensor_str.PRINT_OPTS
+_PRINT_OPTIONS = (
+    "precision",
+    "threshold",
+    "edgeitems",
+    "linewidth",
+    "sci_mode",
+)
 _MATMULS = (
     torch.backends.cuda.matmul,
     torch.backends.mkldnn.matmul,  # type: ignore[attr-defined]
@@ -308,6 +331,11 @@ def _set_back(settings: dict[str, Any]) -> None:
         torch.backends.mkldnn.deterministic = settings["oneDNN"]  # type: ignore[attr-defined]
     if now["garbage collector"] != settings["garbage collector"]:
         (gc.enable if settings["garbage collector"] else gc.disable)()
+    for name, value in zip(
+        _PRINT_OPTIONS, settings["print options"], strict=True
+    ):
+        setattr(_PRINTING, name, value)
+    np.seterr(**settings["NumPy's error handling"])
     os.environ.pop(_CUBLAS, None)
     if settings[_CUBLAS] is not None:
         os.environ[_CUBLAS] = settings[_CUBLAS]
@@ -321,7 +349,7 @@ class _Before:
         with _without_overrides():
             self.copies = [
                 (
-                    *(_version(value), _shape(value), _wants_grad(value)),
+                    *(_version(value), _shape(value), _noted(value)),
                     _clone(_detach(value)),
                 )
                 if _isinstance(value, torch.Tensor)
@@ -360,7 +388,7 @@ def _changed(value: Any, copy: Any) -> str | None:
     if not _isinstance(value, torch.Tensor):
         same = value.shape == copy.shape and _bytes_of(value) == _bytes_of(copy)
         return None if same else ""
-    version, shape, wanted, values = copy
+    version, shape, noted, values = copy
     if _version(value) != version or _shape(value) != shape:
         return ""
     if _device(value).type != "meta":
@@ -369,7 +397,21 @@ def _changed(value: Any, copy: Any) -> str | None:
                 return ""
         except RuntimeError:
             return ""  # it is not even a tensor with values any more
-    return None if _wants_grad(value) == wanted else ".requires_grad"
+    now = _noted(value)
+    if now == noted:
+        return None
+    return next(f".{name}" for name, of in now.items() if of != noted[name])
+
+
+def _noted(value: torch.Tensor) -> dict[str, object]:
+    """What else a caller finds changed: whether it asks for a gradient, keeps it in the
+    middle of a graph, or has it altered on its way."""
+    wanted = _wants_grad(value)
+    return {
+        "requires_grad": wanted,
+        "retains_grad": wanted and bool(_retains(value)),
+        "hooks": len(_hooks(value) or ()) if wanted else 0,
+    }
 
 
 def _bytes(values: torch.Tensor) -> torch.Tensor:
