@@ -416,6 +416,45 @@ def with_a_nan(case: Case) -> Case:
     return case
 
 
+# Steps that several checks ask about: each is a group of processes.
+
+
+def equal_steps(draw: Draw) -> Case:
+    return draw.shared("equal", lambda own: sharded(own, [[4], [4]]))
+
+
+def unequal_steps(draw: Draw) -> Case:
+    return draw.shared(
+        "unequal", lambda own: sharded(own, [[1], [5], [own.integer(2, 8)]])
+    )
+
+
+def steps_with_a_nan(draw: Draw) -> Case:
+    return draw.shared(
+        "a NaN", lambda own: with_a_nan(sharded(own, [[3], [2]]))
+    )
+
+
+def some_windows(draw: Draw) -> Case:
+    return draw.shared(
+        "windows",
+        lambda own: sharded(own, [[5, 1, 3], [2, own.integer(3, 7), 1]]),
+    )
+
+
+def small_windows(draw: Draw) -> Case:
+    return draw.shared(
+        "small windows", lambda own: sharded(own, [[3, 2], [1, 4]])
+    )
+
+
+def two_windows(draw: Draw) -> Case:
+    return draw.shared(
+        "two windows",
+        lambda own: sharded(own, [[1, 2, 1, 3], [2, 2, 1, 1]], num_steps=2),
+    )
+
+
 def same_update(case: Case, seen: Result, expected: Result) -> str | None:
     for one, right in zip(
         seen.data["ranks"], expected.data["ranks"], strict=True
@@ -539,7 +578,7 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     says="equal shards, one micro-batch per rank: the step of the whole batch",
 )
 def equal_shards(draw: Draw) -> list[Case]:
-    return [sharded(draw, [[4], [4]]), sharded(draw, [[3], [3], [3]])]
+    return [equal_steps(draw), sharded(draw, [[3], [3], [3]])]
 
 
 @check(
@@ -554,8 +593,8 @@ def equal_shards(draw: Draw) -> list[Case]:
 def unequal_shards(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[6], [2]]),
-        sharded(draw, [[1], [5], [draw.integer(2, 4)]]),
-        with_a_nan(sharded(draw, [[3], [2]])),
+        unequal_steps(draw),
+        steps_with_a_nan(draw),
     ]
 
 
@@ -574,7 +613,7 @@ def unequal_shards(draw: Draw) -> list[Case]:
 def windows_of_ranks(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[2, 2, 2], [2, 2, 2]]),
-        sharded(draw, [[5, 1, 3], [2, draw.integer(3, 7), 1]]),
+        some_windows(draw),
         sharded(draw, [[2, 1, 3], [2, draw.integer(3, 7), 1]], texts=True),
     ]
 
@@ -595,8 +634,8 @@ def windows_of_ranks(draw: Draw) -> list[Case]:
 )
 def exchanged_once(draw: Draw) -> list[Case]:
     return [
-        sharded(draw, [[2, 3], [3, 2]]),
-        sharded(draw, [[1, 2, 1, 3], [2, 2, 1, 1]], num_steps=2),
+        small_windows(draw),
+        two_windows(draw),
         sharded(draw, [[2, 2, 2], [3, 3, 3]], repeated=True),
     ]
 
@@ -611,9 +650,9 @@ def exchanged_once(draw: Draw) -> list[Case]:
 )
 def one_graph_at_a_time(draw: Draw) -> list[Case]:
     return [
-        sharded(draw, [[2, 3, 2], [4, 1, 1]]),
+        some_windows(draw),
         sharded(draw, [[3], [draw.integer(2, 6)]], num_steps=2),
-        with_a_nan(sharded(draw, [[3], [2]])),
+        steps_with_a_nan(draw),
     ]
 
 
@@ -628,10 +667,10 @@ def one_graph_at_a_time(draw: Draw) -> list[Case]:
 )
 def loss_of_all_ranks(draw: Draw) -> list[Case]:
     return [
-        sharded(draw, [[4], [4]]),
-        sharded(draw, [[6, 1], [2, 2]], num_steps=2),
-        sharded(draw, [[1], [2], [draw.integer(3, 8)]]),
-        with_a_nan(sharded(draw, [[3], [2]])),
+        equal_steps(draw),
+        two_windows(draw),
+        unequal_steps(draw),
+        steps_with_a_nan(draw),
     ]
 
 
@@ -697,7 +736,7 @@ def old_and_frozen(draw: Draw) -> list[Case]:
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        sharded(draw, [[3, 2], [1, 4]]),
+        small_windows(draw),
         sharded(draw, [[2, 2], [3, 3]], train=False),
         sharded(draw, [[2], [4]], mixed=True),
     ]

@@ -793,9 +793,15 @@ def running(draw: Draw, *stops: Case, **options: Any) -> Case:
         "junk": False,
         "meter": False,
         "evaluation_draws": 0,  # so many random numbers
+        "looks": False,  # into each checkpoint that is found: that takes long
         "stops": list(stops),
         **options,
     }
+
+
+def looked_into(draw: Draw, *stops: Case, **options: Any) -> Case:
+    """A run whose checkpoints are read whenever a process has ended."""
+    return running(draw, *stops, looks=True, **options)
 
 
 def stop(place: str, at: int, *then: str, **options: Any) -> Case:
@@ -805,6 +811,63 @@ def stop(place: str, at: int, *then: str, **options: Any) -> Case:
 
 
 END = {"in": "end", "at": 0, "then": []}
+
+
+# Runs that several checks ask about.
+
+
+def killed(draw: Draw) -> Case:
+    return draw.shared(
+        "killed",
+        lambda own: running(
+            own, stop("step", own.integer(5, 8)), schedule="LambdaLR"
+        ),
+    )
+
+
+def killed_late(draw: Draw) -> Case:
+    return draw.shared(
+        "killed late",
+        lambda own: running(
+            own, stop("step", 10), meter=True, schedule="OneCycleLR"
+        ),
+    )
+
+
+def killed_twice(draw: Draw) -> Case:
+    return draw.shared(
+        "killed twice",
+        lambda own: looked_into(
+            own, stop("error", 6), stop("step", 9), junk=True
+        ),
+    )
+
+
+def killed_after_a_save(draw: Draw) -> Case:
+    return draw.shared(
+        "killed after a save",
+        lambda own: running(own, stop("step", 7), plan={"save_every": 5}),
+    )
+
+
+def all_torn(draw: Draw) -> Case:
+    """The new checkpoints have lower numbers than the broken ones."""
+    return draw.shared(
+        "all torn",
+        lambda own: looked_into(
+            own,
+            stop("step", 9, "tear all"),
+            stop("step", 5),
+            plan={"save_every": 2, "keep": 2},
+        ),
+    )
+
+
+def finished(draw: Draw) -> Case:
+    return draw.shared(
+        "finished", lambda own: running(own, END, evaluation_draws=3)
+    )
+
 
 RESULTS = {
     "kinds": "You do not return a list, and a dict with a float as metric.",
@@ -875,9 +938,9 @@ def nothing_stops_it(draw: Draw) -> list[Case]:
 )
 def killed_in_a_step(draw: Draw) -> list[Case]:
     return [
-        running(draw, stop("step", draw.integer(5, 8)), schedule="LambdaLR"),
-        running(draw, stop("step", 10), meter=True, schedule="OneCycleLR"),
-        running(draw, stop("error", 6), stop("step", 9), junk=True),
+        killed(draw),
+        killed_late(draw),
+        killed_twice(draw),
         running(draw, stop("step", 3), plan={"save_every": 1}),
     ]
 
@@ -892,11 +955,11 @@ def killed_in_a_step(draw: Draw) -> list[Case]:
 )
 def random_numbers_go_on(draw: Draw) -> list[Case]:
     return [
-        running(draw, stop("step", draw.integer(5, 8))),
+        killed(draw),
         running(draw, stop("step", 5), stop("evaluate", 4), evaluation_draws=3),
         # both normal generators hold a number in reserve
         running(draw, stop("step", draw.integer(5, 7)), plan={"save_every": 3}),
-        running(draw, END, evaluation_draws=3),
+        finished(draw),
     ]
 
 
@@ -911,13 +974,13 @@ def random_numbers_go_on(draw: Draw) -> list[Case]:
 )
 def only_what_is_left(draw: Draw) -> list[Case]:
     return [
-        running(draw, stop("step", draw.integer(5, 8))),
-        running(draw, stop("step", 7), plan={"save_every": 5}),
+        killed(draw),
+        killed_after_a_save(draw),
         # the checkpoint comes at the end of an epoch
         running(
             draw, stop("step", 6), plan={"save_every": 5}, evaluation_draws=3
         ),
-        running(draw, END),
+        finished(draw),
         running(draw, END, plan={"num_epochs": 1}),
     ]
 
@@ -951,11 +1014,11 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
             metrics=[*equal, *equal],
             plan={"save_every": 3},
         ),
-        running(draw, stop("step", 10)),
+        killed_late(draw),
         running(draw, stop("evaluate", 3)),
         running(draw, stop("step", 9), metrics=[*equal, *equal]),
-        running(draw, stop("step", 7), plan={"save_every": 5}),
-        running(draw, END),
+        killed_after_a_save(draw),
+        finished(draw),
     ]
 
 
@@ -986,22 +1049,22 @@ def always_whole(case: Case, seen: Result, expected: Result) -> str | None:
 def killed_while_writing(draw: Draw) -> list[Case]:
     share = 0.1 * draw.integer(3, 8)
     return [
-        running(draw, stop("write", 8, share=share), plan={"keep": 1}),
-        running(
+        looked_into(draw, stop("write", 8, share=share), plan={"keep": 1}),
+        looked_into(
             draw,
             stop("write", 4, share=share),
             stop("write", 6, share=share),
             plan={"save_every": 2},
         ),
         *(
-            running(
+            looked_into(
                 draw,
                 stop("file", 6, nth=nth),
                 plan={"save_every": 2, "keep": 1},
             )
             for nth in range(3)
         ),
-        running(draw, stop("copy", 6), plan={"save_every": 2, "keep": 1}),
+        looked_into(draw, stop("copy", 6), plan={"save_every": 2, "keep": 1}),
     ]
 
 
@@ -1026,18 +1089,12 @@ def killed_while_writing(draw: Draw) -> list[Case]:
 def newest_whole_one(draw: Draw) -> list[Case]:
     often = {"save_every": 2, "keep": 3}
     return [
-        running(draw, stop("step", 8, "tear"), plan=often),
-        running(draw, stop("step", 8, "empty"), plan=often),
-        running(draw, stop("step", 9, "date"), plan=often),
-        running(draw, stop("step", 7, "tear all"), plan=often),
-        # the new ones have lower numbers than the broken ones
-        running(
-            draw,
-            stop("step", 9, "tear all"),
-            stop("step", draw.integer(3, 6)),
-            plan={"save_every": 2, "keep": 2},
-        ),
-        running(draw, stop("step", draw.integer(2, 4))),
+        looked_into(draw, stop("step", 8, "tear"), plan=often),
+        looked_into(draw, stop("step", 8, "empty"), plan=often),
+        looked_into(draw, stop("step", 9, "date"), plan=often),
+        looked_into(draw, stop("step", 7, "tear all"), plan=often),
+        all_torn(draw),
+        looked_into(draw, stop("step", draw.integer(2, 4))),
     ]
 
 
@@ -1066,22 +1123,17 @@ def newest_whole_one(draw: Draw) -> list[Case]:
 )
 def files_in_the_folder(draw: Draw) -> list[Case]:
     return [
-        running(draw, stop("step", draw.integer(9, 11)), junk=True),
-        running(
+        killed_twice(draw),
+        looked_into(
             draw,
             stop("write", 3, share=0.5),
             stop("step", 9),
             junk=True,
             plan={"save_every": 1, "keep": draw.integer(3, 6)},
         ),
-        running(draw, END, plan={"save_every": 3, "keep": 1}),
-        running(
-            draw,
-            stop("step", 9, "tear all"),
-            stop("step", draw.integer(5, 6)),
-            plan={"save_every": 2, "keep": 2},
-        ),
-        running(
+        looked_into(draw, END, plan={"save_every": 3, "keep": 1}),
+        all_torn(draw),
+        looked_into(
             draw,
             stop("step", 9, "older"),
             stop("step", 11),

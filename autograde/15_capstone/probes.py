@@ -8,6 +8,7 @@ fork once a GPU's threads have been started.
 
 import copy
 import errno
+import functools
 import io
 import math
 import os
@@ -822,7 +823,9 @@ def report(run, result, between):
         "steps_made": run.steps_made,
         "evaluations": run.evaluations,
         "modes_kept": run.modes_kept,
-        "torn": [default_load(one) for one in run.checkpoints()].count(None),
+        "torn": [default_load(one) for one in run.checkpoints()].count(None)
+        if run.case["looks"]
+        else 0,
         "names": [one for one in names if re_step(one)],
         "others": [one for one in names if not re_step(one)],
         "between": between,
@@ -869,28 +872,34 @@ def killed_and_resumed(fit, case):
             start(seed, None, folder)
             raise RuntimeError("the process that ran this ended early")
         survived += how == "returned" and stop["in"] != "end"
-        folder, seen = after_a_process(case, stop, folder, number, spoilt)
-        between.append(seen)
+        folder.mkdir(parents=True, exist_ok=True)
+        if case["looks"]:
+            between.append(what_is_in(folder, spoilt))
+        folder = after_a_process(case, stop, folder, number, spoilt)
     seed = case["seed"] + 1000 * len(case["stops"])
     ended = start(seed, None, folder)
     return {**ended, "survived": survived}
 
 
-def after_a_process(case, stop, folder, number, spoilt):
-    """What is found in the folder, and what others do to it then. Files that they
-    have spoilt may be removed, and may stay."""
-    folder.mkdir(parents=True, exist_ok=True)
+def what_is_in(folder, spoilt):
+    """What is found in the folder. Files that others have spoilt may be removed, and
+    may stay."""
     found = [
         one
         for one in sorted(folder.glob("step_*.pt"))
         if one.name not in spoilt or default_load(one)
     ]
     whole = [default_load(one) for one in found]
-    seen = {
+    return {
         "names": [one.name for one in found],
         "torn": whole.count(None),
         "read": not any(one is False for one in whole),
     }
+
+
+def after_a_process(case, stop, folder, number, spoilt):
+    """What others do to the folder then. Returns where it is, and notes in `spoilt`
+    what they have spoilt."""
     for deed in stop.get("then", []):
         found = sorted(folder.glob("step_*.pt"))
         if deed == "tear" and found:
@@ -918,17 +927,27 @@ def after_a_process(case, stop, folder, number, spoilt):
             folder = target
         if deed == "perturb" and found:
             perturb(found[-1], case["factor"])
-    return folder, seen
+    return folder
 
 
 def default_load(path):
     """True if `torch.load` reads the file; False if it refuses objects in it, None
     if it is not whole."""
     try:
-        torch.load(path)
+        return _default_load(path.read_bytes())
+    except OSError:
+        return None
+
+
+@functools.lru_cache(maxsize=16)
+def _default_load(content):
+    """Of a file that nobody has written to since: half of the time of a run would
+    go into the lists of random states in it."""
+    try:
+        torch.load(io.BytesIO(content))
     except pickle.UnpicklingError:
         try:
-            torch.load(path, weights_only=False)
+            torch.load(io.BytesIO(content), weights_only=False)
         except Exception:
             return None
         return False
