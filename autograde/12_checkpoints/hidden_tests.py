@@ -1,5 +1,6 @@
 """What is checked in chapter 12: checkpoints."""
 
+import itertools
 from typing import Any
 
 import torch
@@ -31,7 +32,9 @@ def saving(draw: Draw, **options: Any) -> Case:
     first = draw.integer(1, 100)
     return {
         "values": [draw.normal(*shape) for shape in shapes],
+        "dtype": "float32",
         "lr": 0.01 * draw.integer(1, 9),
+        "lr_in_a_tensor": False,
         "steps": [first, first + draw.integer(1, 100)],
         "metric": draw.integer(1, 10**6) / 999_983,
         "metric_type": "float",
@@ -68,6 +71,10 @@ def comes_back(case: Case, seen: Result, expected: Result) -> str | None:
             "Your save changed the model or the optimizer: mode, weights, "
             "gradients or moments.",
         ),
+        (
+            "model_not_moved",
+            "Your save moved the caller's model to a device or another dtype.",
+        ),
     ):
         if not same(data.get(name), expected.data[name]):
             return sentence
@@ -85,20 +92,23 @@ def comes_back(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "saving changes nothing about the model and the optimizer, and draws "
         "no random numbers; no setting of PyTorch is changed",
+        "a model in float64 or bfloat16, one with a tied weight or an empty tensor",
         "`step` is an `int` already, also a large one",
     ],
 )
 def reads_back(draw: Draw) -> list[Case]:
     return [
-        saving(draw, elsewhere=True),
+        saving(draw, elsewhere=True, dtype="float64"),
         # a part of the model has the name by which a wrapper holds all of it
-        saving(draw, elsewhere=True, as_path=False, second="module"),
+        saving(draw, elsewhere=True, as_path=False, second="module", tied=True),
         saving(
             draw,
             elsewhere=True,
             as_path=False,
             relative=True,
-            steps=[1, 2**31 + draw.integer(1, 100)],
+            dtype="bfloat16",
+            # no float has it
+            steps=[1, 2**53 + 2 * draw.integer(1, 100) + 1],
         ),
     ]
 
@@ -415,7 +425,7 @@ def refuses_objects(draw: Draw) -> list[Case]:
     says="tensors come to the device that was asked for, by default the CPU, "
     "also from a GPU's file",
     corners=[
-        '`"meta"` is such a device, too',
+        '`"meta"` is such a device, too; a learning rate may be a tensor',
         "by a path or from an open file",
     ],
 )
@@ -424,7 +434,7 @@ def to_the_asked_device(draw: Draw) -> list[Case]:
         saving(draw, map_location=None, from_gpu=False),
         saving(draw, map_location=None, from_gpu=True),
         saving(draw, map_location="cpu", from_gpu=True),
-        saving(draw, map_location="meta", from_gpu=False),
+        saving(draw, map_location="meta", from_gpu=False, lr_in_a_tensor=True),
         saving(draw, map_location=None, from_gpu=True, opened=True),
         saving(draw, map_location="meta", from_gpu=False, opened=True),
     ]
@@ -549,7 +559,7 @@ def uninterrupted(draw: Draw) -> list[Case]:
     "weights and buffers, bit for bit",
     corners=[
         "the new process has other seeds",
-        "a loss may be NaN or infinite",
+        "a loss may be NaN or infinite, and a part of the model frozen",
     ],
 )
 def losses_and_weights(draw: Draw) -> list[Case]:
@@ -557,7 +567,7 @@ def losses_and_weights(draw: Draw) -> list[Case]:
         running(draw, "StepLR", 1),
         running(draw, "OneCycleLR", 3),
         running(draw, "CosineAnnealingLR", 5, loss=NAN),
-        running(draw, "LambdaLR", 6, stays=True),
+        running(draw, "LambdaLR", 6, stays=True, frozen=True),
         running(draw, "MultiStepLR", 8, loss=INF),
     ]
 
@@ -736,7 +746,8 @@ def and_returns_to_training(
     rule=and_returns_to_training,
     says="only the steps that are left are run, none if the run is finished",
     corners=[
-        "a finished run returns the model, in training mode, and the losses"
+        "a finished run returns the model, in training mode as it was made, and "
+        "the losses"
     ],
 )
 def only_the_rest(draw: Draw) -> list[Case]:
@@ -806,11 +817,13 @@ def keyed(
     form: str = "",
     odd: bool = False,
     learns: bool = False,
+    shuffled: bool = True,
 ) -> Case:
     """A state dict with these keys; `form` says what is special about them."""
-    shuffled = [keys[int(index)] for index in draw.permutation(len(keys))]
+    order = draw.permutation(len(keys)).tolist() if shuffled else range(9)
+    in_order = [keys[place] for place in order[: len(keys)]]
     return {
-        "state_dict": {key: draw.normal(2, std=100) for key in shuffled},
+        "state_dict": {key: draw.normal(2, std=100) for key in in_order},
         "prefix": prefix,
         "plain_dict": plain,
         "dtype": dtype,
@@ -901,6 +914,18 @@ def only_the_first(draw: Draw) -> list[Case]:
             form="another wrapper's prefix, which nobody asked to take off",
         ),
         keyed(draw, "module.module.fc.weight", "module.module.fc.bias"),
+        # whichever is renamed first: its new name is the other's old one
+        *(
+            keyed(
+                draw,
+                *order,
+                shuffled=False,
+                form="a key whose new name is the old one of another key",
+            )
+            for order in itertools.permutations(
+                ("module.module.fc.weight", "module.fc.weight")
+            )
+        ),
     ]
 
 
@@ -1053,6 +1078,8 @@ def versions(draw: Draw, **options: Any) -> Case:
         "prefix": "",
         "cut": "",
         "folded": "",
+        "squeezed": "",
+        "repeated": "",
         "form": "",
         "count": 0,
         "metadata": True,
@@ -1274,6 +1301,18 @@ def everything_else_raises(draw: Draw) -> list[Case]:
         ),
         versions(
             draw, folded="2.bias", form="with as many numbers in another shape"
+        ),
+        versions(
+            draw,
+            source="narrow",
+            target="narrow",
+            squeezed="0.bias",
+            form="with one number where an axis is wanted",
+        ),
+        versions(
+            draw,
+            repeated="1." + COUNTER,
+            form="with several numbers for a counter",
         ),
         versions(
             draw,

@@ -153,10 +153,32 @@ def with_a_temporary_folder(probe):
     return probed
 
 
+class SmallNet(nn.Sequential):
+    """Notes when it is moved or cast: that would be the caller's model.
+
+    An empty buffer is in its state dict, one that is not persistent is not, and a
+    weight stands there twice if the case says so.
+    """
+
+    def __init__(self, case):
+        layers = OrderedDict({"0": nn.Linear(4, 8)})
+        layers[case.get("second", "1")] = nn.BatchNorm1d(8)
+        if case.get("tied"):
+            layers["tied"] = nn.Linear(4, 8)
+            layers["tied"].weight = layers["0"].weight
+            layers["tied"].bias = layers["0"].bias
+        super().__init__(layers)
+        self.register_buffer("empty", torch.zeros(0, 3))
+        self.register_buffer("scratch", torch.ones(2), persistent=False)
+        self.moves = 0
+
+    def _apply(self, *args, **kwargs):
+        self.moves += 1
+        return super()._apply(*args, **kwargs)
+
+
 def a_small_net(case):
-    layers = OrderedDict({"0": nn.Linear(4, 8)})
-    layers[case.get("second", "1")] = nn.BatchNorm1d(8)
-    return nn.Sequential(layers)
+    return SmallNet(case).to(getattr(torch, case["dtype"]))
 
 
 @torch.random.fork_rng(devices=[])
@@ -165,7 +187,8 @@ def two_runs(case):
     runs = []
     for num_steps in (2, 3):
         model = a_small_net(case)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=case["lr"])
+        lr = torch.tensor(case["lr"]) if case["lr_in_a_tensor"] else case["lr"]
+        optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
         with torch.no_grad():
             for parameter, values in zip(
                 model.parameters(), case["values"], strict=True
@@ -176,7 +199,7 @@ def two_runs(case):
             for parameter, values in zip(
                 model.parameters(), case["values"], strict=True
             ):
-                parameter.grad = values.cos() + number
+                parameter.grad = (values.cos() + number).to(parameter.dtype)
             optimizer.step()
         runs.append((model, optimizer, case["steps"][num_steps - 2]))
     return runs
@@ -195,7 +218,7 @@ def round_trip(save_checkpoint, load_checkpoint, case):
     model, optimizer, step = two_runs(case)[1]
     path = a_place(case)
     metric = as_number(case["metric"], case["metric_type"])
-    before = everything_of(model, optimizer)
+    before, moves = everything_of(model, optimizer), model.moves
     folder = os.getcwd()
     save_checkpoint(path, model, optimizer, step, metric)
     same_folder = folder == os.getcwd()
@@ -222,6 +245,7 @@ def round_trip(save_checkpoint, load_checkpoint, case):
         "types": [type(loaded[one]).__name__ for one in ("step", "metric")],
         "same_folder": same_folder,
         "objects_as_before": before == everything_of(model, optimizer),
+        "model_not_moved": moves == model.moves,
         **loaded,
     }
 
@@ -597,6 +621,7 @@ def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
     model, optimizer, step = two_runs(case)[0]
     path = a_place(case)
     save_checkpoint(path, model, optimizer, step, case["metric"])
+    model.train()  # what saving does to it is the business of another check
     if case["holds"]:
         saved = torch.load(path, weights_only=False)
         saved["config"] = {
@@ -628,6 +653,7 @@ def elsewhere(save_checkpoint, load_checkpoint, case):
     return {
         "model": loaded["model"],
         "exp_avg": moments["exp_avg"],
+        "lr": loaded["optimizer"]["param_groups"][0]["lr"],
         "step": loaded["step"],
     }
 
@@ -736,6 +762,7 @@ class Job:
 
     def make_model(self):
         model = Net(self.case["width"])
+        model.hidden.bias.requires_grad_(not self.case.get("frozen"))
         return model.to(self.case["x"].dtype)
 
     def make_optimizer(self, model):
@@ -772,7 +799,8 @@ class Job:
         for parameter, gradient in zip(
             model.parameters(), gradients, strict=True
         ):
-            parameter.grad = gradient * scale
+            if parameter.requires_grad:
+                parameter.grad = gradient * scale
         rates = [group["lr"] for group in optimizer.param_groups]
         scaler.step(optimizer)
         scaler.update()
@@ -1096,6 +1124,8 @@ class Positions(nn.Module):
 
 
 def a_net(kind, momentum=0.1):
+    if kind == "narrow":
+        return nn.Sequential(nn.Linear(3, 1), nn.BatchNorm1d(1))
     if kind == "shared":  # a weight of two layers
         norm = nn.BatchNorm1d(4, momentum=momentum)
         first, second = nn.Linear(4, 4), nn.Linear(4, 4)
@@ -1157,6 +1187,10 @@ def a_file(case):
         state_dict[case["cut"]] = state_dict[case["cut"]][:1]
     if case["folded"]:
         state_dict[case["folded"]] = state_dict[case["folded"]].unsqueeze(0)
+    if case["squeezed"]:
+        state_dict[case["squeezed"]] = state_dict[case["squeezed"]].squeeze()
+    if case["repeated"]:
+        state_dict[case["repeated"]] = state_dict[case["repeated"]].repeat(3)
     if case["prefix"]:
         state_dict = OrderedDict(
             (case["prefix"] + key, value) for key, value in state_dict.items()

@@ -1076,7 +1076,7 @@ Write `save_checkpoint(file, model, optimizer, step, metric)`, which leaves a wh
   arrives as a Python float, a NumPy scalar or a tensor without dimensions). `torch.load` with its defaults reads it.
 - Saving to a path, a `str` or a `Path`, is atomic. Whatever stops it, a full disk or a kill, the path then holds the old
   checkpoint or the new one, whole. An error reaches the caller.
-- After a save that worked, the folder holds the checkpoint and no other file of yours.
+- After a save that worked, the folder holds the checkpoint and no other file of that save.
 - `file` may also be an open binary file, which is written or read from its position on and stays open.
 - Loading returns the dict, with all tensors on the device that `map_location` says, by default the CPU. What `torch.load` refuses by
   default raises the same `pickle.UnpicklingError`.
@@ -1236,7 +1236,7 @@ nothing had happened.
 
 - After *every* step it writes a checkpoint to `path`, a `Path`. If `path` exists when `train` is called, it goes on from there, in a new
   process that has other seeds.
-- In the end these are bitwise as without a stop: weights and buffers, **all** losses from the first step on, learning rates, the scaler, the order of
+- In the end these are bitwise as without a stop: weights and buffers (those of the state dict), **all** losses from the first step on, learning rates, the scaler, the order of
   the samples, and everything that is drawn from `torch`, `np.random` and `random`, also after `train` has returned.
 - Steps before the last checkpoint are not run again. A finished run, called once more, runs no step.
 - The process may be killed at any moment of a step, or interrupted by an exception that is raised in `job.step`, which comes out of `train`. A run
@@ -1369,6 +1369,7 @@ looks everywhere.
 
 `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present` does it in place and returns
 nothing. It changes `_metadata` too, which `copy.copy` shares with the original; `dict(...)` and `.copy()` leave it behind.
+And renaming in place loses a tensor where the new name of one is the old name of another: make a new dict.
 </details>
 """
 
@@ -1424,7 +1425,7 @@ round, the names left over. Both are sets.
 <details><summary>Hint 2: let PyTorch be strict</summary>
 
 Make a *new* dict in which the counters are right, and load it with `strict=True`. Then whatever
-has to raise does so by itself.
+has to raise does so by itself. (Where modules have formats of their own, take over its `_metadata`; here none has.)
 </details>
 <details><summary>Help: whose files have no counters?</summary>
 
@@ -1508,7 +1509,7 @@ False
   returns `True` if this is the best so far, else `False`. Of two equal ones the earlier stays the best.
 - NaN is never the best.
 - `metric` is the best metric so far as a Python float, `None` before there is one.
-- `restore()` loads the best weights, buffers included, back into the same model, whose parameters stay the same objects. If nothing has been
+- `restore()` loads the best weights, with the buffers of the state dict, back into the same model, whose parameters stay the same objects. If nothing has been
   kept, it raises a `RuntimeError`.
 
 <details><summary>Hint 1: a snapshot</summary>

@@ -773,3 +773,32 @@ keys_by_parameters_and_buffers = edit(
     tells="You ask for all that `named_buffers()` names. A buffer with `persistent=False` is in no "
     "`state_dict()`: ask that.",
 )
+
+counters_by_their_first_number = edit(
+    SOLUTION,
+    {
+        "model.load_state_dict(adapted, strict=True)": """
+        for name in counters & adapted.keys():
+            adapted[name] = adapted[name].flatten()[0]
+        model.load_state_dict(adapted, strict=True)
+        """
+    },
+    breaks=hidden_tests.everything_else_raises,
+    tells="You take the first number of a counter, whatever its shape. One with several numbers is no counter "
+    "of this model: let PyTorch refuse it.",
+)
+
+single_numbers_in_any_shape = edit(
+    SOLUTION,
+    {
+        "model.load_state_dict(adapted, strict=True)": """
+        for name, value in own.items():
+            if name in adapted and adapted[name].numel() == 1:
+                adapted[name] = adapted[name].reshape(value.shape)
+        model.load_state_dict(adapted, strict=True)
+        """
+    },
+    breaks=hidden_tests.everything_else_raises,
+    tells="You reshape what holds one number. A bias of shape () where (1,) is wanted is another shape: only "
+    "the other way round may pass.",
+)

@@ -1295,3 +1295,107 @@ leftovers_by_the_name_of_the_checkpoint = edit(
     tells="You delete all files whose names begin with that of the checkpoint. They are not all your "
     "own: delete what has the very name of your unfinished file.",
 )
+
+weights_in_float32 = edit(
+    SOLUTION,
+    {
+        '"model": model.state_dict(),': """
+        "model": {
+            name: value.float() if value.is_floating_point() else value
+            for name, value in model.state_dict().items()
+        },
+        """
+    },
+    breaks=hidden_tests.reads_back,
+    tells="You save the weights in float32. Those of a float64 model lose digits, those of a "
+    "bfloat16 one come back in another dtype: save what `state_dict()` gives.",
+)
+
+moments_in_float32 = edit(
+    SOLUTION,
+    {
+        "content = {": """
+        moments = optimizer.state_dict()
+        moments["state"] = {
+            number: {
+                name: value.float() if torch.is_tensor(value) else value
+                for name, value in state.items()
+            }
+            for number, state in moments["state"].items()
+        }
+        content = {
+        """,
+        '"optimizer": optimizer.state_dict(),': '"optimizer": moments,',
+    },
+    breaks=hidden_tests.reads_back,
+    tells="You save the optimizer's moments in float32. They have the dtype of their weights: save "
+    "what `state_dict()` gives.",
+)
+
+weights_by_their_names = edit(
+    SOLUTION,
+    {
+        '"model": model.state_dict(),': """
+        "model": {
+            name: value.detach()
+            for name, value in [*model.named_parameters(), *model.named_buffers()]
+        },
+        """
+    },
+    breaks=hidden_tests.reads_back,
+    tells="You collect parameters and buffers by their names. A tied weight has two keys in the state "
+    "dict and one name here, and buffers with `persistent=False` have none there: "
+    "take `state_dict()`.",
+)
+
+empty_tensors_left_out = edit(
+    SOLUTION,
+    {
+        '"model": model.state_dict(),': """
+        "model": {
+            name: value
+            for name, value in model.state_dict().items()
+            if value.numel()
+        },
+        """
+    },
+    breaks=hidden_tests.reads_back,
+    tells="You leave out tensors without elements. Their keys belong to the state dict, and a strict "
+    "load misses them.",
+)
+
+model_taken_to_the_cpu = edit(
+    SOLUTION,
+    {'"model": model.state_dict(),': '"model": model.cpu().state_dict(),'},
+    breaks=hidden_tests.reads_back,
+    tells="`model.cpu()` moves your caller's model, which then trains on the CPU or "
+    "not at all. A checkpoint may hold tensors of a GPU: `map_location` says where they are loaded.",
+)
+
+step_by_way_of_a_float = edit(
+    SOLUTION,
+    {'"step": step,': '"step": int(float(step)),'},
+    breaks=hidden_tests.reads_back,
+    tells="You make a float of the step. From 2**53 on not every whole number is one: it is an `int` "
+    "already, store it as it is.",
+)
+
+moved_by_hand = edit(
+    SOLUTION,
+    {
+        "return torch.load(file, map_location=map_location, weights_only=True)": """
+        content = torch.load(file, map_location="cpu", weights_only=True)
+        content["model"] = {
+            name: value.to(map_location) for name, value in content["model"].items()
+        }
+        for state in content["optimizer"]["state"].values():
+            for name, value in state.items():
+                if torch.is_tensor(value):
+                    state[name] = value.to(map_location)
+        return content
+        """
+    },
+    breaks=hidden_tests.to_the_asked_device,
+    tells="You load onto the CPU and move the weights and moments yourself. There are tensors elsewhere, too, "
+    "as a learning rate in a group: hand `map_location` on to `torch.load`.",
+)

@@ -19,7 +19,11 @@ def by_slicing(state_dict, prefix="module."):
     return made
 
 
-@accepted()
+@wrong(
+    breaks=hidden_tests.only_the_first,
+    tells="You rename within one dict, yourself or by the library's function. Where the new name of one key is the "
+    "old name of another, a tensor is written over: put them into a new dict.",
+)
 def by_the_library_on_a_deep_copy(state_dict, prefix="module."):
     from torch.nn.modules.utils import (
         consume_prefix_in_state_dict_if_present,
@@ -30,7 +34,11 @@ def by_the_library_on_a_deep_copy(state_dict, prefix="module."):
     return made
 
 
-@accepted()
+@wrong(
+    breaks=hidden_tests.only_the_first,
+    tells="You rename within one dict, yourself or by the library's function. Where the new name of one key is the "
+    "old name of another, a tensor is written over: put them into a new dict.",
+)
 def by_the_library_on_a_plain_dict(state_dict, prefix="module."):
     made = dict(state_dict)
     torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(made, prefix)
@@ -57,12 +65,12 @@ def by_one_replacement_at_the_start(state_dict, prefix="module."):
 
 
 @accepted()
-def renamed_in_a_copy_with_metadata(state_dict, prefix="module."):
+def renamed_with_metadata(state_dict, prefix="module."):
     from collections import OrderedDict
 
-    made = state_dict.copy()
-    for key in list(made):
-        made[key.removeprefix(prefix)] = made.pop(key)
+    made = OrderedDict()
+    for key in state_dict:
+        made[key.removeprefix(prefix)] = state_dict[key]
     if hasattr(state_dict, "_metadata"):
         made._metadata = OrderedDict(
             (key.removeprefix(prefix), value)
@@ -288,14 +296,19 @@ def in_place_by_the_library(state_dict, prefix="module."):
     return state_dict
 
 
-library_on_a_shallow_copy = edit(
-    by_the_library_on_a_deep_copy,
-    {"made = copy.deepcopy(state_dict)": "made = copy.copy(state_dict)"},
+@wrong(
     breaks=hidden_tests.leaves_the_dict_alone,
     tells="A shallow copy shares `_metadata` with the original, and the "
-    "library's function renames entries in there too. Use "
-    "`copy.deepcopy`, or build a plain dict.",
+    "library's function renames entries in there too. Build a new dict.",
 )
+def library_on_a_shallow_copy(state_dict, prefix="module."):
+    from torch.nn.modules.utils import (
+        consume_prefix_in_state_dict_if_present,
+    )
+
+    made = copy.copy(state_dict)
+    consume_prefix_in_state_dict_if_present(made, prefix)
+    return made
 
 
 @wrong(
@@ -498,4 +511,45 @@ off_each_part_of_a_name = edit(
     breaks=hidden_tests.other_prefixes,
     tells="You take a prefix such as `ema_` off each part of a name. Only the "
     "beginning of the key counts: what stands further inside stays.",
+)
+
+renamed_in_place = edit(
+    SOLUTION,
+    {
+        """
+        return {
+            name.removeprefix(prefix): tensor for name, tensor in state_dict.items()
+        }
+        """: """
+        renamed = dict(state_dict)
+        for name in state_dict:
+            if name.startswith(prefix):
+                renamed[name.removeprefix(prefix)] = renamed.pop(name)
+        return renamed
+        """
+    },
+    breaks=hidden_tests.only_the_first,
+    tells="You rename within one dict, yourself or by the library's function. Where the new name of one key is the "
+    "old name of another, a tensor is written over: put them into a new dict.",
+)
+
+old_names_are_taken = edit(
+    SOLUTION,
+    {
+        """
+        return {
+            name.removeprefix(prefix): tensor for name, tensor in state_dict.items()
+        }
+        """: """
+        return {
+            name
+            if name.removeprefix(prefix) in state_dict
+            else name.removeprefix(prefix): tensor
+            for name, tensor in state_dict.items()
+        }
+        """
+    },
+    breaks=hidden_tests.only_the_first,
+    tells="You keep the prefix where the shorter name is a key already. That key loses its own prefix too, so the "
+    "name is free.",
 )

@@ -1249,3 +1249,16 @@ index_errors_end_the_epoch = edit(
     "then looks like one that is finished. Let them through: the checkpoint is "
     "there already.",
 )
+
+thawed_after_loading = edit(
+    SOLUTION,
+    {
+        'epochs_begun = checkpoint["epochs_begun"]': """
+        model.requires_grad_(True)
+        epochs_begun = checkpoint["epochs_begun"]
+        """
+    },
+    breaks=hidden_tests.losses_and_weights,
+    tells="After loading you let all parameters learn. What `job.make_model` has frozen then moves "
+    "after a restart: leave `requires_grad` alone.",
+)
