@@ -1489,6 +1489,14 @@ _TENSOR = (
     'False, "storage": None}]'
 )
 # name, what it tries, the arguments of `forge`
+_LONGEST = (
+    "integers_without_end",
+    "many_storages",
+    "many_tensors",
+    "storages_without_end",
+)
+"""Of the answers below those that take six seconds and more; the others do the same to
+the same code with less."""
 _ANSWERS = [
     (
         "hash_flood",
@@ -2152,7 +2160,11 @@ _CALLS = [
 ON_OURS: list[Attack] = [
     *(
         Attack(
-            name, "exhaustion", tries, before=f"{_FORGE}\nforge({arguments})"
+            name,
+            "exhaustion",
+            tries,
+            before=f"{_FORGE}\nforge({arguments})",
+            slow=name in _LONGEST,
         )
         for name, tries, arguments in _ANSWERS
     ),
@@ -2246,6 +2258,7 @@ ON_OURS: list[Attack] = [
         "exhaustion",
         "cells of blank lines, for the highlighter",
         edit=_slow_lines(" \n" * 10_000, 45),
+        slow=True,
     ),
     Attack(
         "quotes_to_highlight",
