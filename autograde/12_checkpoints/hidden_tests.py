@@ -465,6 +465,7 @@ def running(
         "scheduler": scheduler,
         "seed": draw.integer(0, 10_000),
         "stops": list(stops),
+        "forks": False,  # what is kept in Python alone is gone in a new process
         **options,
     }
 
@@ -484,7 +485,8 @@ def interrupted_once(draw: Draw, name: str) -> Case:
 def killed_once(draw: Draw) -> Case:
     """A run that is killed after a step that ends no epoch."""
     return draw.shared(
-        "killed", lambda own: running(own, "StepLR", own.choice((5, 7)))
+        "killed",
+        lambda own: running(own, "StepLR", own.choice((5, 7)), forks=True),
     )
 
 
@@ -564,7 +566,7 @@ def uninterrupted(draw: Draw) -> list[Case]:
 )
 def losses_and_weights(draw: Draw) -> list[Case]:
     return [
-        running(draw, "StepLR", 1),
+        running(draw, "StepLR", 1, forks=True),
         running(draw, "OneCycleLR", 3),
         running(draw, "CosineAnnealingLR", 5, loss=NAN),
         running(draw, "LambdaLR", 6, stays=True, frozen=True),
@@ -708,7 +710,7 @@ def loss_scale(draw: Draw) -> list[Case]:
 def order_and_draws(draw: Draw) -> list[Case]:
     return [
         # within an epoch, and after an odd number of steps: `gauss` draws pairs
-        running(draw, "StepLR", draw.choice((1, 5)), pairs=True),
+        running(draw, "StepLR", draw.choice((1, 5)), pairs=True, forks=True),
         running(draw, "StepLR", 6, pairs=True),
         running(draw, "StepLR", 9, pairs=True),
     ]
@@ -752,7 +754,9 @@ def and_returns_to_training(
 )
 def only_the_rest(draw: Draw) -> list[Case]:
     return [
-        running(draw, "StepLR", draw.integer(4, 6), finished_raise=True),
+        running(
+            draw, "StepLR", draw.integer(4, 6), finished_raise=True, forks=True
+        ),
         running(draw, "StepLR", 9, finished_raise=True),
     ]
 
@@ -772,7 +776,7 @@ def goes_on(case: Case, seen: Result, expected: Result) -> str | None:
 def killed_twice(draw: Draw) -> list[Case]:
     first = draw.integer(1, 4)
     last = first + draw.integer(2, 5)
-    return [running(draw, "LambdaLR", first, first, last)]
+    return [running(draw, "LambdaLR", first, first, last, forks=True)]
 
 
 def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
@@ -802,7 +806,8 @@ def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
     ],
 )
 def from_the_file(draw: Draw) -> list[Case]:
-    return [running(draw, "StepLR", 5, perturb=1 + draw.integer(1, 9) / 16)]
+    factor = 1 + draw.integer(1, 9) / 16
+    return [running(draw, "StepLR", 5, perturb=factor, forks=True)]
 
 
 # strip_prefix

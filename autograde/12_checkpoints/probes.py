@@ -81,6 +81,34 @@ def in_this_process(function):
         return "raised", type(error).__name__
 
 
+class Killed(BaseException):
+    """Ends a run where a signal would: see `until_killed`."""
+
+
+def until_killed(run, folder):
+    """Runs `run(die)` in this process until that calls `die()`, and puts the folder back
+    to what it was at that moment, whatever was written on the way out. All that a killed
+    process does not leave behind is what Python holds: some cases fork for that.
+    The answer is that of `in_child`."""
+    kept = folder.with_name("as_it_was")
+
+    def die():
+        if not kept.exists():
+            shutil.copytree(folder, kept)
+        raise Killed
+
+    how, value = in_this_process(lambda: run(die))
+    if not kept.exists():
+        return how, value
+    shutil.rmtree(folder)
+    kept.rename(folder)
+    return "killed", None
+
+
+def die_at_once():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 # File operations
 
 WATCHERS = []
@@ -739,6 +767,7 @@ class Job:
 
     Attributes:
         dies_after: steps after which this process is killed, inside the next.
+        die: kills it.
         interrupted: the name of the exception by which it dies, as at Ctrl-C,
             and not by a signal.
         finished: batches that must not come again in this epoch.
@@ -751,6 +780,7 @@ class Job:
         self.num_samples = len(case["x"])
         self.batch_size = case["batch_size"]
         self.dies_after = None
+        self.die = die_at_once
         self.interrupted = None
         self.finished = []
         self.log = {"rates": [], "scales": [], "draws": [], "batches": []}
@@ -811,7 +841,7 @@ class Job:
         if len(self.log["batches"]) == self.dies_after:
             if self.interrupted:
                 raise INTERRUPTIONS[self.interrupted]
-            os.kill(os.getpid(), signal.SIGKILL)
+            self.die()
         self.log["rates"].append(rates)
         self.log["scales"].append(scaler.get_scale())
         self.log["draws"].append([noise, sign, torch.rand(()).item()])
@@ -880,8 +910,9 @@ def report(job, model, losses):
 
 def resumed(train, case):
     """Trains in processes that are killed at the case's stops, one after the
-    other, and then here, in a process that has not begun the run, to the end. Where
-    an exception ends a run, the next one begins in the same process, as in a notebook.
+    other, and then here to the end. If the case forks, these are processes of their
+    own, and the last one has not begun the run. Where an exception ends a run, the next
+    one begins in the same process, as in a notebook.
 
     Every process is seeded differently, as processes are: what must go on cannot
     come from a seed. Unless the case says that it stays, the checkpoint is moved
@@ -896,8 +927,9 @@ def resumed(train, case):
     path = folder / "0" / "training.pt"
     path.parent.mkdir(parents=True)
 
-    def start(path, seed, begins_at, dies_at):
+    def start(path, seed, begins_at, dies_at, die=die_at_once):
         job = Job(case)
+        job.die = die
         if dies_at is not None:
             job.dies_after = dies_at - begins_at
             job.interrupted = case.get("interrupted")
@@ -914,10 +946,11 @@ def resumed(train, case):
     begins_at, survived = 0, 0
     for number, stop in enumerate(case["stops"]):
         seed = case["seed"] + 1000 * number
-        run = in_this_process if "interrupted" in case else in_child
-        how, ended = run(
-            lambda: start(path, seed, begins_at, stop)  # noqa: B023
-        )
+        process = functools.partial(start, path, seed, begins_at, stop)
+        if case["forks"]:
+            how, ended = in_child(process)
+        else:
+            how, ended = until_killed(process, folder)
         if how == "raised":
             start(path, seed, begins_at, None)
             # it ended by another exception than the one that was raised

@@ -794,6 +794,7 @@ def running(draw: Draw, *stops: Case, **options: Any) -> Case:
         "meter": False,
         "evaluation_draws": 0,  # so many random numbers
         "looks": False,  # into each checkpoint that is found: that takes long
+        "forks": False,  # what is kept in Python alone is gone in a new process
         "stops": list(stops),
         **options,
     }
@@ -820,7 +821,10 @@ def killed(draw: Draw) -> Case:
     return draw.shared(
         "killed",
         lambda own: running(
-            own, stop("step", own.integer(5, 8)), schedule="LambdaLR"
+            own,
+            stop("step", own.integer(5, 8)),
+            schedule="LambdaLR",
+            forks=True,
         ),
     )
 
@@ -956,7 +960,13 @@ def killed_in_a_step(draw: Draw) -> list[Case]:
 def random_numbers_go_on(draw: Draw) -> list[Case]:
     return [
         killed(draw),
-        running(draw, stop("step", 5), stop("evaluate", 4), evaluation_draws=3),
+        running(
+            draw,
+            stop("step", 5),
+            stop("evaluate", 4),
+            evaluation_draws=3,
+            forks=True,
+        ),
         # both normal generators hold a number in reserve
         running(draw, stop("step", draw.integer(5, 7)), plan={"save_every": 3}),
         finished(draw),
@@ -1016,7 +1026,7 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
         ),
         killed_late(draw),
         running(draw, stop("evaluate", 3)),
-        running(draw, stop("step", 9), metrics=[*equal, *equal]),
+        running(draw, stop("step", 9), metrics=[*equal, *equal], forks=True),
         killed_after_a_save(draw),
         finished(draw),
     ]
@@ -1152,7 +1162,12 @@ def files_in_the_folder(draw: Draw) -> list[Case]:
 def one_file_is_enough(draw: Draw) -> list[Case]:
     return [
         best_before(
-            running(draw, stop("step", 7, "move"), plan={"save_every": 2})
+            running(
+                draw,
+                stop("step", 7, "move"),
+                plan={"save_every": 2},
+                forks=True,
+            )
         ),
         running(
             draw,

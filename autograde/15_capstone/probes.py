@@ -579,6 +579,43 @@ def in_child(function):
     return pickle.loads(sent) if status == 0 else ("killed", None)
 
 
+def in_this_process(function):
+    """Runs `function()` here. The answer is that of `in_child`."""
+    try:
+        return "returned", function()
+    except BaseException as error:
+        return "raised", type(error).__name__
+
+
+class Killed(BaseException):
+    """Ends a run where a signal would: see `until_killed`."""
+
+
+def until_killed(run, folder):
+    """Runs `run(die)` in this process until that calls `die()`, and puts the folder back
+    to what it was at that moment, whatever was written on the way out. All that a killed
+    process does not leave behind is what Python holds: some cases fork for that.
+    The answer is that of `in_child`."""
+    kept = folder.with_name("as_it_was")
+
+    def die():
+        if not kept.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(folder, kept)
+        raise Killed
+
+    how, value = in_this_process(lambda: run(die))
+    if not kept.exists():
+        return how, value
+    shutil.rmtree(folder)
+    kept.rename(folder)
+    return "killed", None
+
+
+def die_at_once():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def seed_all(seed):
     torch.manual_seed(seed)
     np.random.seed(seed)
@@ -641,11 +678,13 @@ class Run:
 
     Attributes:
         stop: where this process is killed; None if it is not.
+        die: kills it.
         steps_made, evaluations: what was done in this process.
     """
 
-    def __init__(self, case, folder, stop=None):
+    def __init__(self, case, folder, stop=None, die=die_at_once):
         self.case, self.folder, self.stop = case, folder, stop
+        self.die = die
         self.config = dict(case["config"])
         model = Regression(case["width"])
         optimizer = torch.optim.AdamW(model.parameters(), lr=case["lr"])
@@ -679,7 +718,7 @@ class Run:
         if stop is not None and (stop["in"], stop["at"]) == (place, at):
             if place == "error":
                 raise RuntimeError("something in this step failed")
-            os.kill(os.getpid(), signal.SIGKILL)
+            self.die()
 
     def step(self, indices):
         self.modes_kept &= self.modes == self.modes_now()
@@ -846,7 +885,8 @@ JUNK = {
 
 def killed_and_resumed(fit, case):
     """A run in processes that are killed at the case's stops, one after the other,
-    and then here, in a process that has not begun it, to the end.
+    and then here to the end. If the case forks, these are processes of their own, and
+    the last one has not begun the run.
 
     Every process is seeded differently, as processes are: what must go on cannot
     come from a seed.
@@ -860,14 +900,18 @@ def killed_and_resumed(fit, case):
             (folder / name).write_text(text)
     survived, between, spoilt = 0, [], set()
 
-    def start(seed, stop, folder):
+    def start(seed, stop, folder, die=die_at_once):
         seed_all(seed)
-        run = Run(case, folder, stop)
+        run = Run(case, folder, stop, die)
         return report(run, fit(run, folder), between)
 
     for number, stop in enumerate(case["stops"]):
         seed = case["seed"] + 1000 * number
-        how, _ = in_child(lambda: start(seed, stop, folder))  # noqa: B023
+        process = functools.partial(start, seed, stop, folder)
+        if case["forks"] or stop["in"] in ("write", "copy", "file"):
+            how, _ = in_child(process)
+        else:
+            how, _ = until_killed(process, folder)
         if how == "raised" and stop["in"] != "error":
             start(seed, None, folder)
             raise RuntimeError("the process that ran this ended early")
