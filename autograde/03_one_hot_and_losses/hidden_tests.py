@@ -983,7 +983,7 @@ def other_targets_raise(draw: Draw) -> list[Case]:
 )
 def bad_classes_raise(draw: Draw) -> list[Case]:
     cases = []
-    for bad in (None, -1, 5, 7, 2**32 + 1):
+    for bad in (None, -1, 5, 7, 1 - 2**32):
         target = draw.integers(0, 5, 6)
         if bad is not None:
             target[draw.integer(0, 6)] = bad

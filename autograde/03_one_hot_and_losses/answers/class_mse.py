@@ -699,7 +699,7 @@ indices_in_32_bits = edit(
         "target = F.one_hot(target.long(), num_classes=scores.shape[1])": "target = F.one_hot(target.int().long(), num_classes=scores.shape[1])",
     },
     breaks=hidden_tests.bad_classes_raise,
-    tells="You narrow the class indices to int32. A bad one such as 2³² + 1 becomes 1, which "
+    tells="You narrow the class indices to int32. A bad one such as 1 - 2³² becomes 1, which "
     "is a class, and raises nothing. Go to int64 at once, with `target.long()`.",
 )
 
