@@ -38,13 +38,30 @@ def same_within(rtol: float | None = None) -> Rule:
     return rule
 
 
+def leaves_grad_mode(found: Rule) -> Rule:
+    """The rule, after a look at the grad mode that the probe met afterwards."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        if seen.data["grad_mode"] != expected.data["grad_mode"]:
+            return "Your code left a setting changed: grad mode."
+        return found(case, seen, expected)
+
+    return rule
+
+
 def gradient_reaches(scores: str) -> Rule:
-    """The default comparison, with words for a result that has no gradient."""
+    """The default comparison, with words for a result that has no gradient, and
+    for one that has the same whatever comes after it."""
 
     def rule(case: Case, seen: Result, expected: Result) -> str | None:
         if seen.data["gradient"] is None:
             form = f", with {case['form']}" if "form" in case else ""
             return f"No gradient reaches the {scores}{form}."
+        if not seen.data["grows_with_the_loss"]:
+            return (
+                "Three times your loss has not three times the gradient: what comes "
+                "back from behind it is left out."
+            )
         return same_within()(case, seen, expected)
 
     return rule
@@ -100,6 +117,7 @@ def labels_of_any_shape(draw: Draw) -> list[Case]:
         labelled(draw.integers(0, 4, 2, 5), 4),
         labelled(columns.T, 6),
         labelled(draw.integers(0, 5, 2, 3, 4), 5),
+        labelled(draw.integers(0, 3, 2, 1, 3, 2), 3),
         labelled(draw.integers(0, 4, 0), 4),
         labelled(draw.integers(0, 4, 3, 0), 4),
         labelled(draw.integers(0, 6, 1)[0], 6),
@@ -112,7 +130,10 @@ def labels_of_any_shape(draw: Draw) -> list[Case]:
     probe=probes.encode,
     on=("out",),
     says="labels of every integer dtype: uint8, int8, int16, int32, int64",
-    corners=["`num_classes` may be larger than that dtype can count"],
+    corners=[
+        "`num_classes` may be larger than that dtype can count, but in no case "
+        "above 1000"
+    ],
 )
 def labels_of_any_integer_dtype(draw: Draw) -> list[Case]:
     dtypes = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -209,17 +230,20 @@ def bad_labels_raise(draw: Draw) -> list[Case]:
 @check(
     "one_hot",
     probe=probes.encode,
-    rule=same_form("out", exact=["labels_after"]),
+    rule=leaves_grad_mode(same_form("out", exact=["labels_after"])),
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="the caller's labels keep their shape and their values",
-    corners=["a strided view, too; settings and random states stay as well"],
+    corners=[
+        "a strided view, too; settings and random states stay as well, also under "
+        "`torch.no_grad()`"
+    ],
 )
 def leaves_labels_alone(draw: Draw) -> list[Case]:
     # Labels of 0 would hide that they were overwritten with 0.
     table = draw.integers(1, 6, 4, 3)
     return [
         labelled(draw.integers(1, 5, 4), 5),
-        labelled(draw.integers(1, 5, 3, 2), 5),
+        {**labelled(draw.integers(1, 5, 3, 2), 5), "grad": False},
         labelled(draw.integers(1, 9, 8)[::2], 9),
         labelled(table[:, draw.integer(0, 3)], 6),
         labelled(table[:, 1:], 6),
@@ -236,6 +260,9 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
     probe=probes.encode_twice,
     says="the result is a new tensor: the next call does not change it, and "
     "who writes over it changes no later result",
+    corners=[
+        "who writes over one row changes no other, with a single class, too"
+    ],
 )
 def results_of_their_own(draw: Draw) -> list[Case]:
     first = draw.integers(0, 5, 6)
@@ -246,6 +273,8 @@ def results_of_their_own(draw: Draw) -> list[Case]:
         {**labelled(alone, 5), "other_labels": (alone + 1) % 5},
         # all alike
         {**labelled(alone.repeat(4), 5), "other_labels": other},
+        # a single class: all rows are alike whatever the labels
+        {**labelled(0 * first, 1), "other_labels": 0 * first},
     ]
 
 
@@ -307,6 +336,8 @@ def plain_cross_entropy(draw: Draw) -> list[Case]:
         scored(draw, 5, 5, dtype=torch.float64),
         scored(draw, 1, 4),
         scored(draw, 17, 10, dtype=torch.float64),
+        # more than float16 can count
+        scored(draw, 2051, 3),
     ]
 
 
@@ -333,6 +364,7 @@ def large_logits(draw: Draw) -> list[Case]:
     probe=probes.gradient,
     rule=gradient_reaches("logits"),
     says="the gradient with respect to the logits (N, C)",
+    corners=["three times the loss has three times the gradient"],
 )
 def gradient_of_the_loss(draw: Draw) -> list[Case]:
     return [scored(draw, 6, 4), scored(draw, 5, 3, dtype=torch.float64)]
@@ -437,6 +469,7 @@ def ignored_targets(draw: Draw) -> list[Case]:
         sure,
         ignoring(draw, scored(draw, 9, 6)),
         ignoring(draw, scored(draw, 9, 6, ignore_index=-1), -1),
+        ignoring(draw, scored(draw, 9, 6, ignore_index=-255), -255),
         ignoring(draw, scored(draw, 9, 6, ignore_index=255), 255),
         ignoring(draw, scored(draw, 5, 1)),
         ignoring(draw, scored(draw, 9, 6, ignore_index=0), 0),
@@ -449,7 +482,10 @@ def ignored_targets(draw: Draw) -> list[Case]:
     probe=probes.loss,
     says="a NaN among the logits of an ignored target does not reach the loss "
     "(its gradient may be NaN); of one that counts, it makes the loss NaN",
-    corners=["with weights, with smoothing and in the shape (N, C, d), too"],
+    corners=[
+        "with weights, with smoothing and in the shape (N, C, d), too, and where "
+        "all targets are ignored"
+    ],
 )
 def nan_in_ignored_logits(draw: Draw) -> list[Case]:
     counted = scored(draw, 6, 4)
@@ -470,7 +506,10 @@ def nan_in_ignored_logits(draw: Draw) -> list[Case]:
     case = ignoring(draw, scored(draw, 3, 4, 2, label_smoothing=0.2))
     sample, place = (case["target"] == IGNORED).nonzero()[0].tolist()
     case["logits"][sample, draw.integer(0, 4), place] = math.nan
-    return [*cases, case]
+    padding = scored(draw, 5, 4, reduction="sum")
+    padding["target"] = torch.full((5,), IGNORED)
+    padding["logits"][draw.integer(0, 5), draw.integer(0, 4)] = math.nan
+    return [*cases, case, padding]
 
 
 @check(
@@ -484,7 +523,9 @@ def smoothed_labels(draw: Draw) -> list[Case]:
         return scored(draw, 8, 4, label_smoothing=smoothing)
 
     little = scored(draw, 8, 4, label_smoothing=0.01 * draw.integer(1, 5))
-    return [case(), case(), little, scored(draw, 8, 4, label_smoothing=1.0)]
+    much = scored(draw, 8, 4, label_smoothing=0.55 + 0.05 * draw.integer(0, 8))
+    full = scored(draw, 8, 4, label_smoothing=1.0)
+    return [case(), much, little, full]
 
 
 @check(
@@ -499,6 +540,8 @@ def smoothed_and_weighted(draw: Draw) -> list[Case]:
         weight[draw.integer(0, 4)] = 6.0
         case = scored(draw, 8, 4, weight=weight, reduction=reduction)
         cases.append({**case, "label_smoothing": 0.2})
+    # The mean still divides by the weights of the targets.
+    cases.append({**case, "label_smoothing": 1.0})
     # A sample of a class that weighs nothing still has its smoothing term.
     weight = draw.uniform(4, low=0.5, high=3.0)
     weight[draw.integer(0, 4)] = 0.0
@@ -585,6 +628,11 @@ def extra_dimension_with_options(draw: Draw) -> list[Case]:
         {**oblong, "form": "smoothing"},
         {**weighted, "form": "weights"},
         {**both, "form": "weights and smoothing"},
+        {
+            **both,
+            "reduction": "sum",
+            "form": 'weights, smoothing and reduction "sum"',
+        },
         {**ignored, "form": "weights and ignored targets"},
     ]
 
@@ -614,7 +662,10 @@ def _is_nan(value: Tensor | float) -> bool:
     probe=probes.loss,
     rule=nan_if_nothing_counts,
     says="nothing to count: the mean is NaN, the sum 0",
-    corners=["N is 0, all targets are ignored, or all their weights are 0"],
+    corners=[
+        "N is 0, all targets are ignored, or, without smoothing, all their weights "
+        "are 0"
+    ],
 )
 def nothing_to_count(draw: Draw) -> list[Case]:
     all_ignored = scored(draw, 5, 4, dtype=torch.float64)
@@ -633,22 +684,32 @@ def nothing_to_count(draw: Draw) -> list[Case]:
 
 @check(
     "cross_entropy",
-    probe=probes.loss,
-    rule=same_form("loss"),
+    probe=probes.loss_in_grad_mode,
+    rule=leaves_grad_mode(same_form("loss")),
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="logits, target and weight are left as they were",
-    corners=["settings and random states, too"],
+    corners=[
+        "settings and random states, too, also under `torch.no_grad()`",
+        "logits that ask for a gradient get no hook",
+    ],
 )
 def leaves_arguments_alone(draw: Draw) -> list[Case]:
     weight = draw.uniform(4, low=0.3, high=3.0)
     as_class = draw.integer(0, 4)
     weighted = scored(draw, 6, 4, weight=weight, ignore_index=as_class)
-    return [
+    learning = scored(draw, 5, 4, weight=weight)
+    learning["logits"].requires_grad_()
+    cases = [
         scored(draw, 5, 4),
         scored(draw, 5, 4, weight=weight),
         ignoring(draw, scored(draw, 6, 4)),
         ignoring(draw, weighted, as_class),
-        ignoring(draw, scored(draw, 3, 4, 5)),
+        learning,
+    ]
+    last = ignoring(draw, scored(draw, 3, 4, 5))
+    return [
+        *({**case, "grad": True} for case in cases),
+        {**last, "grad": False},
     ]
 
 
@@ -662,7 +723,7 @@ def leaves_arguments_alone(draw: Draw) -> list[Case]:
 )
 def bad_targets_raise(draw: Draw) -> list[Case]:
     cases = [scored(draw, 6, 4)]
-    for bad in (-1, 4, -101):
+    for bad in (-1, 4, -101, 2**32 + 1):
         dtype = torch.float64 if bad < -99 else torch.float32
         case = scored(draw, 6, 4, dtype=dtype)
         case["target"][draw.integer(0, 6)] = bad
@@ -677,7 +738,10 @@ def bad_targets_raise(draw: Draw) -> list[Case]:
     raises=("ValueError", "IndexError", "RuntimeError"),
     says="a bad target raises in the shape (N, d) and beside another "
     "`ignore_index`, too",
-    corners=["where `ignore_index` is another number, -100 is a bad target"],
+    corners=[
+        "where `ignore_index` is another number, -100 is a bad target",
+        "also with weights, with smoothing and for each reduction",
+    ],
 )
 def bad_targets_with_options(draw: Draw) -> list[Case]:
     cases = [scored(draw, 3, 4, 2), scored(draw, 6, 4, ignore_index=1)]
@@ -685,10 +749,20 @@ def bad_targets_with_options(draw: Draw) -> list[Case]:
         case = scored(draw, 3, 4, 2)
         case["target"][draw.integer(0, 3), draw.integer(0, 2)] = bad
         cases.append(case)
-    for bad in (IGNORED, -1, 4, -101):
+    for bad in (IGNORED, -1, 4, -101, 2**32 + 1):
         case = scored(draw, 6, 4, ignore_index=1)
         case["target"][draw.integer(0, 6)] = bad
         cases.append(case)
+    weight = draw.uniform(4, low=0.3, high=3.0)
+    tried: tuple[dict[str, object], ...] = (
+        {"weight": weight, "reduction": "none"},
+        {"label_smoothing": 0.2, "reduction": "sum"},
+    )
+    for options in tried:
+        for bad in (-1, 4):
+            case = scored(draw, 6, 4, **options)
+            case["target"][draw.integer(0, 6)] = bad
+            cases.append(case)
     padded = scored(draw, 6, 4, ignore_index=0)
     padded["target"][draw.integer(0, 6)] = IGNORED
     return [*cases, padded]
@@ -742,6 +816,7 @@ def taken_or_refused(case: Case, seen: Result, expected: Result) -> str | None:
     says="class indices (N,) are compared as one-hot rows",
     corners=[
         "for float64 scores with the digits of float64",
+        "N and C are at least 1",
         "in no case is the error tiny beside the scores, or the sum of the squares "
         "no float16",
     ],
@@ -908,7 +983,7 @@ def other_targets_raise(draw: Draw) -> list[Case]:
 )
 def bad_classes_raise(draw: Draw) -> list[Case]:
     cases = []
-    for bad in (None, -1, 5, 7):
+    for bad in (None, -1, 5, 7, 1 - 2**32):
         target = draw.integers(0, 5, 6)
         if bad is not None:
             target[draw.integer(0, 6)] = bad
@@ -937,6 +1012,7 @@ def dtype_of_the_scores(draw: Draw) -> list[Case]:
     probe=probes.gradient_of_squared_error,
     rule=gradient_reaches("scores"),
     says="the gradient with respect to the scores",
+    corners=["three times the error has three times the gradient"],
 )
 def gradient_of_the_squared_error(draw: Draw) -> list[Case]:
     rows = one_hot_rows(draw.integers(0, 3, 5), 3)
@@ -948,18 +1024,29 @@ def gradient_of_the_squared_error(draw: Draw) -> list[Case]:
 
 @check(
     "class_mse",
-    probe=probes.squared_error,
-    rule=same_refused,
+    probe=probes.squared_error_in_grad_mode,
+    rule=leaves_grad_mode(same_refused),
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="scores and target are left as they were",
-    corners=["settings and random states, too"],
+    corners=[
+        "settings and random states, too, also under `torch.no_grad()`",
+        "scores that ask for a gradient get no hook",
+    ],
 )
 def leaves_scores_and_target_alone(draw: Draw) -> list[Case]:
     integers = draw.integers(-3, 4, 4, 3)
+    rows = compared(draw.normal(4, 3), draw.normal(4, 3), "rows of floats")
+    labels = draw.integers(0, 3, 4)
+    learning = draw.normal(4, 3).requires_grad_()
     return [
-        compared(draw.normal(4, 3), draw.integers(0, 3, 4), "class indices"),
-        compared(draw.normal(4, 3), draw.normal(4, 3), "rows of floats"),
-        compared(draw.normal(4, 3), integers, "rows of integers"),
+        {**compared(draw.normal(4, 3), labels, "class indices"), "grad": True},
+        {**rows, "grad": True},
+        {**rows, "grad": False},
+        {
+            **compared(draw.normal(4, 3), integers, "rows of integers"),
+            "grad": True,
+        },
+        {**compared(learning, labels, "class indices"), "grad": True},
     ]
 
 
@@ -1040,6 +1127,8 @@ def uneven_batches(draw: Draw) -> list[Case]:
         batches_of(draw, 4, 4, 4, 4, 1),
         batches_of(draw, 1, 8, 3),
         batches_of(draw, 2, 1, 1, 1),
+        # more than uint8 or bfloat16 can count
+        batches_of(draw, 101, 101, 101),
     ]
 
 
@@ -1092,16 +1181,27 @@ def all_padded(draw: Draw) -> list[Case]:
     on=("mean",),
     rtol=1e-5,
     says="batches that come from a generator, in one pass",
+    corners=["each has tensors of its own"],
 )
 def batches_from_a_generator(draw: Draw) -> list[Case]:
     return [batches_of(draw, 3, 5, 2)]
 
 
+def told_to_warn(case: Case, seen: Result, expected: Result) -> str | None:
+    """The default comparison, with words for a warning that was hidden."""
+    found = difference(
+        seen.data["mean"], expected.data["mean"], Tolerance(1e-5), "mean"
+    )
+    more = seen.data["number_of_warnings"] > expected.data["number_of_warnings"]
+    if found is None and more and not seen.effects.warnings:
+        return "You hide a warning: an argument of yours is still deprecated."
+    return found
+
+
 @check(
     "mean_loss",
     probe=probes.mean_and_warnings,
-    on=("mean", "number_of_warnings"),
-    rtol=1e-5,
+    rule=told_to_warn,
     also=[gives_no_warning],
     says="no deprecated argument: nothing warns",
     corners=["to hide the warning is no answer"],
@@ -1127,36 +1227,32 @@ def python_float(draw: Draw) -> list[Case]:
     return [batches_of(draw, 4, 4)]
 
 
-def leaves_gradients_as_they_are(
-    case: Case, seen: Result, expected: Result
-) -> str | None:
-    """The grad mode, what asks for a gradient and the length of the list, whatever
-    the mean is."""
-    if seen.data["grad_mode"] != expected.data["grad_mode"]:
-        return "Your code left a setting changed: grad mode."
-    if seen.data["asks"] != expected.data["asks"]:
-        return "Your code changed `requires_grad` of the caller's logits."
-    rule = same_form("mean", exact=["number_of_batches"])
-    return rule(case, seen, expected)
+def leaves_the_list(case: Case, seen: Result, expected: Result) -> str | None:
+    """The length of the list, whatever the mean is."""
+    if seen.data["number_of_batches"] != expected.data["number_of_batches"]:
+        return "Your code changed the caller's list: it has another length."
+    return same_form("mean")(case, seen, expected)
 
 
 @check(
     "mean_loss",
     probe=probes.mean_and_list,
-    rule=leaves_gradients_as_they_are,
+    rule=leaves_grad_mode(leaves_the_list),
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="logits and labels are left as they were, and so is a list of batches",
-    corners=["settings and random states, too, also under `torch.no_grad()`"],
+    corners=[
+        "settings and random states, too, also under `torch.no_grad()`",
+        "logits that ask for a gradient keep asking, and get no hook",
+    ],
 )
 def leaves_batches_alone(draw: Draw) -> list[Case]:
+    learning = changed(
+        batches_of(draw, 3, 2), lambda logits: logits.requires_grad_()
+    )
     return [
-        {**batches_of(draw, 3, 3), "grad": True, "asks": False},
-        {
-            **with_padding(batches_of(draw, 4, 4), 2, 2),
-            "grad": False,
-            "asks": False,
-        },
-        {**batches_of(draw, 3, 2), "grad": True, "asks": True},
+        {**batches_of(draw, 3, 3), "grad": True},
+        {**with_padding(batches_of(draw, 4, 4), 2, 2), "grad": False},
+        {**learning, "grad": True},
     ]
 
 
@@ -1170,7 +1266,7 @@ def leaves_batches_alone(draw: Draw) -> list[Case]:
 )
 def bad_labels_in_a_batch_raise(draw: Draw) -> list[Case]:
     cases = [batches_of(draw, 3, 3)]
-    for bad in (-1, 6, -99, -101):
+    for bad in (-1, 6, -99, -101, 2**32 + 1):
         case = batches_of(draw, 3, 3)
         case["batches"][draw.integer(0, 2)][1][draw.integer(0, 3)] = bad
         cases.append(case)

@@ -26,24 +26,43 @@ def encode(one_hot, case):
     default = torch.get_default_dtype()
     if "default" in case:
         torch.set_default_dtype(case["default"])
+    grad = contextlib.nullcontext()
+    if "grad" in case:
+        grad = torch.set_grad_enabled(case["grad"])
     try:
-        out = one_hot(labels, case["num_classes"], **asked)
+        with grad:
+            out = one_hot(labels, case["num_classes"], **asked)
+            grad_mode = torch.is_grad_enabled()
     finally:
         if "default" in case:
             torch.set_default_dtype(default)
-    return {"out": out, "labels_after": labels.clone()}
+    return {
+        "out": out,
+        "labels_after": labels.clone(),
+        "grad_mode": grad_mode,
+    }
 
 
 def encode_twice(one_hot, case):
-    """The first result, looked at after a second call has been made; and what
-    the same labels give after its owner has written over it."""
+    """The first result, looked at after a second call has been made; its other
+    rows after its owner has written over the first; and what the same labels give
+    after the owner has written over them all."""
     arguments = case["num_classes"], case["dtype"]
     first = one_hot(case["labels"], *arguments)
     second = one_hot(case["other_labels"], *arguments)
     seen = first.clone()
-    first.add_(5)
+    row, *rows = first
+    row.add_(5)
+    other_rows = first[1:].clone()
+    for row in rows:
+        row.add_(5)
     again = one_hot(case["labels"], *arguments)
-    return {"first": seen, "second": second, "again": again}
+    return {
+        "first": seen,
+        "second": second,
+        "other_rows": other_rows,
+        "again": again,
+    }
 
 
 def encode_elsewhere(one_hot, case):
@@ -62,11 +81,21 @@ def loss(cross_entropy, case):
     return {"loss": cross_entropy(case["logits"], case["target"], **options)}
 
 
+def loss_in_grad_mode(cross_entropy, case):
+    """The loss in the grad mode of the case, and that mode afterwards."""
+    with torch.set_grad_enabled(case["grad"]):
+        value = loss(cross_entropy, case)["loss"]
+        grad_mode = torch.is_grad_enabled()
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+    return {"loss": value, "grad_mode": grad_mode}
+
+
 def gradient(cross_entropy, case):
     options = {name: case[name] for name in OPTIONS if name in case}
     logits = case["logits"].clone().requires_grad_()
     value = cross_entropy(logits, case["target"], **options)
-    return {"gradient": _gradient(value, logits)}
+    return _gradient(value, logits)
 
 
 def squared_error(class_mse, case):
@@ -81,6 +110,13 @@ def squared_error(class_mse, case):
     return {"loss": value.detach().double(), "dtype": str(value.dtype)}
 
 
+def squared_error_in_grad_mode(class_mse, case):
+    """The error in the grad mode of the case, and that mode afterwards."""
+    with torch.set_grad_enabled(case["grad"]):
+        found = squared_error(class_mse, case)
+        return {**found, "grad_mode": torch.is_grad_enabled()}
+
+
 def squared_error_of_classes(class_mse, case):
     value = class_mse(case["scores"], case["target"])
     if not isinstance(value, torch.Tensor):
@@ -91,15 +127,21 @@ def squared_error_of_classes(class_mse, case):
 def gradient_of_squared_error(class_mse, case):
     scores = case["scores"].clone().requires_grad_()
     value = class_mse(scores, case["target"])
-    return {"gradient": _gradient(value, scores)}
+    return _gradient(value, scores)
 
 
 def _gradient(value, scores):
-    """The gradient of the sum of `value`; None where none reaches the scores."""
-    if not isinstance(value, torch.Tensor) or not value.requires_grad:
-        return None
-    (found,) = torch.autograd.grad(value.sum(), scores, allow_unused=True)
-    return found
+    """The gradient of the sum of `value`, and whether three times the value has
+    three times that; None where none reaches the scores."""
+    found, thrice = None, None
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        options = {"allow_unused": True, "retain_graph": True}
+        (found,) = torch.autograd.grad(value.sum(), scores, **options)
+        (thrice,) = torch.autograd.grad(3 * value.sum(), scores, **options)
+    grows = found is not None and thrice is not None
+    if grows:
+        grows = torch.allclose(thrice, 3 * found, 1e-4, 1e-6, equal_nan=True)
+    return {"gradient": found, "grows_with_the_loss": grows}
 
 
 def mean_of_list(mean_loss, case):
@@ -110,10 +152,8 @@ def mean_of_list(mean_loss, case):
 
 
 def mean_and_list(mean_loss, case):
-    """The mean in the grad mode of the case, and that mode, the list and which
-    logits ask for a gradient afterwards."""
-    for logits, _ in case["batches"]:
-        logits.requires_grad_(case["asks"])
+    """The mean in the grad mode of the case, and that mode and the list
+    afterwards."""
     with torch.set_grad_enabled(case["grad"]):
         mean = _mean(mean_loss(case["batches"]))
         grad_mode = torch.is_grad_enabled()
@@ -121,7 +161,6 @@ def mean_and_list(mean_loss, case):
         **mean,
         "number_of_batches": len(case["batches"]),
         "grad_mode": grad_mode,
-        "asks": [logits.requires_grad for logits, _ in case["batches"]],
     }
 
 

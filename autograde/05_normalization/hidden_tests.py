@@ -43,16 +43,19 @@ def told(
             return f"Your layer {seen.data['unfit']}."
         if "unreached" in keys and seen.data["unreached"]:
             return f"No gradient reaches {seen.data['unreached'][0]}."
+        if "graph_kept" in keys and any(seen.data["graph_kept"]):
+            return "A buffer of yours carries a graph after the call."
         if "grad_mode" in keys and (
             seen.data["grad_mode"] != expected.data["grad_mode"]
         ):
             return "Your code left a setting changed: grad mode."
         if "draws" in keys and seen.data["draws"]:
             return "Your code changed the global random state of torch."
-        if "asks_for_a_gradient" in keys and any(
+        if "asks_for_a_gradient" in keys and (
             seen.data["asks_for_a_gradient"]
+            != expected.data["asks_for_a_gradient"]
         ):
-            return "Your code switched on `requires_grad` of an argument."
+            return "Your code changed `requires_grad` of an argument."
         return difference(
             {key: seen.data.get(key) for key in keys},
             {key: expected.data[key] for key in keys},
@@ -301,12 +304,16 @@ def gradients_of_batch_norm(draw: Draw) -> list[Case]:
     rule=same_form("out"),
     raises=("ValueError",),
     says="one value per channel raises a `ValueError`, one sample does not",
-    corners=["settings stay as they were then, too"],
+    corners=[
+        "also under `torch.no_grad()`",
+        "settings and arguments stay as they were then, too",
+    ],
 )
 def one_value_raises(draw: Draw) -> list[Case]:
     return [
         plain(draw, 1, 3, 2, 2),
-        plain(draw, 1, 4),
+        weighted(draw, 1, 4),
+        {**plain(draw, 1, 4), "grad": False},
         plain(draw, 1, 3, 1, 1),
         plain(draw, 1, 3, 1),
         plain(draw, 1, 1),
@@ -327,11 +334,16 @@ def one_value_raises(draw: Draw) -> list[Case]:
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="`x`, `weight` and `bias`, the grad mode and the random state are "
     "left as they were",
+    corners=["those that ask for a gradient get no hook"],
 )
 def leaves_arguments_alone(draw: Draw) -> list[Case]:
     permuted = weighted(draw, 3, 5, 4, 2)
     permuted["x"] = permuted["x"].permute(3, 1, 0, 2)
+    learning = weighted(draw, 3, 4, 2)
+    for one in learning.values():
+        one.requires_grad_()
     return [
+        {**learning, "grad": True},
         {**weighted(draw, 3, 4, 2, 2), "grad": True},
         {**weighted(draw, 5, 3, dtype=torch.float32), "grad": True},
         {**weighted(draw, 4, 3, 2), "grad": False},
@@ -417,14 +429,20 @@ def moves_the_unbiased_variance(draw: Draw) -> list[Case]:
     says="rows (N, C) and sequences (N, C, L) as well",
     corners=[
         "every channel has at least two values per batch; one sample alone "
-        "may bring them"
+        "may bring them",
+        "one module may get all of these shapes in turn",
     ],
 )
 def observes_rows_and_sequences(draw: Draw) -> list[Case]:
+    in_turn = [
+        channelled(draw, *shape) for shape in ((6, 3), (4, 3, 2, 2), (4, 3, 5))
+    ]
     return [
-        {"x": batches(draw, 8, 5, rest=(3,)), "momentum": 0.2},
+        {"x": batches(draw, 8, 5, 2, rest=(3,)), "momentum": 0.2},
         {"x": batches(draw, 4, 2, rest=(4, 4)), "momentum": 0.2},
         {"x": batches(draw, 3, 1, rest=(4, 5)), "momentum": 0.2},
+        {"x": batches(draw, 3, 1, rest=(4, 2)), "momentum": 0.2},
+        {"x": in_turn, "momentum": 0.2},
     ]
 
 
@@ -558,7 +576,7 @@ def keeps_no_graph(draw: Draw) -> list[Case]:
             "momentum": momentum,
             "training": [True, True, False],
         }
-        for momentum in (0.1, None)
+        for momentum in (0.1, None, 1.0)
     ]
 
 
@@ -571,11 +589,16 @@ def keeps_no_graph(draw: Draw) -> list[Case]:
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="`x` comes out as it went in, in its dtype, and is left alone; so are "
     "grad mode and random state",
+    corners=["an `x` that asks for a gradient gets no hook"],
 )
 def lets_x_through(draw: Draw) -> list[Case]:
+    learning = channelled(draw, 4, 3, 2, 2).requires_grad_()
     return [
-        {"x": channelled(draw, 4, 3, 2, 2, dtype=dtype), "momentum": 0.2}
-        for dtype in (F64, torch.float32)
+        *(
+            {"x": channelled(draw, 4, 3, 2, 2, dtype=dtype), "momentum": 0.2}
+            for dtype in (F64, torch.float32)
+        ),
+        {"x": learning, "momentum": 0.2},
     ]
 
 
@@ -785,11 +808,13 @@ def trains_on_a_large_mean(draw: Draw) -> list[Case]:
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="images that are not contiguous, in float32 too; `x` is left alone in "
     "both modes",
+    corners=["an `x` that asks for a gradient gets no hook"],
 )
 def takes_images_as_they_come(draw: Draw) -> list[Case]:
     both = {"training": [True, False], "grad": [True, True]}
     last = channelled(draw, 4, 5, 4, 3).permute(0, 3, 2, 1)
     single = channelled(draw, 4, 3, 2, 2, dtype=torch.float32)
+    single.requires_grad_()
     wide = channelled(draw, 4, 3, 2, 2)
     weights = affine(draw, 3, dtype=torch.float32)
     return [
@@ -884,6 +909,7 @@ def eval_rows_stand_alone(draw: Draw) -> list[Case]:
     says="training moves the buffers and eval leaves them, to the last bit",
     corners=[
         "also under `torch.no_grad()`",
+        "also where a channel has two values",
         "`momentum` is a number, 0.0 or more",
     ],
 )
@@ -894,7 +920,13 @@ def moves_the_buffers_in_training(draw: Draw) -> list[Case]:
         "training": [True] * n,
         "grad": [True] * n,
     }
+    few = {
+        "x": [channelled(draw, 2, 3, 1, 1), channelled(draw, 1, 3, 1, 2)],
+        "training": [True, True],
+        "grad": [True, True],
+    }
     return [
+        {**layer_case(draw), **few},
         {**layer_case(draw), **in_modes(draw, [True, False, True, False])},
         {**layer_case(draw, momentum=0.9), **in_modes(draw, [True, True])},
         {**layer_case(draw, frozen=True), **in_modes(draw, [True])},
@@ -967,7 +999,8 @@ def untracked_uses_the_batch(draw: Draw) -> list[Case]:
     atol=1e-7,
     says="gradients in both modes, batch after batch",
     corners=[
-        "also where a channel has no spread, and where weight or bias is frozen"
+        "also where a channel has no spread, and where weight or bias is frozen",
+        "the buffers carry no graph, with a momentum of 1.0 neither",
     ],
 )
 def gradients_in_both_modes(draw: Draw) -> list[Case]:
@@ -986,7 +1019,7 @@ def gradients_in_both_modes(draw: Draw) -> list[Case]:
         ]
         + [
             {
-                **layer_case(draw),
+                **layer_case(draw, momentum=0.3 if training[-1] else 1.0),
                 "x": [channelled(draw, 4, 3, 2, 2) for _ in training],
                 "training": training,
                 "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
@@ -1097,7 +1130,7 @@ def groups_of_neighbours(draw: Draw) -> list[Case]:
 )
 def groups_of_any_dimensions(draw: Draw) -> list[Case]:
     return [
-        grouped(draw, 2, 5, 6, with_affine=True),
+        grouped(draw, 3, 5, 6, with_affine=True),
         grouped(draw, 3, 4, 6, 5, with_affine=True),
         grouped(draw, 2, 4, 4, 4, with_affine=True),
     ]
@@ -1136,6 +1169,9 @@ def groups_must_divide(draw: Draw) -> list[Case]:
     channels = groups * draw.integer(2, 6)
     return [
         {"num_groups": groups, "num_channels": channels},
+        # one channel, and more groups than one would think of
+        {"num_groups": 1, "num_channels": 1},
+        {"num_groups": 32 * groups, "num_channels": 32 * channels},
         {"num_groups": groups, "num_channels": channels + 1},
         {"num_groups": channels, "num_channels": groups},
         {"num_groups": channels - 1, "num_channels": channels},
@@ -1233,7 +1269,7 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
     says="layer norm refuses an input that ends in other sizes: a "
     "`ValueError` or a `RuntimeError`",
     corners=[
-        "one with too few dimensions, too",
+        "one with too few dimensions, too, or one of just as many",
         "settings stay as they were then, too",
     ],
 )
@@ -1249,6 +1285,8 @@ def layer_refuses_other_shapes(draw: Draw) -> list[Case]:
         {"x": channelled(draw, 3, 4, 5), "normalized_shape": [1]},
         {"x": channelled(draw, 3, 1, 4), "normalized_shape": [5, 4]},
         {"x": channelled(draw, 3, 5, 1), "normalized_shape": [5, 4]},
+        {"x": channelled(draw, 1, 4), "normalized_shape": [5, 4]},
+        {"x": channelled(draw, 5, 1), "normalized_shape": [5, 4]},
         {"x": draw.normal(4, dtype=F64), "normalized_shape": [5, 4]},
         {"x": draw.normal(4, dtype=F64), "normalized_shape": [1, 4]},
     ]
@@ -1347,7 +1385,10 @@ def group_in_eval(draw: Draw) -> list[Case]:
     probe=probes.states_of_all,
     weight=2,
     says="the parameters: there or not, shapes, first values",
-    corners=["ones and zeros; without `affine` the `state_dict()` is empty"],
+    corners=[
+        "ones and zeros; without `affine` the `state_dict()` is empty",
+        "the list `normalized_shape` stays as it was",
+    ],
 )
 def parameters_of_all(draw: Draw) -> list[Case]:
     channels = 3 * draw.integer(2, 9)
@@ -1412,9 +1453,12 @@ def shows_nans_of_all(draw: Draw) -> list[Case]:
     also=[leaves_inputs_alone, leaves_state_alone, leaves_rng_alone],
     says="`x` is left as it was and keeps its dtype, and each call gives the "
     "same",
+    corners=["an `x` that asks for a gradient gets no hook"],
 )
 def leaves_x_alone(draw: Draw) -> list[Case]:
+    learning = channelled(draw, 2, 4, 3, 3).requires_grad_()
     return [
+        {"x": learning, "calls": 1},
         {"x": channelled(draw, 3, 4, 2, 3), "calls": 5},
         {"x": channelled(draw, 2, 3, 5, 4).permute(0, 3, 2, 1), "calls": 1},
         {"x": channelled(draw, 2, 4, 3, 3, dtype=torch.float32), "calls": 2},
@@ -1495,6 +1539,12 @@ def without_weights(draw: Draw, kind: str, **options: object) -> Case:
     """A model that has no parameters, or reads whole numbers."""
     case = trained(draw, "mlp", **options)
     state: dict[str, Tensor] = {}
+    if kind == "rows":
+        case["x"] = draw.normal(2, 4, 6, dtype=F64)
+        state = {
+            "0.weight": draw.normal(3, 6, dtype=F64),
+            "0.bias": draw.normal(3, dtype=F64),
+        }
     if kind == "tokens":
         case["x"] = draw.integers(0, 9, 6)
         state = {
@@ -1544,7 +1594,9 @@ def predicts_as_in_evaluation(draw: Draw) -> list[Case]:
     corners=[
         "a model without parameters, and one that reads whole numbers",
         "the model runs once, on this sample and no other",
-        "no layer keeps a tensor that is on a graph, which `deepcopy` refuses",
+        "an image whose rows go through a linear layer",
+        "no layer of the cases keeps a tensor with a graph, which `deepcopy` would "
+        "refuse",
         "what it gives is returned as it is, NaN too",
     ],
 )
@@ -1558,6 +1610,7 @@ def predicts_with_any_module(draw: Draw) -> list[Case]:
         trained(draw, "mlp", hooked=True),
         without_weights(draw, "bare"),
         without_weights(draw, "tokens"),
+        without_weights(draw, "rows"),
     ]
 
 
@@ -1620,7 +1673,7 @@ def carries_no_graph(draw: Draw) -> list[Case]:
     "predict_one",
     probe=probes.predict,
     weight=10,
-    rule=same_form("out", exact=["modes"]),
+    rule=same_form("out", exact=["training"]),
     also=[leaves_state_alone],
     says="every module is in the mode it was in, each by itself",
     corners=["also one that stands in two places"],
@@ -1640,6 +1693,20 @@ def puts_modes_back(draw: Draw) -> list[Case]:
 
 @check(
     "predict_one",
+    probe=probes.predict,
+    rule=same_form("out", exact=["training"]),
+    says="a module that the model itself puts into training while it runs is back "
+    "in its mode, too",
+)
+def puts_back_what_the_model_wakes(draw: Draw) -> list[Case]:
+    return [
+        trained(draw, "mlp", training=False, wakes=True),
+        trained(draw, "convnet", frozen=("1",), wakes=True),
+    ]
+
+
+@check(
+    "predict_one",
     probe=probes.predict_without_gradients,
     rule=told(any_number=["out"]),
     says="called under `no_grad`, it leaves `no_grad` on",
@@ -1653,12 +1720,13 @@ def leaves_the_grad_mode(draw: Draw) -> list[Case]:
     probe=probes.predict,
     weight=2,
     rule=told(
-        *(1e-12, "state", "options", "learns", "gradients", "draws", "x"),
+        *(1e-12, "state", "options", "requires_grad", "gradients"),
+        *("hooks", "draws", "x"),
         any_number=["out"],
     ),
     also=[leaves_rng_alone, leaves_inputs_alone],
     says="parameters, their gradients and `requires_grad`, buffers, options "
-    "of the layers, `x` and the random state are as before",
+    "and hooks of the layers, `x` and the random state are as before",
     corners=[
         "no layer of the cases writes a buffer in eval, or into its input",
         "no seed is set",
@@ -1666,7 +1734,7 @@ def leaves_the_grad_mode(draw: Draw) -> list[Case]:
 )
 def leaves_the_state(draw: Draw) -> list[Case]:
     return [
-        trained(draw, "mlp"),
+        trained(draw, "mlp", hooked_back=True),
         trained(draw, "convnet", frozen=("1",)),
         trained(draw, "deep", fixed=["0.0.weight", "0.0.bias"]),
         trained(draw, "mlp", x_learns=True),
@@ -1688,16 +1756,24 @@ def answers_the_same_twice(draw: Draw) -> list[Case]:
     "predict_one",
     probe=probes.predict_and_fail,
     weight=3,
-    rule=same_form("before", exact=["reaches", "grad_mode", "modes", "state"]),
+    rule=same_form(
+        "before",
+        exact=["reaches", "grad_mode", "training", "gradients", "state"],
+    ),
     says="if the model raises or is interrupted, the caller hears it and the "
     "modes are put back",
-    corners=["a `KeyboardInterrupt`, too", "gradients are as they were, too"],
+    corners=[
+        "a `KeyboardInterrupt` or a `SystemExit`, too",
+        "the grad mode, parameters, their gradients and buffers are as they were, "
+        "too",
+    ],
 )
 def puts_modes_back_after_an_error(draw: Draw) -> list[Case]:
     return [
         trained(draw, "mlp"),
         trained(draw, "convnet", frozen=("1",)),
-        trained(draw, "mlp", frozen=("3",), interrupted=True),
+        trained(draw, "mlp", frozen=("3",), error="KeyboardInterrupt"),
+        trained(draw, "mlp", error="SystemExit"),
     ]
 
 

@@ -6,6 +6,7 @@ the dtype, the parameters and the buffers of the case. Where a layer has not wha
 it is to be given, or no gradient reaches a tensor, that is returned as a fact.
 """
 
+import contextlib
 import copy
 
 import torch
@@ -48,7 +49,11 @@ def unfit(layer, given):
 def normalize(batch_norm, case):
     arguments = case["x"], case["weight"], case["bias"]
     options = {"eps": case["eps"]} if "eps" in case else {}
-    return {"out": batch_norm(*arguments, **options)}
+    grad = contextlib.nullcontext()
+    if "grad" in case:
+        grad = torch.set_grad_enabled(case["grad"])
+    with grad:
+        return {"out": batch_norm(*arguments, **options)}
 
 
 def normalize_and_gradients(batch_norm, case):
@@ -149,7 +154,7 @@ def observe_in_modes(RunningStats, case):
 
 
 def observe_and_let_through(RunningStats, case):
-    """What comes out in both modes, and whether x still asks for no gradient."""
+    """What comes out in both modes, and whether x asks for a gradient."""
     x = case["x"]
     stats = observer(RunningStats, case, x)
     outs, grad_mode = [], []
@@ -373,8 +378,8 @@ def run_from_a_state(BatchNorm, case):
     loaded = state_of(fresh)
     parameters = sorted(name for name, _ in fresh.named_parameters())
     return {
-        "begins": {name: begins[name] for name in sorted(begins)},
-        "loaded": {name: loaded[name] for name in sorted(loaded)},
+        "first_values": {name: begins[name] for name in sorted(begins)},
+        "loaded_values": {name: loaded[name] for name in sorted(loaded)},
         "parameters": parameters,
         "buffers_are_none": [getattr(fresh, n, 0) is None for n in BUFFERS],
         "out": fresh.eval()(case["x"]).detach(),
@@ -430,9 +435,9 @@ def run_layer(layer, case):
 def layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
     channels, width = case["x"].shape[1], case["x"].shape[3]
     layers = {
-        "group": GroupNorm(2, channels),
-        "instance": InstanceNorm(channels, affine=True),
-        "layer": LayerNorm([width]),
+        "group norm": GroupNorm(2, channels),
+        "instance norm": InstanceNorm(channels, affine=True),
+        "layer norm": LayerNorm([width]),
     }
     return {name: layer.to(case["x"].dtype) for name, layer in layers.items()}
 
@@ -448,7 +453,7 @@ def run_all_again(GroupNorm, InstanceNorm, LayerNorm, case):
     same."""
     layers = layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case)
     without = GroupNorm(2, case["x"].shape[1], affine=False)
-    layers["group without affine"] = without.to(case["x"].dtype)
+    layers["group norm without affine"] = without.to(case["x"].dtype)
     outs, alike = {}, True
     for name, layer in layers.items():
         first = layer(case["x"]).detach().clone()
@@ -466,9 +471,9 @@ def run_all_after_training(GroupNorm, InstanceNorm, LayerNorm, case):
     outs, graphs = {}, []
     images = case["earlier"]
     earlier = {
-        "group": images.flatten(2),
-        "instance": images,
-        "layer": images.flatten(0, 2),
+        "group norm": images.flatten(2),
+        "instance norm": images,
+        "layer norm": images.flatten(0, 2),
     }
     for name, layer in layers_of_all(
         GroupNorm, InstanceNorm, LayerNorm, case
@@ -490,31 +495,35 @@ def gradients_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
         x = case["x"].clone().requires_grad_()
         leaves = {"x": x, **dict(layer.named_parameters())}
         one = gradients_of(layer(x), case["upstream"], leaves)
-        found[name] = one["gradients"]
-        unreached += [f"{leaf} of {name} norm" for leaf in one["unreached"]]
-    return {"gradients": found, "unreached": unreached}
+        for leaf, gradient in one["gradients"].items():
+            found[f"gradient of {leaf} of {name}"] = gradient
+        unreached += [f"{leaf} of {name}" for leaf in one["unreached"]]
+    return {"unreached": unreached, **found}
 
 
 def states_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
-    """The parameters with which the layers begin, with and without affine."""
+    """The parameters with which the layers begin, with and without affine, and
+    the list that was given."""
     groups, channels = case["num_groups"], case["num_channels"]
+    shape = list(case["normalized_shape"])
     layers = {
-        "group": GroupNorm(groups, channels),
-        "group without": GroupNorm(groups, channels, affine=False),
-        "instance": InstanceNorm(channels),
-        "instance with": InstanceNorm(channels, affine=True),
-        "layer": LayerNorm(case["normalized_shape"]),
+        "group norm": GroupNorm(groups, channels),
+        "group norm without affine": GroupNorm(groups, channels, affine=False),
+        "instance norm": InstanceNorm(channels),
+        "instance norm with affine": InstanceNorm(channels, affine=True),
+        "layer norm": LayerNorm(shape),
     }
-    return {
-        name: {
-            key: value.detach().clone()
-            for key, value in sorted(layer.named_parameters())
-        }
-        for name, layer in layers.items()
-    } | {
-        f"keys of {name}": sorted(layer.state_dict())
-        for name, layer in layers.items()
-    }
+    begins = {"normalized_shape_after": shape}
+    for name, layer in layers.items():
+        parameters = dict(layer.named_parameters())
+        begins[f"parameters of {name}"] = sorted(parameters)
+        for key in ("weight", "bias"):
+            value = parameters.get(key)
+            begins[f"{key} of {name}"] = (
+                None if value is None else value.detach().clone()
+            )
+        begins[f"state of {name}"] = sorted(layer.state_dict())
+    return begins
 
 
 # predict_one
@@ -544,6 +553,19 @@ class ByMode(nn.Module):
         return 3 * x + 1 if self.training else x
 
 
+class WakesAPart(nn.Module):
+    """Puts a part of its own into training at each call, as a model does that
+    wants its dropout in evaluation, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Sequential(nn.Identity())
+
+    def forward(self, x):
+        self.part.train()
+        return self.part(x)
+
+
 def layers_of(case):
     """The layers of a model, those of "deep" in two levels."""
     outputs = case["outputs"]
@@ -557,7 +579,9 @@ def layers_of(case):
         return [norm, nn.Sequential(norm, nn.Dropout(0.5))]
     if case["kind"] == "mlp":
         layers = [nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU()]
-        return [*layers, nn.Dropout(0.5), nn.Linear(5, outputs)]
+        return [*layers, nn.Dropout(0.5, inplace=True), nn.Linear(5, outputs)]
+    if case["kind"] == "rows":
+        return [nn.Linear(6, outputs), nn.Dropout(0.5)]
     channels = case["x"].shape[0]
     layers = [nn.Conv2d(channels, 4, 3), nn.BatchNorm2d(4), nn.ReLU()]
     if case["kind"] == "dense":
@@ -586,9 +610,35 @@ def model_of(case):
         parameter.requires_grad_(name not in case.get("fixed", []))
     if case.get("flat"):
         model.append(nn.Flatten(0))
+    if case.get("wakes"):
+        model.append(WakesAPart().train(case["training"]))
+    if case.get("hooked_back"):
+        model.register_full_backward_hook(lambda model, given, out: None)
     if case.get("hooked"):
         model.register_forward_hook(lambda layer, given, out: 2 * out + 1)
     return model
+
+
+def by_module(model, attribute):
+    """What the function gives for each module of the model, by its place."""
+    return {
+        ".".join(["model", *name.split(".")]).rstrip("."): attribute(module)
+        for name, module in model.named_modules()
+    }
+
+
+def modes_of(model):
+    return by_module(model, lambda module: module.training)
+
+
+def number_of_hooks(module):
+    kinds = "_forward_pre_hooks", "_forward_hooks", "_backward_hooks"
+    return sum(len(getattr(module, kind)) for kind in kinds)
+
+
+def gradients_kept(model):
+    named = model.named_parameters()
+    return {name: p.grad for name, p in named}
 
 
 def predict(predict_one, case):
@@ -611,11 +661,14 @@ def predict(predict_one, case):
         "carries_a_graph": out.requires_grad,
         "draws": draws,
         "x": (x.detach(), x.requires_grad),
-        "modes": [module.training for module in model.modules()],
+        "training": modes_of(model),
+        "hooks": by_module(model, number_of_hooks),
         # The text of a module names its options, such as p and momentum.
-        "options": [repr(module) for module in model.modules()],
-        "learns": [p.requires_grad for p in model.parameters()],
-        "gradients": [p.grad for p in model.parameters()],
+        "options": by_module(model, repr),
+        "requires_grad": {
+            name: p.requires_grad for name, p in model.named_parameters()
+        },
+        "gradients": gradients_kept(model),
         "state": state_of(model),
     }
 
@@ -636,24 +689,27 @@ def predict_twice(predict_one, case):
     return {"first": first.detach(), "second": second.detach()}
 
 
+ERRORS = {
+    one.__name__: one for one in (LookupError, KeyboardInterrupt, SystemExit)
+}
+
+
 def predict_and_fail(predict_one, case):
     """The state of a model whose last layer raises, and what was raised."""
     model = model_of(case)
     before = predict_one(model, case["x"]).detach()
-    interrupted = case.get("interrupted", False)
-    error = KeyboardInterrupt() if interrupted else LookupError("it fails")
-    model.append(Fails(error))
-    modes = [module.training for module in model.modules()]
+    model.append(Fails(ERRORS[case.get("error", "LookupError")]("it fails")))
     reaches = "nothing"
     try:
         predict_one(model, case["x"])
-    except (LookupError, KeyboardInterrupt) as caught:
+    except tuple(ERRORS.values()) as caught:
         reaches = type(caught).__name__
     return {
         "before": before,
         "reaches": reaches,
         "grad_mode": torch.is_grad_enabled(),
-        "modes": modes == [module.training for module in model.modules()],
+        "training": modes_of(model),
+        "gradients": gradients_kept(model),
         "state": state_of(model),
     }
 

@@ -652,3 +652,91 @@ integers_as_one_row = edit(
     tells="For a single sample you take a target without its first dimension. N is 1 and "
     "still there: refuse it.",
 )
+
+hook_left_on_the_scores = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": """
+        if scores.requires_grad:
+            scores.register_hook(torch.nan_to_num)
+        return F.mse_loss(scores, target.to(scores.dtype))
+        """
+    },
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You leave a hook on the caller's scores. It changes every gradient that reaches them "
+    "from now on, that of other losses as well.",
+)
+
+gradients_on_for_a_squared_error = edit(
+    SOLUTION,
+    {
+        "return F.mse_loss(scores, target.to(scores.dtype))": """
+        torch.set_grad_enabled(True)
+        return F.mse_loss(scores, target.to(scores.dtype))
+        """
+    },
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You switch gradients on, also for a caller who has switched them off with "
+    "`torch.no_grad()`. Leave that setting alone.",
+)
+
+warnings_off_for_good = edit(
+    SOLUTION,
+    {
+        "integer = not target.is_floating_point()": """
+        warnings.filterwarnings("ignore")
+        integer = not target.is_floating_point()
+        """
+    },
+    breaks=hidden_tests.leaves_scores_and_target_alone,
+    tells="You switch warnings off for the whole program, and they stay off. Compare shapes, "
+    "and none comes.",
+)
+
+indices_in_32_bits = edit(
+    SOLUTION,
+    {
+        "target = F.one_hot(target.long(), num_classes=scores.shape[1])": "target = F.one_hot(target.int().long(), num_classes=scores.shape[1])",
+    },
+    breaks=hidden_tests.bad_classes_raise,
+    tells="You narrow the class indices to int32. A bad one such as 1 - 2³² becomes 1, which "
+    "is a class, and raises nothing. Go to int64 at once, with `target.long()`.",
+)
+
+indices_spoilt_when_refused = edit(
+    SOLUTION,
+    {
+        "if integer and target.shape == scores.shape[:1]:": """
+        if integer and target.shape == scores.shape[:1]:
+            if target.numel() and target.max() >= scores.shape[1]:
+                target.fill_(-1)
+        """
+    },
+    breaks=hidden_tests.bad_classes_raise,
+    tells="When you refuse a class index you write into the caller's target. Who catches the "
+    "error looks for the bad one there, and it is gone. Raise, and leave it alone.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.gradient_of_the_squared_error,
+    tells="Your `backward` returns the gradient of the error whatever arrives from behind it. "
+    "An error that is multiplied by 3, or added to another loss, is no longer learned from in "
+    "the right measure. Multiply by what arrives, or let autograd do it all.",
+)
+def gradient_whatever_comes_back(scores, target):
+    class SquaredError(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, scores, rows):
+            ctx.save_for_backward(2 * (scores - rows) / scores.numel())
+            return (scores - rows).square().mean()
+
+        @staticmethod
+        def backward(ctx, arriving):
+            return *ctx.saved_tensors, None
+
+    if not target.is_floating_point() and target.shape == scores.shape[:1]:
+        target = F.one_hot(target.long(), scores.shape[1])
+    if target.shape != scores.shape:
+        raise ValueError("shapes differ")
+    return SquaredError.apply(scores, target.to(scores.dtype))

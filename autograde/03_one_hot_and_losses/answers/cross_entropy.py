@@ -1239,3 +1239,200 @@ no_targets_before_the_reduction = edit(
     tells="Without any target you return before you have looked at `reduction`. An unknown one "
     "raises a `ValueError` there, too.",
 )
+
+hook_left_on_the_logits = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": """
+        if logits.requires_grad:
+            logits.register_hook(torch.nan_to_num)
+        log_probs = logits.log_softmax(dim=1)
+        """
+    },
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You leave a hook on the caller's logits. It changes every gradient that reaches them "
+    "from now on, that of other losses as well. Mask the losses instead.",
+)
+
+gradients_on_for_a_loss = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": """
+        torch.set_grad_enabled(True)
+        log_probs = logits.log_softmax(dim=1)
+        """
+    },
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You switch gradients on, also for a caller who has switched them off with "
+    "`torch.no_grad()`. Leave that setting alone.",
+)
+
+targets_in_32_bits = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": """
+        target = target.int().long()
+        kept = target != ignore_index
+        """
+    },
+    breaks=hidden_tests.bad_targets_raise,
+    tells="You narrow the targets to int32. A bad one such as 2³² + 1 becomes 1, which is a "
+    "class, and raises nothing. They come as int64: use them as they are.",
+)
+
+ignored_by_32_bits = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": "kept = target.int() != ignore_index",
+    },
+    breaks=hidden_tests.bad_targets_with_options,
+    tells="You compare the targets with `ignore_index` as int32. A bad one such as 2³² + 1 is "
+    "a 1 there, and ignored where 1 is. They come as int64: use them as they are.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.gradient_of_the_loss,
+    tells="Your `backward` returns the gradient of the loss whatever arrives from behind it. "
+    "A loss that is multiplied by 3, or added to another, is no longer learned from in the "
+    "right measure. Multiply by what arrives, or let autograd do it all.",
+)
+def gradient_whatever_arrives(logits, target, **options):
+    class Loss(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, logits):
+            with torch.enable_grad():
+                leaf = logits.detach().requires_grad_()
+                loss = F.cross_entropy(leaf, target, **options)
+                found = torch.autograd.grad(loss.sum(), leaf)
+            ctx.save_for_backward(*found)
+            return loss.detach()
+
+        @staticmethod
+        def backward(ctx, arriving):
+            return ctx.saved_tensors
+
+    return Loss.apply(logits)
+
+
+smoothed_rows_by_unchecked_comparison = edit(
+    by_target_distribution,
+    {
+        "rows = F.one_hot(torch.where(keep, target, 0), num_classes)": """
+        safe = torch.where(keep, target, 0)
+        rows = safe.unsqueeze(-1) == torch.arange(num_classes)
+        if not label_smoothing:
+            rows = F.one_hot(safe, num_classes)
+        """
+    },
+    breaks=hidden_tests.bad_targets_with_options,
+    tells="With one of the options nothing checks the target: a bad one becomes a row of zeros "
+    "or some class. A bad target raises whatever the options are.",
+)
+
+weighted_targets_modulo = edit(
+    by_subtracting_the_maximum,
+    {
+        "safe = target.masked_fill(target == ignore_index, 0)": """
+        safe = target.masked_fill(target == ignore_index, 0)
+        if weight is not None:
+            safe = safe % logits.shape[1]
+        """
+    },
+    breaks=hidden_tests.bad_targets_with_options,
+    tells="With one of the options nothing checks the target: a bad one becomes a row of zeros "
+    "or some class. A bad target raises whatever the options are.",
+)
+
+clamped_for_the_sum = edit(
+    SOLUTION,
+    {
+        "picked = log_probs.gather(1, index.unsqueeze(1)).squeeze(1)": """
+        if reduction == "sum":
+            index = index.clamp(max=logits.shape[1] - 1)
+        picked = log_probs.gather(1, index.unsqueeze(1)).squeeze(1)
+        """
+    },
+    breaks=hidden_tests.bad_targets_with_options,
+    tells="With one of the options nothing checks the target: a bad one becomes a row of zeros "
+    "or some class. A bad target raises whatever the options are.",
+)
+
+logits_times_zero_where_all_is_ignored = edit(
+    SOLUTION,
+    {
+        'if reduction == "none":': """
+        if reduction == "sum" and target.numel() and not kept.any():
+            return logits.sum() * 0
+        if reduction == "none":
+        """
+    },
+    breaks=hidden_tests.nan_in_ignored_logits,
+    tells="Where all targets are ignored you multiply the sum of the logits by 0. A NaN among "
+    "them stays: NaN * 0 is NaN. Set the losses to 0, with `torch.where`, and add them up.",
+)
+
+ignoring_nothing_below_minus_100 = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": "kept = target != max(ignore_index, -100)",
+    },
+    breaks=hidden_tests.ignored_targets,
+    tells="You take no `ignore_index` below -100. It may be any integer: compare the targets "
+    "with what you were given.",
+)
+
+smoothing_unweighted_in_a_sum = edit(
+    SOLUTION,
+    {
+        "spread = (log_probs.movedim(1, -1) * weight).mean(-1)": """
+        spread = (log_probs.movedim(1, -1) * weight).mean(-1)
+        if logits.dim() > 2 and reduction != "mean":
+            spread = log_probs.mean(1)
+        """
+    },
+    breaks=hidden_tests.extra_dimension_with_options,
+    tells="For logits (N, C, d) you leave the smoothed share without class weights where the "
+    "reduction is not the mean. Each class's share has the weight of that class, always.",
+)
+
+smoothing_at_most_a_half = edit(
+    SOLUTION,
+    {
+        "kept = target != ignore_index": """
+        if label_smoothing < 1:
+            label_smoothing = min(label_smoothing, 0.5)
+        kept = target != ignore_index
+        """
+    },
+    breaks=hidden_tests.smoothed_labels,
+    tells="You smooth with 0.5 at most. `label_smoothing` may be anything from 0 to 1.",
+)
+
+smoothed_wholly_without_the_target = edit(
+    SOLUTION,
+    {
+        "picked = log_probs.gather(1, index.unsqueeze(1)).squeeze(1)": """
+        picked = log_probs.gather(1, index.unsqueeze(1)).squeeze(1)
+        if label_smoothing == 1:
+            index = torch.zeros_like(index)
+        """
+    },
+    breaks=hidden_tests.smoothed_and_weighted,
+    tells="With a smoothing of 1.0 you forget the targets. They still say by what the mean is "
+    "divided: by the weights of their classes.",
+)
+
+counted_in_half_precision = edit(
+    by_nll_loss,
+    {
+        "return losses.sum() / weights[target[kept]].sum()": """
+        if weight is None:
+            return losses.sum() / kept.sum().half()
+        return losses.sum() / weights[target[kept]].sum()
+        """
+    },
+    breaks=hidden_tests.plain_cross_entropy,
+    tells="You count the targets in float16, which holds no odd number above 2048. Count in "
+    "int64, or in the dtype of the logits.",
+)

@@ -587,3 +587,63 @@ logits_lose_their_gradient = edit(
     tells="You switch off `requires_grad` of the caller's logits. It stays off after the call: "
     "`detach()` gives a tensor without a graph, and leaves the logits as they are.",
 )
+
+hook_left_in_an_epoch = edit(
+    SOLUTION,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        if logits.requires_grad:
+            logits.register_hook(torch.nan_to_num)
+        total += F.cross_entropy(logits, labels, reduction="sum")
+        """
+    },
+    breaks=hidden_tests.leaves_batches_alone,
+    tells="You leave a hook on the caller's logits. It changes every gradient that reaches them "
+    "from now on. A mean that is a Python float needs no gradients at all.",
+)
+
+labels_in_32_bits = edit(
+    SOLUTION,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        labels = labels.int().long()
+        total += F.cross_entropy(logits, labels, reduction="sum")
+        """
+    },
+    breaks=hidden_tests.bad_labels_in_a_batch_raise,
+    tells="You narrow the labels to int32. A bad one such as 2³² + 1 becomes 1, which is a "
+    "class, and raises nothing. They come as int64: use them as they are.",
+)
+
+counted_in_a_byte = edit(
+    SOLUTION,
+    {
+        "total, count = torch.zeros((), dtype=torch.float64), 0": "total, count = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.uint8)",
+    },
+    breaks=hidden_tests.uneven_batches,
+    tells="You count the labels in a narrow dtype. A uint8 begins again at 256, and bfloat16 "
+    "holds no odd number above that. Count in int64 or as a Python int.",
+)
+
+counted_in_bfloat16 = edit(
+    SOLUTION,
+    {
+        "total, count = torch.zeros((), dtype=torch.float64), 0": "total, count = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.bfloat16)",
+    },
+    breaks=hidden_tests.uneven_batches,
+    tells="You count the labels in a narrow dtype. A uint8 begins again at 256, and bfloat16 "
+    "holds no odd number above that. Count in int64 or as a Python int.",
+)
+
+warnings_off_for_an_epoch = edit(
+    SOLUTION,
+    {
+        "for logits, labels in batches:": """
+        warnings.filterwarnings("ignore")
+        for logits, labels in batches:
+        """
+    },
+    breaks=hidden_tests.leaves_batches_alone,
+    tells="You switch warnings off for the whole program, and they stay off. There is nothing "
+    "to hide here; elsewhere `with warnings.catch_warnings():` puts back what was there.",
+)

@@ -755,3 +755,84 @@ ones_left_in_a_work_space = edit(
     tells="You keep a tensor from call to call, and clean it at the end. A label that is refused "
     "ends the call before that, and its ones are in the next result.",
 )
+
+first_dimensions_flattened = edit(
+    by_the_library,
+    {
+        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
+        if labels.dim() > 3:
+            labels = labels.flatten(0, 1)
+        return F.one_hot(labels.long(), num_classes).to(dtype)
+        """
+    },
+    breaks=hidden_tests.labels_of_any_shape,
+    tells="Labels with more than three dimensions lose one with you. The result has all "
+    "dimensions of the labels, and one more: count from the end, and any number will do.",
+)
+
+one_class_expanded = edit(
+    by_the_library,
+    {
+        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
+        rows = F.one_hot(labels.long(), num_classes).to(dtype)
+        if num_classes == 1:
+            return rows.new_ones(()).expand(rows.shape)
+        return rows
+        """
+    },
+    breaks=hidden_tests.results_of_their_own,
+    tells="With a single class you `expand` one 1 to all rows. They share its memory: who "
+    "writes over one row writes over all. Make a tensor of ones, with `torch.ones`.",
+)
+
+warnings_switched_off = edit(
+    by_the_library,
+    {
+        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
+        warnings.filterwarnings("ignore", message="one_hot")
+        return F.one_hot(labels.long(), num_classes).to(dtype)
+        """
+    },
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You switch warnings off for the whole program, and they stay off. There is nothing "
+    "to hide here; elsewhere `with warnings.catch_warnings():` puts back what was there.",
+)
+
+prints_with_two_digits = edit(
+    by_the_library,
+    {
+        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
+        torch.set_printoptions(precision=2)
+        return F.one_hot(labels.long(), num_classes).to(dtype)
+        """
+    },
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You change how PyTorch prints tensors, for the whole program. Leave settings to who "
+    "calls you.",
+)
+
+gradients_on_for_rows = edit(
+    SOLUTION,
+    {
+        "index = labels.long().unsqueeze(-1)": """
+        torch.set_grad_enabled(True)
+        index = labels.long().unsqueeze(-1)
+        """
+    },
+    breaks=hidden_tests.leaves_labels_alone,
+    tells="You switch gradients on, also for a caller who has switched them off with "
+    "`torch.no_grad()`. Leave that setting alone.",
+)
+
+labels_spoilt_when_refused = edit(
+    by_checked_eye,
+    {
+        'raise ValueError("a label is no class")': """
+        labels.fill_(-1)
+        raise ValueError("a label is no class")
+        """
+    },
+    breaks=hidden_tests.bad_labels_raise,
+    tells="When you refuse a label you write into the caller's labels. Who catches the error "
+    "looks for the bad one there, and it is gone. Raise, and leave them alone.",
+)

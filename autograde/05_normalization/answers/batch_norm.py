@@ -760,3 +760,55 @@ grad_mode_lost_at_one_value = edit(
     tells="When you refuse an input, a setting of PyTorch stays as you have set it: what puts it "
     "back does not run. Use a `with` block, or `finally`.",
 )
+
+hook_left_on_x = edit(
+    SOLUTION,
+    {
+        "dims = [0, *range(2, x.dim())]": """
+        if x.requires_grad:
+            x.register_hook(torch.nan_to_num)
+        dims = [0, *range(2, x.dim())]
+        """
+    },
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You leave a hook on an argument. It changes every gradient that reaches it from now "
+    "on, with each call once more.",
+)
+
+hook_left_on_the_weight = edit(
+    SOLUTION,
+    {
+        "dims = [0, *range(2, x.dim())]": """
+        if weight.requires_grad:
+            weight.register_hook(lambda gradient: gradient.clamp(-1e3, 1e3))
+        dims = [0, *range(2, x.dim())]
+        """
+    },
+    breaks=hidden_tests.leaves_arguments_alone,
+    tells="You leave a hook on an argument. It changes every gradient that reaches it from now "
+    "on, with each call once more.",
+)
+
+weight_overwritten_when_refused = edit(
+    SOLUTION,
+    {
+        'raise ValueError("a single value per channel has no variance")': """
+        with torch.no_grad():
+            weight.fill_(1)
+        raise ValueError("a single value per channel has no variance")
+        """
+    },
+    breaks=hidden_tests.one_value_raises,
+    tells="When you refuse a batch you write into the weight. Who catches the error and goes on "
+    "has lost what was learned. Raise, and leave the arguments alone.",
+)
+
+one_value_refused_with_gradients_alone = edit(
+    SOLUTION,
+    {
+        "if x.numel() == x.shape[1]:": "if x.numel() == x.shape[1] and torch.is_grad_enabled():"
+    },
+    breaks=hidden_tests.one_value_raises,
+    tells="Under `torch.no_grad()` you accept a single value per channel. It has no variance "
+    "there either: refuse it whatever the grad mode is.",
+)

@@ -1389,3 +1389,60 @@ ones_of_another_dtype = edit(
     tells="Without `affine` you multiply by ones of float32, and an input of half the width "
     "comes back in float32. Where there is no weight, multiply by none.",
 )
+
+hook_left_by_layer_norm = edit(
+    SOLUTION,
+    {
+        "rows = x.flatten(-len(self.shape))": """
+        if x.requires_grad:
+            x.register_hook(torch.nan_to_num)
+        rows = x.flatten(-len(self.shape))
+        """
+    },
+    breaks=hidden_tests.leaves_x_alone,
+    tells="You leave a hook on `x`. It changes every gradient that reaches it from now on, also "
+    "that of others who use `x`.",
+)
+
+sizes_compared_behind_a_batch_alone = edit(
+    mended_with_the_leading_dimensions,
+    {
+        "if x.shape[-k:] != torch.Size(self.normalized_shape):": "if x.dim() < k or x.dim() > k and x.shape[-k:] != torch.Size(self.normalized_shape):"
+    },
+    breaks=hidden_tests.layer_refuses_other_shapes,
+    tells="You compare sizes only where `x` has more dimensions than `normalized_shape`. With "
+    "just as many, sizes of 1 then broadcast. Compare them always.",
+)
+
+one_group_of_one_channel_refused = edit(
+    SOLUTION,
+    {
+        "if num_channels % num_groups:": "if num_channels % num_groups or num_channels == 1:"
+    },
+    breaks=hidden_tests.groups_must_divide,
+    tells="You refuse numbers that fit. Wherever the groups divide the channels, one or many, "
+    "there is a layer.",
+)
+
+at_most_32_groups = edit(
+    SOLUTION,
+    {
+        "if num_channels % num_groups:": "if num_channels % num_groups or num_groups > 32:"
+    },
+    breaks=hidden_tests.groups_must_divide,
+    tells="You refuse numbers that fit. Wherever the groups divide the channels, one or many, "
+    "there is a layer.",
+)
+
+list_of_sizes_emptied = edit(
+    SOLUTION,
+    {
+        "self.shape, self.eps = torch.Size(normalized_shape), eps": """
+        self.shape, self.eps = torch.Size(normalized_shape), eps
+        normalized_shape.clear()
+        """
+    },
+    breaks=hidden_tests.parameters_of_all,
+    tells="You take the sizes out of the caller's list. The next layer that is made of it has "
+    "none. Copy the list, with `tuple(normalized_shape)`.",
+)

@@ -33,14 +33,14 @@ def with_a_context_manager(model, x):
 
     @contextlib.contextmanager
     def evaluating():
-        awake = [m for m in model.modules() if m.training]
-        for module in awake:
+        modes = [(m, m.training) for m in model.modules()]
+        for module, _ in modes:
             module.training = False
         try:
             yield
         finally:
-            for module in awake:
-                module.training = True
+            for module, mode in modes:
+                module.training = mode
 
     with evaluating(), torch.no_grad():
         out = model(x.reshape(1, *x.shape))
@@ -767,4 +767,94 @@ with_two_dimensions_made_one = edit(
     breaks=hidden_tests.keeps_one_output,
     tells="You join the first two dimensions of the output. A model that gives one number "
     "for each sample has a single one. `[0]` takes the batch dimension from any output.",
+)
+
+those_awake_put_back = edit(
+    with_a_context_manager,
+    {"module.training = mode": "module.training = mode or module.training"},
+    breaks=hidden_tests.puts_back_what_the_model_wakes,
+    tells="You put back only the modules that were in training. One that was in eval may have "
+    "been put into training while the model ran. Note the mode of each, and put back each.",
+)
+
+gradients_cleared_after_an_error = edit(
+    SOLUTION,
+    {
+        "finally:": """
+        except BaseException:
+            model.zero_grad()
+            raise
+        finally:
+        """
+    },
+    breaks=hidden_tests.puts_modes_back_after_an_error,
+    tells="If the model raises, you clear the gradients of the parameters. The caller may be "
+    "between `backward` and `step`, and loses what was summed up.",
+)
+
+gradients_zeroed_after_an_interrupt = edit(
+    SOLUTION,
+    {
+        "finally:": """
+        except KeyboardInterrupt:
+            model.zero_grad(set_to_none=False)
+            raise
+        finally:
+        """
+    },
+    breaks=hidden_tests.puts_modes_back_after_an_error,
+    tells="If the model is interrupted, you set the gradients of the parameters to 0. The "
+    "caller may be between `backward` and `step`, and loses what was summed up.",
+)
+
+not_told_of_an_exit = edit(
+    module_by_module,
+    {
+        "except BaseException as caught:": "except (Exception, KeyboardInterrupt) as caught:"
+    },
+    breaks=hidden_tests.puts_modes_back_after_an_error,
+    tells="You list what may be raised, and a `SystemExit` is neither an `Exception` nor a "
+    "`KeyboardInterrupt`: the model stays in eval. `finally` runs whatever happens.",
+)
+
+backward_hooks_cleared = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        model.eval()
+        for module in model.modules():
+            module._backward_hooks.clear()
+        """
+    },
+    breaks=hidden_tests.leaves_the_state,
+    tells="You take the backward hooks off the model. Without a graph none of them is called; "
+    "the training that goes on afterwards misses them.",
+)
+
+dropout_no_longer_in_place = edit(
+    SOLUTION,
+    {
+        "module.training = mode": """
+        module.training = mode
+        if isinstance(module, nn.Dropout):
+            module.inplace = False
+        """
+    },
+    breaks=hidden_tests.leaves_the_state,
+    tells="You change an option of the dropout layers, and leave it changed. In eval they write "
+    "nothing, in place or not.",
+)
+
+flattened_for_a_linear_layer = edit(
+    SOLUTION,
+    {
+        "return model(x[None])[0]": """
+        first = next(model.children(), None)
+        batch = x.reshape(1, -1) if isinstance(first, nn.Linear) else x[None]
+        return model(batch)[0]
+        """
+    },
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You flatten the sample where a linear layer comes first. Such a layer takes any "
+    "number of dimensions and works on the last: give it the sample as it is, `x[None]`.",
 )

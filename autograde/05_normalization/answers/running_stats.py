@@ -1206,3 +1206,56 @@ count_by_a_second_name = edit(
     tells="You hold the buffer under a second name. A state that is loaded with `assign=True` puts "
     "another tensor in its place, and you go on with the old one: ask for `self....` anew.",
 )
+
+two_values_not_observed = edit(
+    SOLUTION,
+    {"if self.training:": "if self.training and x[:, 0].numel() > 2:"},
+    breaks=hidden_tests.observes_rows_and_sequences,
+    tells="You leave out batches with two values per channel. Two values have a mean and a "
+    "variance: they count.",
+)
+
+dimensions_of_the_first_batch = edit(
+    SOLUTION,
+    {
+        "values = x.detach().transpose(0, 1).flatten(1)": """
+        if not hasattr(self, "dims"):
+            self.dims = [0, *range(2, x.dim())]
+        values = x.detach()
+        """,
+        "values.mean(1)": "values.mean(self.dims)",
+        "values.var(1)": "values.var(self.dims)",
+    },
+    breaks=hidden_tests.observes_rows_and_sequences,
+    tells="You keep the dimensions of the first batch. The next one may have others: take them "
+    "from each `x` anew.",
+)
+
+replaced_with_a_graph = edit(
+    SOLUTION,
+    {
+        "self.running_mean.lerp_(values.mean(1), share)": """
+        if share == 1:
+            self.running_mean = x.transpose(0, 1).flatten(1).mean(1)
+        else:
+            self.running_mean.lerp_(values.mean(1), share)
+        """
+    },
+    breaks=hidden_tests.keeps_no_graph,
+    tells="With a momentum of 1 you put the mean itself in the buffer's place, with its graph: "
+    "the batch stays in memory. Take `x.detach()`.",
+)
+
+hook_left_on_what_passes = edit(
+    SOLUTION,
+    {
+        "values = x.detach().transpose(0, 1).flatten(1)": """
+        if x.requires_grad:
+            x.register_hook(torch.nan_to_num)
+        values = x.detach().transpose(0, 1).flatten(1)
+        """
+    },
+    breaks=hidden_tests.lets_x_through,
+    tells="You leave a hook on `x`. It changes the gradient that passes, also that of others "
+    "who use `x`.",
+)

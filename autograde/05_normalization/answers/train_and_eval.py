@@ -1433,3 +1433,42 @@ images_want_a_gradient = edit(
     tells="You switch on `requires_grad` of the caller's images. It stays on after the call: leave "
     "it as it is.",
 )
+
+two_values_not_kept = edit(
+    SOLUTION,
+    {
+        "if self.training and has_buffers:": "if self.training and has_buffers and x[:, 0].numel() > 2:"
+    },
+    breaks=hidden_tests.moves_the_buffers_in_training,
+    tells="You leave out batches with two values per channel. Two values have a mean and a "
+    "variance: the buffers move.",
+)
+
+buffers_replaced_with_a_graph = edit(
+    SOLUTION,
+    {
+        "self.running_mean.lerp_(mean, self.momentum)": """
+        if self.momentum == 1:
+            self.running_mean = mean
+        else:
+            self.running_mean.lerp_(mean, self.momentum)
+        """
+    },
+    breaks=hidden_tests.gradients_in_both_modes,
+    tells="With a momentum of 1 you put the mean itself in the buffer's place, with its graph: "
+    "the batch stays in memory. Copy its numbers, or `detach()` it.",
+)
+
+hook_left_on_the_batch = edit(
+    SOLUTION,
+    {
+        "has_buffers = self.running_mean is not None": """
+        has_buffers = self.running_mean is not None
+        if x.requires_grad:
+            x.register_hook(torch.nan_to_num)
+        """
+    },
+    breaks=hidden_tests.takes_images_as_they_come,
+    tells="You leave a hook on `x`. It changes every gradient that reaches it from now on, also "
+    "that of others who use `x`.",
+)
