@@ -19,7 +19,7 @@ from . import probes
 
 DOUBLE = torch.float64
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
-NUM_WEIGHTS = 1000  # more than any model here has
+NUM_WEIGHTS = 1100  # more than any model here has
 
 # Rules about how the model was used. They hold only together with the samples
 # that went through, which depend on the case.
@@ -75,6 +75,12 @@ def freed_graphs(case: Case, seen: Result, expected: Result) -> str | None:
             "on each micro-batch before the next one goes forward, and keep "
             "nothing of it."
         )
+    if seen.data["earlier graphs still there"] > 1:
+        return (
+            "When a micro-batch went forward, graphs of several earlier ones "
+            "were still there: their logits or losses were kept. Keep numbers "
+            "(`.item()`) or detached tensors."
+        )
     return every_sample_came_back(case, seen, expected)
 
 
@@ -113,6 +119,11 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
         return (
             "A parameter's `requires_grad` is another afterwards, or a hook "
             "was left on it."
+        )
+    if not seen.data["nothing_added"]:
+        return (
+            "The model, or a layer of it, has an attribute more or less than "
+            "before."
         )
     if not seen.data["tensors_plain"]:
         return "A tensor that was given to you requires a gradient now."
@@ -199,9 +210,9 @@ def broken_batch(draw: Draw) -> Case:
     "rows and of images, with small gradients and large ones",
     corners=[
         "micro-batches are consecutive rows or others",
-        "the model may share weights and read whole numbers or `X` of shape (N,), "
-        "the optimizer have several groups; a NaN in the batch is trained on, and "
-        "shows",
+        "the model may share weights, add two parameters up, and read whole "
+        "numbers or `X` of shape (N,), the optimizer have several groups; a NaN in "
+        "the batch is trained on, and shows",
         "the optimizer holds the parameters of the model, and no others",
     ],
 )
@@ -209,7 +220,7 @@ def update_of_the_full_batch(draw: Draw) -> list[Case]:
     return [
         broken_batch(draw),
         {**batches(draw, 2, size=8, num_batches=1), "two_groups": True},
-        as_ids(batches(draw, 2, size=8, num_batches=1)),
+        {**as_ids(batches(draw, 2, size=8, num_batches=1)), "own": "sum"},
         of_single_numbers(batches(draw, 2, size=8, num_batches=1)),
         batches(draw, 2),
         batches(draw, 4),
@@ -290,7 +301,10 @@ def small_micro_batches(draw: Draw) -> list[Case]:
     weight=2,
     rule=freed_graphs,
     says="what one micro-batch's graph holds is freed before the next one comes",
-    corners=["there is a backward pass for each, and it keeps nothing"],
+    corners=[
+        "there is a backward pass for each, and it keeps nothing",
+        "nor do you keep logits or losses of several, but as numbers or detached",
+    ],
 )
 def graphs_are_freed(draw: Draw) -> list[Case]:
     return [batches(draw, 4), batches(draw, 8, size=48, num_batches=1)]
@@ -325,8 +339,10 @@ def old_gradients_do_not_count(draw: Draw) -> list[Case]:
     **CLOSE,
     says="frozen and unused parameters: no error, and no step moves them",
     corners=[
-        "also with weight decay: their `.grad` is `None`",
+        "also with weight decay: at the step their `.grad` is `None`, where zeros "
+        "would move them",
         "nor does a gradient that one had when it was frozen",
+        "what `.grad` holds after the step is left open",
     ],
 )
 def parameters_without_gradient(draw: Draw) -> list[Case]:
@@ -372,7 +388,8 @@ def returned_loss(draw: Draw) -> list[Case]:
         "no layer's mode, no setting of PyTorch such as anomaly detection and "
         "no seed is yours to change, not even for a while",
         "to draw numbers, as a `DataLoader` does, is no fault",
-        "no seed is set",
+        "no seed is set, and nothing is left on the model: neither hook nor "
+        "attribute",
     ],
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -438,14 +455,14 @@ def class_weights(draw: Draw, num_classes: int = 5) -> Tensor:
     says="micro-batches of unequal size: 20 + 12, 16 + 15 + 1",
     corners=[
         "a pair may come twice",
-        "the model may share weights and read whole numbers; logits are small "
-        "or large",
+        "the model may share weights, add two parameters up and read whole "
+        "numbers; logits are small or large",
     ],
 )
 def ragged_micro_batches(draw: Draw) -> list[Case]:
     return [
         window(draw, 20, 12),
-        as_ids(window(draw, 3, 5)),
+        as_ids(window(draw, 3, 5, own="sum")),
         window(draw, 3, 5, loudness=1e8),
         window(draw, 16, 15, 1),
         window(draw, 1, 7, 3, 9),
@@ -630,7 +647,10 @@ def small_windows(draw: Draw) -> list[Case]:
     probe=probes.gradients_of_a_window,
     rule=freed_graphs,
     says="what one micro-batch's graph holds is freed before the next one comes",
-    corners=["there is a backward pass for each, and it keeps nothing"],
+    corners=[
+        "there is a backward pass for each, and it keeps nothing",
+        "nor do you keep logits or losses of several, but as numbers or detached",
+    ],
 )
 def graphs_of_a_window(draw: Draw) -> list[Case]:
     return [window(draw, 12, 12, 12, 12), window(draw, 9, 16, 14)]
@@ -676,7 +696,8 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
         "no layer's mode, no setting of PyTorch such as anomaly detection and "
         "no seed is yours to change, not even for a while",
         "to draw numbers, as a `DataLoader` does, is no fault",
-        "no seed is set",
+        "no seed is set, and nothing is left on the model: neither hook nor "
+        "attribute",
     ],
 )
 def window_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -755,8 +776,8 @@ def with_a_nan(case: Case) -> Case:
         "the optimizer holds the parameters of the model, and no others",
         "a NaN in a batch is trained on, and shows in weights and loss; a loss of "
         "0 or a gradient of zeros is a step, too",
-        "the model may share weights, have parameters of its own beside its "
-        "layers, and read whole numbers; a pair may come twice",
+        "the model may share weights, add two parameters up, have parameters of "
+        "its own beside its layers, and read whole numbers; a pair may come twice",
         "without `max_norm` no gradient is too large",
     ],
 )
@@ -766,7 +787,7 @@ def full_windows(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 2, num_epochs=2, momentum=0.9),
         epochs(draw, [4] * 6, 3, weight_decay=0.1),
         epochs(draw, [2] * 22, 11),
-        as_ids(epochs(draw, [4] * 2, 2)),
+        {**as_ids(epochs(draw, [4] * 2, 2)), "own": "sum"},
         epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
         of_one_class(epochs(draw, [4] * 4, 2, weight_decay=0.1)),
         with_a_nan(epochs(draw, [4] * 4, 2)),
@@ -851,7 +872,11 @@ def clean_at_the_end(draw: Draw) -> list[Case]:
     on=("weights", "gradients"),
     **CLOSE,
     says="the window's gradient is clipped once, right before the step",
-    corners=["over all parameters together; `max_norm` may be 0"],
+    corners=[
+        "over all parameters together; `max_norm` may be 0",
+        "one gradient of NaN makes the norm NaN, and then all gradients, though "
+        "the loss may be none",
+    ],
 )
 def clipped_once(draw: Draw) -> list[Case]:
     return [
@@ -861,6 +886,7 @@ def clipped_once(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 2, max_norm=5.0, loudness=300.0, lr=0.01),
         epochs(draw, [4] * 4, 2, max_norm=5e3, loudness=1e5, lr=1e-5),
         with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
+        {**epochs(draw, [4] * 2, 2, max_norm=0.1), "own": "nan"},
         epochs(draw, [4] * 4, 2, max_norm=0.1, two_groups=True),
         epochs(draw, [4] * 3, 2, max_norm=0.0),
         epochs(draw, [4] * 4, 2, max_norm=0.1, weight_decay=0.1, loudness=0.0),
@@ -930,6 +956,7 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
     "train_epoch",
     probe=probes.some_epochs,
     rule=reads_as_it_goes,
+    raises=("OSError",),
     says="the loader may be a generator, and is read as training goes, with a "
     "length or without",
     corners=[
@@ -937,6 +964,7 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
         "window",
         "its `len` may raise a `TypeError`, as that of a `DataLoader` over an "
         "`IterableDataset`",
+        "an error that it raises is not its end, and comes out",
     ],
 )
 def loader_without_a_length(draw: Draw) -> list[Case]:
@@ -945,6 +973,7 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 8, 2, as_list=False),
         epochs(draw, [4] * 8, 2, as_list=False, sized=True),
         epochs(draw, [4] * 5, 2, as_list=False, sized="not told"),
+        {**epochs(draw, [4] * 3, 2, as_list=False), "breaks": True},
     ]
 
 
@@ -972,7 +1001,10 @@ def small_in_the_loop(draw: Draw) -> list[Case]:
     probe=probes.some_epochs,
     rule=freed_graphs,
     says="what one micro-batch's graph holds is freed before the next one comes",
-    corners=["there is a backward pass for each, and it keeps nothing"],
+    corners=[
+        "there is a backward pass for each, and it keeps nothing",
+        "nor do you keep logits or losses of several, but as numbers or detached",
+    ],
 )
 def graphs_in_the_loop(draw: Draw) -> list[Case]:
     return [
@@ -988,11 +1020,18 @@ def graphs_in_the_loop(draw: Draw) -> list[Case]:
     **CLOSE,
     says="frozen and unused parameters: no error, and no step moves them",
     corners=[
-        "unused is what no window uses; its gradient is `None` at the start"
+        "unused is what no window uses; what is frozen or unused has no gradient "
+        "(`None`) before the first epoch",
+        "a layer may be frozen between two epochs: zeros that the first one left "
+        "there would move it, with weight decay",
     ],
 )
 def epoch_without_some_gradients(draw: Draw) -> list[Case]:
     return [
+        {
+            **epochs(draw, [4] * 2, 2, num_epochs=2, weight_decay=0.1),
+            "freezes": True,
+        },
         epochs(draw, [4] * 5, 2, traps=True, weight_decay=0.1),
         epochs(draw, [4] * 4, 2, traps=True, max_norm=0.1),
     ]
@@ -1009,7 +1048,8 @@ def epoch_without_some_gradients(draw: Draw) -> list[Case]:
         "no layer's mode, no setting of PyTorch such as anomaly detection and "
         "no seed is yours to change, not even for a while",
         "to draw numbers, as a `DataLoader` does, is no fault",
-        "no seed is set",
+        "no seed is set, and nothing is left on the model: neither hook nor "
+        "attribute",
     ],
 )
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
@@ -1039,10 +1079,13 @@ def network(
     two_names: bool = False,
     old_gradients: bool = False,
     single: bool = False,
+    sum_of_two: bool = False,
+    raises: bool = False,
 ) -> Case:
     """A batch, and what the network that it goes through is like: with
     `other_mode` its first norm is in the other mode, `loudness` multiplies its
-    logits, with `ids` it takes whole numbers alone; with `single` all is float32."""
+    logits, with `ids` it takes whole numbers alone; with `single` all is float32; with
+    `sum_of_two` its last weight is a sum; with `raises` it raises."""
     shape = (3, 4, 4) if images else (5,)
     X = draw.normal(16, *shape, std=2.0, dtype=DOUBLE)
     X = X.float() if single else X
@@ -1061,6 +1104,8 @@ def network(
         "traps": traps,
         "two_names": two_names,
         "old_gradients": old_gradients,
+        "sum_of_two": sum_of_two,
+        "raises": raises,
     }
 
 
@@ -1075,7 +1120,7 @@ def network(
         "so for any layer that mixes samples, as one that subtracts their mean, "
         "with micro-batches of a single row, too",
         "`X` may hold whole numbers and is contiguous, and the logits may be "
-        "large; a NaN in `X` shows",
+        "large; a NaN in `X` shows; the full gradient is never 0",
         "no case has weights in `torch.channels_last`, or a layer whose output "
         "depends in training on the batches before",
     ],
@@ -1102,10 +1147,13 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
     atol=1e-11,
     rtol=1e-6,
     says="no gap where each sample is treated alone, nor in eval",
+    corners=[
+        "a weight may be the sum of two parameters, which have one gradient"
+    ],
 )
 def no_gap_without_the_batch(draw: Draw) -> list[Case]:
     return [
-        network(draw, "none", 4),
+        network(draw, "none", 4, sum_of_two=True),
         network(draw, "group", 16, images=True),
         network(draw, "group", 2),
         network(draw, "batch", 4, train=False),
@@ -1156,6 +1204,7 @@ def gap_in_the_models_mode(draw: Draw) -> list[Case]:
             "state",
             "unseeded",
             "whether the parameters are the same objects",
+            "whether your code raised",
         ],
     ),
     also=ALONE,
@@ -1165,13 +1214,18 @@ def gap_in_the_models_mode(draw: Draw) -> list[Case]:
         "your tensors, PyTorch's settings and its random seed are left alone, "
         "too; `X` needs no gradient",
         "each buffer is in the `state_dict()`, those of other norms, too",
-        "the parameters are the same objects, which an optimizer may hold",
+        "the parameters are the same objects, which an optimizer may hold; "
+        "buffers may be others",
+        "no attribute is left on it",
+        "so also where the model raises, as batch norm in training does on single "
+        "rows: the error comes out, and the model is as it was",
     ],
 )
 def model_as_it_was(draw: Draw) -> list[Case]:
     return [
         network(draw, "batch", 4),
         network(draw, "batch", 2, old_gradients=True),
+        network(draw, "batch", 16, old_gradients=True, raises=True),
         network(draw, "group", 4, train=False),
         network(draw, "batch", 4, other_mode=True),
         network(draw, "instance", 2, images=True),
@@ -1280,10 +1334,11 @@ def model(
     statistics: bool = True,
     one_position: bool = False,
     far: bool = False,
+    two_sizes: bool = False,
 ) -> Case:
     """What a model with batch norms is like, a batch for it, and inputs for its
     norms, each sample with an offset and a scale of its own. With `norm_in_eval` its
-    last batch norm is in eval."""
+    last batch norm is in eval; with `two_sizes` its norms get wider images, too."""
     positions = INPUT_SHAPES[kind]
     if one_position:
         positions = (1,) * len(positions)
@@ -1309,6 +1364,7 @@ def model(
         "channels_last": channels_last,
         "norm_in_eval": norm_in_eval,
         "statistics": statistics,
+        "two_sizes": two_sizes,
         "inputs": scale * inputs + offset,
         "X": draw.normal(BATCH_SIZE, 150, dtype=DOUBLE)[
             :, : FEATURES.get(kind, channels)
@@ -1339,7 +1395,7 @@ def replaced(case: Case, seen: Result, expected: Result) -> str | None:
 
 NOT_ONE = (
     "A sample does not have variance 1 before weight and bias, in training or in "
-    "eval, for inputs of any size."
+    "eval, whether its numbers are small or large."
 )
 
 
@@ -1437,6 +1493,11 @@ def original_alone(case: Case, seen: Result, expected: Result) -> str | None:
         return "The model that was given is not as it was."
     if seen.data["shared"]:
         return "The copy shares parameters with the model that was given."
+    if seen.data["shared_hooks"]:
+        return (
+            "The copy shares hooks with the model that was given: one that is "
+            "registered on the one runs on the other."
+        )
     return replaced(case, seen, expected)
 
 
@@ -1476,7 +1537,7 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
     says="in training, accumulated and full gradients agree, down to single "
     "rows",
     corners=[
-        "inputs are (n, C), (n, C, H, W) or (n, C, D, H, W)",
+        "inputs are (n, C), (n, C, H, W) or (n, C, D, H, W), none is (n, C, L)",
         "a batch norm may be one without statistics "
         "(`track_running_stats=False`)",
         "`eval()` is no answer: a new batch norm would normalize nothing",
@@ -1501,8 +1562,9 @@ def equality_holds(draw: Draw) -> list[Case]:
         "in training and in eval; the mode of a replacement makes no "
         "difference, nor does the mode that the batch norm was in",
         "several groups of channels meet that too",
-        "images may lie in memory as `torch.channels_last` has them",
-        "the backward pass goes through mean and variance, too",
+        "images may lie in memory as `torch.channels_last` has them; one "
+        "replacement may get images of several sizes",
+        "the backward pass goes through mean and variance, too, also in eval",
         "float32 may lie around 10000 with a spread of some units; no sample is "
         "constant",
     ],
@@ -1513,7 +1575,7 @@ def still_normalizes(draw: Draw) -> list[Case]:
             model(draw, kind, draw.integer(6, 10))
             for kind in ("mlp", "convnet", "volumes", "nested")
         ),
-        model(draw, "convnet", faint=True),
+        model(draw, "convnet", faint=True, two_sizes=True),
         model(draw, "volumes", faint=True, norm_in_eval=True),
         model(draw, "convnet", draw.integer(6, 10), channels_last=True),
         model(draw, "convnet", dtype="float32", far=True),
@@ -1578,6 +1640,7 @@ def dtype_is_kept(draw: Draw) -> list[Case]:
     probe=probes.repaired,
     rule=original_alone,
     says="the model that was given is left as it was, and shares nothing",
+    corners=["neither parameters and buffers nor the dicts that hold hooks"],
 )
 def original_left_alone(draw: Draw) -> list[Case]:
     return [

@@ -3,10 +3,12 @@
 Runs in the learner's process, on the reference and on the learner's code alike:
 nothing here is secret. The models here write down what happens to them: which
 rows went forward, which came backward, how many micro-batches' worth of
-memory waited for a backward pass, and what each optimizer step found.
+memory waited for a backward pass, how many graphs outlived theirs, and what
+each optimizer step found.
 """
 
 import copy
+import weakref
 from collections import OrderedDict
 
 import torch
@@ -24,7 +26,8 @@ class Classifier(nn.Module):
 
     Its middle layer shares its weights with the one behind it, and a batch norm
     is never used: only its mode counts. With `own` it has a parameter beside its
-    layers. If `traps`, its first layer is frozen and
+    layers, or two that it adds up (`"sum"`), or one whose gradient is NaN while the
+    loss is none (`"nan"`). If `traps`, its first layer is frozen and
     one layer is never used. Of samples with a third dimension it takes the mean
     over that; if it `reads_ids`, it takes whole numbers alone. `loudness`
     multiplies its logits, and so all gradients.
@@ -43,10 +46,15 @@ class Classifier(nn.Module):
         self.reads_ids = False
         self.last = nn.Linear(WIDTH, num_classes)
         self.scale = nn.Parameter(torch.ones(num_classes)) if own else None
+        if own == "sum":
+            self.more = nn.Parameter(torch.ones(num_classes))
+        self.own = own
         if traps:
             self.unused = nn.Linear(3, 2)
             self.first.requires_grad_(False)
         self.rows, self.forward_samples, self.backward_samples = [], [], []
+        self.graphs, self.num_graphs = weakref.WeakSet(), []
+        self.frozen, self.attributes = [], []
 
     def __call__(self, *arguments, **options):
         self.num_calls += 1
@@ -62,12 +70,17 @@ class Classifier(nn.Module):
         x = x.mean(2) if x.dim() == 3 else x
         x = x[:, None] if x.dim() == 1 else x
         rows = x.detach().reshape(-1, x.shape[-1])
+        self.num_graphs.append(len(self.graphs))
         self.rows.append(len(rows))
         self.forward_samples += rows.sum(1).tolist()
         hidden = self.first(x).tanh()
         hidden = self.middle(hidden).tanh()
         logits = self.last(self.again(hidden).tanh())
-        if self.scale is not None:
+        if self.own == "sum":
+            logits = logits * (self.scale + self.more)
+        elif self.own == "nan":
+            logits = logits + 0 * (self.scale - self.scale.detach()).sqrt()
+        elif self.own:
             logits = logits * (1 + self.scale)
         logits = logits * self.loudness
         if logits.requires_grad:
@@ -79,6 +92,7 @@ class Classifier(nn.Module):
             self.backward_samples.extend(rows.sum(1).tolist())
             self.settings.append(settings())
 
+        self.graphs.add(hook)  # which the graph holds, as long as it is there
         return hook
 
     def what_it_saw(self):
@@ -87,6 +101,7 @@ class Classifier(nn.Module):
         backward = torch.tensor(self.backward_samples, dtype=torch.float64)
         return {
             "rows": sorted(self.rows),
+            "earlier graphs still there": max(self.num_graphs, default=0),
             "forward": sort(forward).values,
             "backward": sort(backward).values,
         }
@@ -102,6 +117,7 @@ def made(case, num_features):
         model.norm.train()
     model.reads_ids = case.get("ids", False)
     model.frozen = frozen_in(model)
+    model.attributes = attributes_of(model)
     start = case["start"]
     with torch.no_grad():
         at = 0
@@ -132,6 +148,12 @@ def frozen_in(model):
     return [not parameter.requires_grad for parameter in model.parameters()]
 
 
+def attributes_of(model):
+    """The names of what each layer holds beside its parameters and the like."""
+    usual = vars(nn.Module()).keys()
+    return [sorted(vars(layer).keys() - usual) for layer in model.modules()]
+
+
 def use_of(model, modes, tensors):
     """How model, global generator and tensors were treated."""
     afterwards = settings()
@@ -142,6 +164,7 @@ def use_of(model, modes, tensors):
         "settings_kept": all(one == settings() for one in found),
         "parameters_kept": frozen_in(model) == model.frozen
         and not any(p._backward_hooks for p in model.parameters()),
+        "nothing_added": attributes_of(model) == model.attributes,
         "called": model.num_calls == len(model.rows),
         "modes_kept": all(one == modes for one in model.modes),
         "tensors_plain": not any(
@@ -188,6 +211,8 @@ def bytes_of_one(model, x, y):
         loss = F.cross_entropy(model(x), y)
     del loss
     model.rows.clear()
+    model.num_graphs.clear()
+    model.graphs.clear()
     model.forward_samples.clear()
     model.modes.clear()
     model.settings.clear()
@@ -276,10 +301,12 @@ def gradients_of_a_window(accumulate_gradients, case):
 class Recorder:
     """Yields micro-batches as a `DataLoader` does, in lists, and knows how far it
     has been read. Its data set is larger, as where the last batch is dropped. Its length
-    may be one that is not told, as that of a stream."""
+    may be one that is not told, as that of a stream; if it `breaks`, it raises where the
+    others end."""
 
-    def __init__(self, micro_batches, told):
+    def __init__(self, micro_batches, told, breaks):
         self.micro_batches, self.num_read, self.told = micro_batches, 0, told
+        self.breaks = breaks
         self.dataset = range(3 + sum(len(y) for _, y in micro_batches))
 
     def __len__(self):
@@ -291,6 +318,8 @@ class Recorder:
         for x, y in self.micro_batches:
             self.num_read += 1
             yield [x, y]
+        if self.breaks:
+            raise OSError("the next file cannot be read")
 
 
 class Scheduler(torch.optim.lr_scheduler.LambdaLR):
@@ -334,9 +363,13 @@ def some_epochs(train_epoch, case):
 
     optimizer.register_step_post_hook(note_reading)
     losses, graphs, left = [], [], []
-    for _ in range(case["num_epochs"]):
+    for epoch in range(case["num_epochs"]):
+        if epoch and case.get("freezes"):
+            model.middle.requires_grad_(False)
+            model.frozen = frozen_in(model)
         steps_before = len(found)
-        reader = Recorder(micro_batches, case["sized"] != "not told")
+        told, breaks = case["sized"] != "not told", case.get("breaks", False)
+        reader = Recorder(micro_batches, told, breaks)
         loader = reader if case["sized"] else iter(reader)
         loader = micro_batches if case["as_list"] else loader
         with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
@@ -396,6 +429,17 @@ class ReadsIds(nn.Sequential):
         return super().forward(x.double())
 
 
+class SumOfTwo(nn.Linear):
+    """Its weight is a sum of two parameters, which get one gradient."""
+
+    def __init__(self, num_features, num_classes):
+        super().__init__(num_features, num_classes)
+        self.more = nn.Parameter(torch.zeros(num_classes, num_features))
+
+    def forward(self, x):
+        return F.linear(x, self.weight + self.more, self.bias)
+
+
 class Centred(nn.Module):
     """Its input less the mean of the batch: no batch norm, and each sample
     depends on the others."""
@@ -445,7 +489,8 @@ def plain_network(case):
         layers.append(layer(kind, before))
     if images:
         layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    layers.append(nn.Linear(width, case["num_classes"]))
+    last = SumOfTwo if case["sum_of_two"] else nn.Linear
+    layers.append(last(width, case["num_classes"]))
     if case["loudness"] != 1:
         layers.append(Loud(case["loudness"]))
     kind = ReadsIds if case["ids"] else nn.Sequential
@@ -488,6 +533,8 @@ def state_of(model):
         if parameter.grad is not None:
             state[f"{name}.grad"] = parameter.grad.clone()
     state["training"] = [layer.training for layer in model.modules()]
+    state["attributes"] = attributes_of(model)
+    state["settings"] = [layer.extra_repr() for layer in model.modules()]
     return state
 
 
@@ -498,7 +545,14 @@ def measured_gap(accumulation_gap, case):
         model[0].weight.grad = torch.ones_like(model[0].weight)
     torch.default_generator.manual_seed(SEED)
     before = list(model.parameters())
-    gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
+    raised = False
+    try:
+        gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
+    except ValueError:
+        # That of batch norm, which trains on no single row.
+        if not case["raises"]:
+            raise
+        gap, raised = 0.0, True
     pairs = zip(before, model.parameters(), strict=True)
     unseeded = torch.initial_seed() == SEED
     state = state_of(model)
@@ -507,6 +561,7 @@ def measured_gap(accumulation_gap, case):
     return {
         "gap": float(gap),
         "is_float": isinstance(gap, float),
+        "whether your code raised": raised,
         "state": state,
         "unseeded": unseeded,
         "whether the parameters are the same objects": all(
@@ -623,10 +678,10 @@ def repaired(without_batch_norm, case):
         for one in (*model.parameters(), *model.buffers())
     }
     after = state_of(model)
-    spoilt = before["training"] != after.pop("training") or any(
+    told = "training", "attributes", "settings"
+    spoilt = any(before.pop(name) != after.pop(name) for name in told) or any(
         not torch.equal(after.get(name, torch.zeros(0)), before[name])
         for name in before
-        if name != "training"
     )
     others, outputs, pulls = others_of(new, places), {}, {}
     for name, norm in places.items():
@@ -634,8 +689,15 @@ def repaired(without_batch_norm, case):
         if case["channels_last"]:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         outputs[name] = output_of(new.eval(), name, inputs)
+        pulls[f"{name} in eval"] = pull_of(new, name, inputs)
         outputs[f"{name} in training"] = output_of(new.train(), name, inputs)
         pulls[name] = pull_of(new, name, inputs)
+        if case["two_sizes"]:
+            # What lies there twice has the mean and variance that it had.
+            wide = output_of(new, name, torch.cat([inputs, inputs], -1))
+            if wide is not None:
+                wide = wide[..., : inputs.shape[-1]]
+            outputs[f"{name} on wide images"] = wide
     kept = [one for one in model.modules() if isinstance(one, BATCH_NORMS)]
     spoilt = spoilt or len(kept) < len(places)
     return {
@@ -648,6 +710,11 @@ def repaired(without_batch_norm, case):
         "values": {name: values_of(new, name) for name in places},
         "num_trained": {name: num_trained(new, name) for name in places},
         "spoilt": spoilt,
+        "shared_hooks": any(
+            one._forward_hooks is other._forward_hooks
+            for one in new.modules()
+            for other in model.modules()
+        ),
         "shared": any(
             one.untyped_storage().data_ptr() in own
             for one in (*new.parameters(), *new.buffers())
@@ -685,7 +752,9 @@ def pull_of(model, name, inputs):
         return None
     slope = torch.linspace(0.5, 1.5, x[0].numel(), dtype=x.dtype)
     wave = (slope * (output + output.cos()).flatten(1)).sum()
-    given, came = torch.autograd.grad(wave, (x, output))
+    given, came = torch.autograd.grad(wave, (x, output), allow_unused=True)
+    if given is None:
+        return None
     given, came = given.flatten(1), came.flatten(1).norm(dim=1)
     centered = inputs.flatten(1) - inputs.flatten(1).mean(1, keepdim=True)
     scale = centered.std(1) / came

@@ -981,12 +981,12 @@ Write `train_epoch(model, optimizer, loader, accumulation_steps, scheduler, max_
 (<class 'float'>, 3)
 ```
 
-- `loader` yields micro-batches: pairs `x` (n, ...), `y` (n,), of sizes that may differ. It may be a generator.
+- `loader` yields micro-batches: pairs `x` (n, ...), `y` (n,), of sizes that may differ, each at least 1. It may be a generator.
 - A *window* is `accumulation_steps` micro-batches, or what is left at the end. Each step uses the mean cross-entropy over the
   samples of its window.
 - If `max_norm` is given, clip the total norm of the window's gradient to it, once per step, as `nn.utils.clip_grad_norm_` does. If
   `scheduler` is given, step it once after each optimizer step.
-- Gradients are `None` or zero at the start, and must be so again at the end.
+- Gradients are `None` or zero at the start (`None`, where a parameter is frozen or unused), and must be `None` or zero at the end.
 - It returns the mean loss over all samples of the epoch, as a Python float, NaN if there is none: each sample's loss at the
   moment it went through the model.
 
@@ -1080,7 +1080,7 @@ True
   consecutive rows, weighted so that nothing but the model itself can make a difference.
 - The model is measured in the mode in which it is, which may differ from layer to layer. It has no dropout.
 - Small gaps count: round nothing, and add nothing to the denominator. It returns a Python float.
-- Afterwards the model is as it was: weights, gradients, running statistics and their counter, mode.
+- Afterwards the model is as it was: weights, gradients, running statistics and their counter, mode. So also if it raises.
 
 <details><summary>Hint 1: an unspoilt model</summary>
 

@@ -1125,3 +1125,62 @@ loss_of_zero_as_nan = edit(
     tells="You return NaN where the loss is 0. NaN says that no label counts: ask whether the "
     "denominator is 0.",
 )
+
+window_one_gradient_of_two_parameters = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        found = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for p, g in zip(parameters, found):
+            if g is not None and p.grad is None:
+                p.grad = g
+            elif g is not None:
+                p.grad += g
+        """
+    },
+    breaks=hidden_tests.ragged_micro_batches,
+    tells="`torch.autograd.grad` may give one tensor for two parameters, as for the terms of a sum. "
+    "You keep it and add to it in place, so each later gradient counts twice. Add out of place, or call "
+    "`backward()`.",
+)
+
+window_logits_of_all_kept = edit(
+    SOLUTION,
+    {
+        "total = 0.0": "total, kept = 0.0, []",
+        'loss = F.cross_entropy(model(x), y, reduction="sum", **options)': """
+        kept.append(model(x))
+        loss = F.cross_entropy(kept[-1], y, reduction="sum", **options)
+        """,
+    },
+    breaks=hidden_tests.graphs_of_a_window,
+    tells="You keep logits or losses that still hang on their graphs. What `backward()` does not free, "
+    "as hooks and what they hold, stays until the end, for all micro-batches. Keep numbers: `.item()`, or "
+    "`.detach()`.",
+)
+
+window_losses_with_their_graphs = edit(
+    SOLUTION,
+    {
+        "total += loss.item()": "total += loss",
+        "return total": "return float(total)",
+    },
+    breaks=hidden_tests.graphs_of_a_window,
+    tells="You keep logits or losses that still hang on their graphs. What `backward()` does not free, "
+    "as hooks and what they hold, stays until the end, for all micro-batches. Keep numbers: `.item()`, or "
+    "`.detach()`.",
+)
+
+window_logits_on_the_model = edit(
+    SOLUTION,
+    {
+        'loss = F.cross_entropy(model(x), y, reduction="sum", **options)': """
+        model.logits = model(x)
+        loss = F.cross_entropy(model.logits, y, reduction="sum", **options)
+        """
+    },
+    breaks=hidden_tests.window_leaves_the_rest,
+    tells="You leave an attribute on the model: it holds the last graph, and goes into every copy and "
+    "pickle. Use a local variable.",
+)

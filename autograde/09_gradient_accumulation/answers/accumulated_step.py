@@ -1006,3 +1006,64 @@ rows_of_two_dimensions = edit(
     tells="You index `X` by two dimensions. It may have one alone, as ids of tokens have: slice "
     "the first and leave the others.",
 )
+
+step_one_gradient_of_two_parameters = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        found = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for p, g in zip(parameters, found):
+            if g is not None and p.grad is None:
+                p.grad = g
+            elif g is not None:
+                p.grad += g
+        """
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="`torch.autograd.grad` may give one tensor for two parameters, as for the terms of a sum. "
+    "You keep it and add to it in place, so each later gradient counts twice. Add out of place, or call "
+    "`backward()`.",
+)
+
+step_losses_of_samples_kept = edit(
+    SOLUTION,
+    {
+        "total = 0.0": "losses = []",
+        "loss = F.cross_entropy(model(X_micro), y_micro) / num_micro": """
+        each = F.cross_entropy(model(X_micro), y_micro, reduction="none")
+        loss = each.sum() / len(X)
+        """,
+        "total += loss.item()": "losses.append(each)",
+        "return total": "return torch.cat(losses).mean().item()",
+    },
+    breaks=hidden_tests.graphs_are_freed,
+    tells="You keep logits or losses that still hang on their graphs. What `backward()` does not free, "
+    "as hooks and what they hold, stays until the end, for all micro-batches. Keep numbers: `.item()`, or "
+    "`.detach()`.",
+)
+
+step_losses_with_their_graphs = edit(
+    SOLUTION,
+    {
+        "total += loss.item()": "total += loss",
+        "return total": "return float(total)",
+    },
+    breaks=hidden_tests.graphs_are_freed,
+    tells="You keep logits or losses that still hang on their graphs. What `backward()` does not free, "
+    "as hooks and what they hold, stays until the end, for all micro-batches. Keep numbers: `.item()`, or "
+    "`.detach()`.",
+)
+
+step_loss_on_the_model = edit(
+    SOLUTION,
+    {
+        "total += loss.item()": """
+        total += loss.item()
+        model.loss = loss
+        """
+    },
+    breaks=hidden_tests.step_leaves_the_rest,
+    tells="You leave an attribute on the model: it holds the last graph, and goes into every copy and "
+    "pickle. Use a local variable.",
+)

@@ -127,24 +127,23 @@ def gap_with_zeros_for_none(model, X, y, num_micro):
 def gap_with_the_state_put_back(model, X, y, num_micro):
     state = copy.deepcopy(model.state_dict())
     before = [p.grad for p in model.parameters()]
-    vectors = []
-    for parts in (num_micro, 1):
+
+    def vector(parts):
         model.zero_grad(set_to_none=True)
         for x, t in zip(X.tensor_split(parts), y.tensor_split(parts)):
             loss = F.cross_entropy(model(x), t)
             loss.backward(torch.tensor(1 / parts, dtype=loss.dtype))
-        vectors.append(
-            torch.cat(
-                [
-                    p.grad.view(-1)
-                    for p in model.parameters()
-                    if p.grad is not None
-                ]
-            )
-        )
-        model.load_state_dict(state)
-    for p, g in zip(model.parameters(), before):
-        p.grad = g
+        grads = [p.grad for p in model.parameters() if p.grad is not None]
+        return torch.cat([grad.view(-1) for grad in grads])
+
+    vectors = []
+    for parts in (num_micro, 1):
+        try:
+            vectors.append(vector(parts))
+        finally:
+            model.load_state_dict(state)
+            for p, g in zip(model.parameters(), before):
+                p.grad = g
     difference = vectors[0] - vectors[1]
     return math.sqrt(difference @ difference / (vectors[1] @ vectors[1]))
 
@@ -697,8 +696,8 @@ gap_of_nan_is_zero = edit(
         """
     },
     breaks=hidden_tests.gap_of_batch_norm,
-    tells="You make 0 of NaN. A model whose gradients are NaN then seems to have no "
-    "gap. Return what you measure.",
+    tells="You make 0 of NaN, by `nan_to_num` or by a threshold that NaN does not pass. A model whose "
+    "gradients are NaN then seems to have no gap. Return what you measure.",
 )
 
 gap_of_clamped_logits = edit(
@@ -762,14 +761,16 @@ def put_back_in_place(model, X, y, num_micro):
         for x, t in parts:
             (F.cross_entropy(model(x), t) / len(parts)).backward()
         found = [p.grad.flatten() for p, _ in kept if p.grad is not None]
-        model.load_state_dict(before)
         return torch.cat(found)
 
-    full = gradient([(X, y)])
     parts = list(zip(X.chunk(num_micro), y.chunk(num_micro), strict=True))
-    gap = (gradient(parts) - full).norm() / full.norm()
-    for p, grad in kept:
-        p.grad = grad
+    try:
+        full = gradient([(X, y)])
+        gap = (gradient(parts) - full).norm() / full.norm()
+    finally:
+        model.load_state_dict(before)
+        for p, grad in kept:
+            p.grad = grad
     return gap.item()
 
 
@@ -777,6 +778,7 @@ other_parameters_put_back = edit(
     put_back_in_place,
     {
         """
+        model.load_state_dict(before)
         for p, grad in kept:
             p.grad = grad
         """: """
@@ -802,8 +804,8 @@ statistics_of_batch_norms_alone = edit(
         """
     },
     breaks=hidden_tests.model_as_it_was,
-    tells="You put back the statistics of batch norms alone. An instance norm may keep some, too: "
-    "all buffers are to be as they were.",
+    tells="Batch norms have their statistics as before, and other layers do not. An instance norm may "
+    "keep some, too: all buffers are to be as they were.",
 )
 
 statistics_forgotten_before = edit(
@@ -820,3 +822,74 @@ statistics_forgotten_before = edit(
     tells="You reset the running statistics. A batch norm in eval is measured with those that it "
     "has.",
 )
+
+gap_of_sums_in_place = edit(
+    gap_by_autograd_grad,
+    {
+        "sums = [None if g is None else torch.zeros_like(g) for g in full]": "sums = [None] * len(full)",
+        """
+        for s, g in zip(sums, grads(x, t)):
+            if s is not None:
+                s += g / num_micro
+        """: """
+        for i, g in enumerate(grads(x, t)):
+            if g is not None and sums[i] is None:
+                sums[i] = g.div_(num_micro)
+            elif g is not None:
+                sums[i] += g / num_micro
+        """,
+    },
+    breaks=hidden_tests.no_gap_without_the_batch,
+    tells="`torch.autograd.grad` may give one tensor for two parameters, as for the terms of a sum. "
+    "You change it in place, and so both gradients twice. Add out of place.",
+)
+
+put_back_but_after_an_error = edit(
+    gap_with_saved_state,
+    {
+        """
+        try:
+            full, parts = measure(1), measure(num_micro)
+        finally:
+            model.load_state_dict(state)
+            for p, g in zip(model.parameters(), kept):
+                p.grad = g
+        """: """
+        full, parts = measure(1), measure(num_micro)
+        model.load_state_dict(state)
+        for p, g in zip(model.parameters(), kept):
+            p.grad = g
+        """
+    },
+    breaks=hidden_tests.model_as_it_was,
+    tells="Where the model raises, as batch norm does on single rows, you put nothing back: statistics "
+    "and gradients are those of the measurement. Put back in a `finally`, or measure on a copy.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.model_as_it_was,
+    tells="You switch `track_running_stats` off on the model itself. An instance norm moves its "
+    "statistics all the same, and where the model raises, it stays off. Measure on a copy.",
+)
+def tracking_off_for_a_while(model, X, y, num_micro):
+    norms = [m for m in model.modules() if m.training]
+    norms = [m for m in norms if getattr(m, "track_running_stats", False)]
+    for norm in norms:
+        norm.track_running_stats = False
+    params = [p for p in model.parameters() if p.requires_grad]
+
+    def gradient(parts):
+        total = [torch.zeros_like(p) for p in params]
+        for x, t in zip(X.chunk(parts), y.chunk(parts)):
+            loss = F.cross_entropy(model(x), t) / parts
+            grads = torch.autograd.grad(loss, params, allow_unused=True)
+            for one, grad in zip(total, grads):
+                if grad is not None:
+                    one += grad
+        return torch.cat([one.flatten() for one in total])
+
+    full, many = gradient(1), gradient(num_micro)
+    for norm in norms:
+        norm.track_running_stats = True
+    return ((many - full).norm() / full.norm()).item()

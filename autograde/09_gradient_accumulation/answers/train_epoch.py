@@ -1350,3 +1350,108 @@ lengths_that_raise = edit(
     tells="You ask every loader that has `__len__` for its length. That of a `DataLoader` over an "
     "`IterableDataset` raises a `TypeError`: do without.",
 )
+
+epoch_one_gradient_of_two_parameters = edit(
+    SOLUTION,
+    {
+        "(loss / window_size).backward()": """
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        found = torch.autograd.grad(loss / window_size, parameters, allow_unused=True)
+        for p, g in zip(parameters, found):
+            if g is not None and p.grad is None:
+                p.grad = g
+            elif g is not None:
+                p.grad += g
+        """
+    },
+    breaks=hidden_tests.full_windows,
+    tells="`torch.autograd.grad` may give one tensor for two parameters, as for the terms of a sum. "
+    "You keep it and add to it in place, so each later gradient counts twice. Add out of place, or call "
+    "`backward()`.",
+)
+
+epoch_logits_of_all_kept = edit(
+    SOLUTION,
+    {
+        "loss_sum, num_samples = 0.0, 0": "loss_sum, num_samples, kept = 0.0, 0, []",
+        'loss = F.cross_entropy(model(x), y, reduction="sum")': """
+        kept.append(model(x))
+        loss = F.cross_entropy(kept[-1], y, reduction="sum")
+        """,
+    },
+    breaks=hidden_tests.graphs_in_the_loop,
+    tells="You keep logits or losses that still hang on their graphs. What `backward()` does not free, "
+    "as hooks and what they hold, stays until the end, for all micro-batches. Keep numbers: `.item()`, or "
+    "`.detach()`.",
+)
+
+epoch_losses_with_their_graphs = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": "loss_sum += loss",
+        "return loss_sum / num_samples if num_samples else math.nan": "return float(loss_sum) / num_samples if num_samples else math.nan",
+    },
+    breaks=hidden_tests.graphs_in_the_loop,
+    tells="You keep logits or losses that still hang on their graphs. What `backward()` does not free, "
+    "as hooks and what they hold, stays until the end, for all micro-batches. Keep numbers: `.item()`, or "
+    "`.detach()`.",
+)
+
+epoch_loss_on_the_model = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": """
+        loss_sum += loss.item()
+        model.last_loss = loss
+        """
+    },
+    breaks=hidden_tests.epoch_leaves_the_rest,
+    tells="You leave an attribute on the model: it holds the last graph, and goes into every copy and "
+    "pickle. Use a local variable.",
+)
+
+zeros_for_frozen_layers = edit(
+    SOLUTION,
+    {"optimizer.zero_grad()": "optimizer.zero_grad(set_to_none=False)"},
+    breaks=hidden_tests.epoch_without_some_gradients,
+    tells="You leave zeros as gradients. Freeze a layer then, and the next epoch still moves it by "
+    "weight decay, for the optimizer leaves out `None` alone. Call `zero_grad()`, which sets `None`.",
+)
+
+norm_of_nan_passes = edit(
+    SOLUTION,
+    {
+        "nn.utils.clip_grad_norm_(model.parameters(), max_norm)": """
+        parameters = list(model.parameters())
+        grads = [p.grad for p in parameters if p.grad is not None]
+        norm = nn.utils.get_total_norm(grads)
+        if norm > max_norm:
+            nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
+        """
+    },
+    breaks=hidden_tests.clipped_once,
+    tells="You clip if the norm is larger than `max_norm`. A norm of NaN is not, and the step goes on "
+    "with what is finite: half a model is trained on nonsense. Multiply always, as `clip_grad_norm_` does.",
+)
+
+errors_of_the_loader_end_it = edit(
+    SOLUTION,
+    {
+        "while window := list(itertools.islice(micro_batches, accumulation_steps)):": """
+        def following():
+            try:
+                return next(micro_batches)
+            except Exception:
+                return None
+
+        def window_of_pairs():
+            pairs = iter(following, None)
+            return list(itertools.islice(pairs, accumulation_steps))
+
+        while window := window_of_pairs():
+        """
+    },
+    breaks=hidden_tests.loader_without_a_length,
+    tells="You take every error of the loader for its end. A file that cannot be read then shortens the "
+    "epoch, and nobody hears of it. Catch `StopIteration` alone, or use `for` or `itertools.islice`.",
+)

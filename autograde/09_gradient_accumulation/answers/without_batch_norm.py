@@ -1366,3 +1366,57 @@ variance_as_a_difference_of_squares = edit(
     tells="You take the variance as the mean of the squares less the square of the mean. Far from 0 "
     "nearly all digits of float32 cancel: subtract the mean first.",
 )
+
+sizes_of_the_first_call = edit(
+    repair_with_a_layer_of_its_own,
+    {
+        "self.eps = bn.eps": "self.eps, self.norm = bn.eps, None",
+        """
+        dims = tuple(range(1, x.dim()))
+        var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+        x = (x - mean) / (var + self.eps).sqrt()
+        """: """
+        if self.norm is None:
+            shape = x.shape[1:]
+            self.norm = nn.LayerNorm(shape, self.eps, elementwise_affine=False)
+        x = self.norm(x)
+        """,
+    },
+    breaks=hidden_tests.still_normalizes,
+    tells="Your replacement takes the shape of its first input for that of all. Images of another size "
+    "raise then, as batch norm does not. Take the shape anew in each call.",
+)
+
+gradients_through_statistics_in_training_alone = edit(
+    repair_with_a_layer_of_its_own,
+    {
+        "x = (x - mean) / (var + self.eps).sqrt()": """
+        if not self.training:
+            var, mean = var.detach(), mean.detach()
+        x = (x - mean) / (var + self.eps).sqrt()
+        """
+    },
+    breaks=hidden_tests.still_normalizes,
+    tells="In eval you detach mean and variance: a gradient with respect to the input, or of what is "
+    "trained below, is another one then. The mode makes no difference.",
+)
+
+
+@wrong(
+    breaks=hidden_tests.original_left_alone,
+    tells="`copy.copy(layer)` shares the dicts of the layer, those of its hooks among them: a hook "
+    "on the copy runs on the original. Take `copy.deepcopy`.",
+)
+def shallow_copies(model):
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+    if isinstance(model, kinds):
+        new = nn.GroupNorm(1, model.num_features, model.eps, model.affine)
+        if model.affine:
+            new.weight = copy.deepcopy(model.weight)
+            new.bias = copy.deepcopy(model.bias)
+        return new.train(model.training)
+    new = copy.copy(model)
+    new._parameters = copy.deepcopy(model._parameters)
+    new._buffers = copy.deepcopy(model._buffers)
+    new._modules = {n: shallow_copies(c) for n, c in model._modules.items()}
+    return new
