@@ -362,6 +362,8 @@ def test_modules_keep_mode_and_hooks_or_it_shows(warm: WarmProcess) -> None:
     for body, changed in (
         ("m.eval()", ("training",)),
         ("m[0].register_forward_hook(lambda *a: None)", ("hooks",)),
+        ("m[0].note = 1", ("attributes",)),
+        ("m[0].training = True", ()),
         ("pass", ()),
     ):
         with Kernel(warm) as kernel:

@@ -185,7 +185,7 @@ def adds_eps_inside_the_root(draw: Draw) -> list[Case]:
     "batch_norm",
     probe=probes.normalize,
     atol=1e-4,
-    says="a channel without spread gives its bias",
+    says="a channel without spread gives its bias, but for rounding",
 )
 def constant_channel(draw: Draw) -> list[Case]:
     cases = []

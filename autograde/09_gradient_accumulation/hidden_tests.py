@@ -855,7 +855,8 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
     "train_epoch",
     probe=probes.some_epochs,
     rule=nothing_left,
-    says="no gradients are left at the end of an epoch: `None` or zeros",
+    says="no gradients are left at the end of an epoch: `None`, or zeros where "
+    "nothing is frozen or unused",
     corners=["nor is a NaN"],
 )
 def clean_at_the_end(draw: Draw) -> list[Case]:
@@ -874,8 +875,8 @@ def clean_at_the_end(draw: Draw) -> list[Case]:
     says="the window's gradient is clipped once, right before the step",
     corners=[
         "over all parameters together; `max_norm` may be 0",
-        "one gradient of NaN makes the norm NaN, and then all gradients, though "
-        "the loss may be none",
+        "one gradient of NaN makes the norm NaN, and then all gradients, also "
+        "where the loss is a number",
     ],
 )
 def clipped_once(draw: Draw) -> list[Case]:

@@ -885,6 +885,7 @@ Write `accumulate_gradients(model, micro_batches, weight, ignore_index)`, which 
 
 ```python
 >>> X, y = torch.eye(5), torch.tensor([0, 1, 1, -100, 0])
+>>> _ = torch.manual_seed(0)
 >>> model = nn.Linear(5, 2)
 >>> whole = F.cross_entropy(model(X), y).item()
 >>> micro_batches = [(X[:3], y[:3]), (X[3:], y[3:])]
@@ -986,7 +987,7 @@ Write `train_epoch(model, optimizer, loader, accumulation_steps, scheduler, max_
   samples of its window.
 - If `max_norm` is given, clip the total norm of the window's gradient to it, once per step, as `nn.utils.clip_grad_norm_` does. If
   `scheduler` is given, step it once after each optimizer step.
-- Gradients are `None` or zero at the start (`None`, where a parameter is frozen or unused), and must be `None` or zero at the end.
+- Gradients are `None` or zero at the start (`None`, where a parameter is frozen or unused), and must be so at the end, too.
 - It returns the mean loss over all samples of the epoch, as a Python float, NaN if there is none: each sample's loss at the
   moment it went through the model.
 
@@ -997,7 +998,7 @@ an empty list means the end. A window may be a list: it holds k inputs, but no g
 </details>
 <details><summary>Hint 2: the other way</summary>
 
-Add up gradients of *summed* losses, count the samples, and divide all gradients by the count right before the step.
+Add up gradients of *summed* losses, count the samples, and divide all gradients by the count before clipping and the step.
 </details>
 <details><summary>Hint 3: the order at the end of a window</summary>
 

@@ -1241,7 +1241,7 @@ nothing had happened.
 - Steps before the last checkpoint are not run again. A finished run, called once more, runs no step.
 - The process may be killed at any moment of a step, or interrupted by an exception that is raised in `job.step`, which comes out of `train`. A run
   that ends before its first checkpoint begins anew.
-- Everything comes from this one file, which `torch.load` with its defaults reads. It need not be written atomically here.
+- Everything comes from this one file, which `torch.load` with its defaults reads. It need not be written atomically: here no kill comes in the middle of a save.
 
 <details><summary>Hint 1: what belongs in it</summary>
 

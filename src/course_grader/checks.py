@@ -41,7 +41,8 @@ class Effects:
     `garbage collector`, `CUBLAS_WORKSPACE_CONFIG`, `print options`, `NumPy's error
     handling`, `warning filters`, those left changed."""
     modules_changed: tuple[str, ...] = ()
-    """Of the modules given to the learner's functions: `training` or `hooks` left changed."""
+    """Of the modules given to the learner's functions: `training` or `hooks` left changed,
+    `attributes` added."""
     warnings: tuple[str, ...] = ()
     """Category names of the warnings issued."""
 
@@ -305,11 +306,14 @@ def leaves_state_alone(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
     """Rule for `also`: grad mode, default dtype and the like are as before, and
-    modules keep their training flags and hooks, unless the reference changes them."""
+    modules keep their training flags, hooks and names, unless the reference changes
+    them."""
     changed = _beyond(
         seen.effects.state_changed + seen.effects.modules_changed,
         expected.effects.state_changed + expected.effects.modules_changed,
     )
+    if changed == "attributes":
+        return "Your code left an attribute of its own on a module."
     return f"Your code left a setting changed: {changed}." if changed else None
 
 

@@ -1090,7 +1090,7 @@ def test_where_to_clear_and_to_clip():
 
     Clipping wants the finished gradient: after the last `backward()` of the window and after any division.
 
-    Add up gradients of *summed* losses, count the samples, and divide all gradients by the count right before the step.
+    Add up gradients of *summed* losses, count the samples, and divide all gradients by the count before clipping and the step.
 
     One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
     """

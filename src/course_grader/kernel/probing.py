@@ -436,7 +436,8 @@ def _tensors(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 class _ModuleWatch:
-    """Notes whether modules given to learner functions keep flags and hooks."""
+    """Notes whether modules given to learner functions keep flags and hooks, and get
+    no attributes."""
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
@@ -449,6 +450,7 @@ class _ModuleWatch:
                 _collect(value, modules)
             flags = [_is_training(one) for one in modules.values()]
             hooks = [_hook_count(one) for one in modules.values()]
+            names = [{*vars(one)} for one in modules.values()]
             try:
                 return function(*args, **kwargs)
             finally:
@@ -456,6 +458,13 @@ class _ModuleWatch:
                     self.changed.add("training")
                 if hooks != [_hook_count(one) for one in modules.values()]:
                     self.changed.add("hooks")
+                if any(
+                    vars(one).keys() - before
+                    for one, before in _zip(
+                        modules.values(), names, strict=True
+                    )
+                ):
+                    self.changed.add("attributes")
 
         return call
 
