@@ -15,7 +15,6 @@ from course_grader.course import Course, CourseError
 from course_grader.judge.inprocess import grade
 from course_grader.judge.judging import (
     Expectations,
-    complaint_of,
     draw_cases,
     judge_exercise,
 )
@@ -152,25 +151,6 @@ def test_a_rule_that_cannot_read_an_answer_fails_that_check_alone(
     assert check.message == (
         "What came back is not of the form that the check reads."
     )
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (
-            "OSError",
-            "An error came on the way, and your code did not let it out.",
-        ),
-        ("ValueError", "Your code accepted an input that it must refuse."),
-    ],
-)
-def test_an_error_that_is_swallowed_is_no_input_that_is_accepted(
-    mini: Course, error: str, told: str
-) -> None:
-    check = load_grading(mini, "03_mini").checks[0]
-    right = Result(raised=(error, "Exception"))
-
-    assert complaint_of(check, {}, Result(data=1), right) == told
 
 
 @pytest.mark.parametrize(

@@ -335,7 +335,8 @@ class Scheduler(torch.optim.lr_scheduler.LambdaLR):
 
 
 def some_epochs(train_epoch, case):
-    """Some epochs over the same micro-batches."""
+    """Some epochs over the same micro-batches; or, if the loader breaks, whether its
+    error comes out."""
     micro_batches, k = case["micro_batches"], case["accumulation_steps"]
     if case.get("first_again"):
         micro_batches = [*micro_batches, micro_batches[0]]
@@ -373,7 +374,14 @@ def some_epochs(train_epoch, case):
         loader = reader if case["sized"] else iter(reader)
         loader = micro_batches if case["as_list"] else loader
         with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
-            loss = train_epoch(model, optimizer, loader, k, **options)
+            try:
+                loss = train_epoch(model, optimizer, loader, k, **options)
+            except OSError:
+                if not breaks:
+                    raise
+                return {"came_out": True}
+        if breaks:
+            return {"came_out": False}
         losses.append(loss)
         graphs.append(round(saved.peak_bytes / one))
         left.append(gradients_of(model).norm().item())

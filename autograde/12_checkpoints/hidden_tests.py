@@ -787,8 +787,8 @@ def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
         )
     if not same(seen.data["weights"], expected.data["weights"]):
         return (
-            "Weights and moments were changed in the checkpoint, and the run does "
-            "not go on from the changed ones."
+            "Where weights and moments were changed in the checkpoint, the weights "
+            "in the end are not those of a run that goes on from them."
         )
     return None
 

@@ -776,7 +776,14 @@ class Run:
                     if left[0] < 0:
                         os.kill(os.getpid(), signal.SIGKILL)
 
+            real = torch.save
+
+            def seen_by_the_watch(content, file, *args, **kwargs):
+                watch("open", (file,))  # PyTorch opens it without Python
+                real(content, file, *args, **kwargs)
+
             sys.addaudithook(watch)
+            torch.save = seen_by_the_watch  # in this process, which ends soon
 
     def dies_in_a_copy(self, event, arguments):
         """The process dies where it has begun to write a file that has the name of

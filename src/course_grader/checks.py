@@ -32,7 +32,7 @@ class Effects:
 
     inputs_changed: tuple[str, ...] = ()
     """Paths of the case's tensors (as `labels` or `batches[2]`) changed in place;
-    with `.requires_grad`, `.retains_grad` or `.hooks` behind where that alone was."""
+    with `.requires_grad` or `.hooks` behind where that alone was."""
     rng_changed: tuple[str, ...] = ()
     """Which of `torch`, `numpy`, `random` drew numbers or were reseeded."""
     state_changed: tuple[str, ...] = ()
@@ -216,7 +216,7 @@ def check(
     By default the learner's data must equal the reference's (same structure,
     dtypes, shapes, device types, values within the tolerance), and where the
     reference raises, the learner's code must raise one of `raises` and leave
-    settings and modules as they were. A check on
+    settings, modules and inputs as they were. A check on
     whose cases the reference always raises is refused: code that always raises
     would pass it.
 
@@ -286,8 +286,8 @@ def leaves_inputs_alone(
     name, _, what = changed.rpartition(".")
     if what == "hooks":
         return f"Your code left a hook on its input {name}."
-    if what in ("requires_grad", "retains_grad"):
-        return f"Your code changed `{what}` of its input {name}."
+    if what == "requires_grad":
+        return f"Your code changed `requires_grad` of its input {name}."
     return (
         f"Your code changed its input {changed} in place." if changed else None
     )

@@ -742,9 +742,6 @@ def complaint_of(
     """What is wrong with a result on a case; None if nothing is."""
     if expected.raised:
         if not seen.raised:
-            # of a file or a network; no code refuses by it
-            if "OSError" in expected.raised:
-                return "An error came on the way, and your code did not let it out."
             return "Your code accepted an input that it must refuse."
         if not set(seen.raised) & set(check.raises):
             return (

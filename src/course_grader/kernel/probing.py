@@ -35,12 +35,12 @@ PROBE_SEED = 20_26
 # As they are before any cell has run. Later, whatever torch's names lead to may be
 # the learner's, and would be asked what the learner's code has done.
 _base: Any = torch._C.TensorBase
-_version, _shape, _dtype, _device, _wants_grad = (
+_version, _shape, _dtype, _device, _wants_grad, _hooks = (
     getattr(_base, one).__get__
-    for one in ("_version", "shape", "dtype", "device", "requires_grad")
-)
-_retains, _hooks = (
-    getattr(_base, one).__get__ for one in ("retains_grad", "_backward_hooks")
+    for one in (
+        *("_version", "shape", "dtype", "device", "requires_grad"),
+        "_backward_hooks",
+    )
 )
 _detach, _clone, _reshape, _copy, _view, _numel = (
     *(_base.detach, _base.clone, _base.reshape, _base.copy_, _base.view),
@@ -404,12 +404,11 @@ def _changed(value: Any, copy: Any) -> str | None:
 
 
 def _noted(value: torch.Tensor) -> dict[str, object]:
-    """What else a caller finds changed: whether it asks for a gradient, keeps it in the
-    middle of a graph, or has it altered on its way."""
+    """What else a caller finds changed: whether it asks for a gradient, and what that
+    goes through on its way."""
     wanted = _wants_grad(value)
     return {
         "requires_grad": wanted,
-        "retains_grad": wanted and bool(_retains(value)),
         "hooks": len(_hooks(value) or ()) if wanted else 0,
     }
 
