@@ -1398,8 +1398,8 @@ def replaced(case: Case, seen: Result, expected: Result) -> str | None:
 
 
 NOT_ONE = (
-    "A sample does not have variance 1 before weight and bias, in training or in "
-    "eval, whether its numbers are small or large."
+    "There is a sample without variance 1 before weight and bias: in training or in "
+    "eval, of small numbers, of large ones or of a single position."
 )
 
 
