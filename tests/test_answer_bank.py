@@ -46,6 +46,7 @@ from course_grader.judge.signatures import (
 from course_grader.judge.trial import (
     Trial,
     behave_alike,
+    refused_by_visible_checks,
     replayed_checks,
     try_bank,
     unbroken,
@@ -126,6 +127,19 @@ def complaints(trials: Sequence[Trial]) -> str:
         for one in trials
         for complaint in one.complaints
     )
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters())
+def test_visible_checks_accept_every_right_answer(
+    patient: WarmProcess, chapter: str
+) -> None:
+    grading = grading_of(chapter)
+    answers = [
+        answer
+        for one in grading.chapter.exercises
+        for answer in grading.answers_of(one.id)
+    ]
+    assert not refused_by_visible_checks(patient, grading, answers)
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
+from course_grader.chapter.source import Role
 from course_grader.checks import Check, Result
 from course_grader.course import CourseError
 from course_grader.judge.failing import Shows
@@ -38,6 +39,9 @@ MAX_LENT = 60
 they take together, stay far from the limits of a submission."""
 MAX_AGE_S = 600.0
 """Likewise: the sandbox ends what is older than its `lifetime_s`."""
+
+_STRICTLY = 'import os\n\nos.environ["NBGRADER_EXECUTION"] = "1"\n'
+"""A visible check that fails raises where this has run."""
 
 
 class Reference(Mapping[tuple[str, int], Result]):
@@ -202,6 +206,23 @@ def answer_loses(
     ):
         probing.run_cell(grading.answer_cell(answer), answer.exercise)
         return loses(probing, check, expected)
+
+
+def passes_visible_check(
+    kernels: PreparedKernels, grading: Grading, answer: Answer
+) -> bool:
+    """Whether an answer of the bank passes the visible check of its exercise."""
+    (check,) = (
+        cell
+        for cell in grading.chapter.cells
+        if cell.role is Role.CHECK and cell.name == answer.exercise
+    )
+    with (
+        kernels.lend() as kernel,
+        kernel.probing(grading.probes_source) as probing,
+    ):
+        probing.run_cell(grading.answer_cell(answer), answer.exercise)
+        return probing.run_cell(_STRICTLY + check.source, check.id).ok
 
 
 class PreparedKernels:

@@ -27,6 +27,7 @@ from course_grader.judge.reference import (
     answer_behaviour,
     answer_loses,
     judge_answer,
+    passes_visible_check,
     reference_expectations,
 )
 from course_grader.judge.report import ExerciseReport, Verdict
@@ -100,6 +101,7 @@ def try_bank(
         )
         behaviours = bank_behaviours(warm, grading, expected, answers)
         reports = bank_reports(warm, grading, expected, answers, behaviours)
+        refused = refused_by_visible_checks(warm, grading, answers)
         # in-process judging changes this process' settings: no threads by now
         for answer in answers:
             given = reports[answer.name]
@@ -111,6 +113,8 @@ def try_bank(
                     ),
                 )
             complaints = _complaints(answer, given)
+            if answer.name in refused:
+                complaints.append("is right but the visible check refuses it")
             if in_process(answer) and not answer.ends_process:
                 complaints += _disagreement(grading, answer, expected, given)
             yield Trial(
@@ -157,6 +161,25 @@ def unbroken(
         ):
             for name in names:
                 yield answer, name
+
+
+def refused_by_visible_checks(
+    warm: WarmProcess, grading: Grading, answers: Iterable[Answer]
+) -> set[str]:
+    """Names of the right ones among these answers that do not pass the visible
+    check of their exercise."""
+    right = [one for one in answers if one.right]
+    with (
+        PreparedKernels(warm, grading) as kernels,
+        ThreadPoolExecutor(joblib.cpu_count()) as threads,
+    ):
+        run = functools.partial(passes_visible_check, kernels, grading)
+        passed = threads.map(run, right)
+        return {
+            answer.name
+            for answer, ok in zip(right, passed, strict=True)
+            if not ok
+        }
 
 
 def bank_behaviours(

@@ -94,6 +94,14 @@ def import_all(names: Iterable[str]) -> None:
     gc.enable()
 
 
+def _set_up_thread_pool() -> None:
+    """What PyTorch does in a forked process at the first use of its thread pool.
+    If two threads do it at once, one finds none and raises *Invalid thread pool*."""
+    import torch
+
+    torch.set_num_threads(torch.get_num_threads())
+
+
 def use_huge_pages() -> None:
     """Puts what was imported onto huge pages: forking and ending a process costs
     time for every page, and there are a hundred thousand small ones. Where the
@@ -134,6 +142,7 @@ def main() -> None:
     sandboxed = sys.argv[3] == "sandboxed"
     keeper = Keeper(limits, control, parent) if sandboxed else None
     import_all(FOR_EXERCISES)
+    os.register_at_fork(after_in_child=_set_up_thread_pool)
     if sys.argv[5] == "compiling":
         import_all(FOR_COMPILING)
     from course_grader.kernel.serve import receive_with_fd, serve
