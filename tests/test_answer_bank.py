@@ -18,7 +18,7 @@ import functools
 import hashlib
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,11 +29,21 @@ from test_properties import PROPERTY
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading, load_grading
 from course_grader.chapter.source import read_chapter
-from course_grader.checks import Rule, leaves_rng_alone, leaves_state_alone
+from course_grader.checks import (
+    Check,
+    Result,
+    Rule,
+    leaves_rng_alone,
+    leaves_state_alone,
+)
 from course_grader.course import Course
 from course_grader.judge.compare import Tolerance, difference
 from course_grader.judge.judging import losses
-from course_grader.judge.misconceptions import Misconceptions, Steps
+from course_grader.judge.misconceptions import (
+    Misconceptions,
+    RunAnswer,
+    Steps,
+)
 from course_grader.judge.reference import (
     prepared_kernel,
     reference_expectations,
@@ -259,6 +269,7 @@ def test_every_answer_gets_what_it_must(
     patient: WarmProcess, chapter: str, exercise: str, seed: int
 ) -> None:
     grading = grading_of(chapter)
+    expected = reference_expectations(patient, grading, seed, [exercise])
     trials = list(
         try_bank(
             patient,
@@ -266,6 +277,7 @@ def test_every_answer_gets_what_it_must(
             [seed],
             [exercise],
             in_process=lambda answer: True,
+            known=[expected],
         )
     )
 
@@ -279,7 +291,8 @@ def test_every_answer_gets_what_it_must(
         if check.points == 0
     }
     assert lost == {one.name for one in grading.checks_of(exercise)}
-    assert told_from_signatures(grading, trials) == told_by_all(grading, trials)
+    told = told_from_signatures(grading, trials, expected.reference)
+    assert told == told_by_all(grading, trials)
 
 
 def told_by_all(grading: Grading, trials: Sequence[Trial]) -> dict[str, str]:
@@ -297,25 +310,33 @@ def told_by_all(grading: Grading, trials: Sequence[Trial]) -> dict[str, str]:
 
 
 def told_from_signatures(
-    grading: Grading, trials: Sequence[Trial]
+    grading: Grading,
+    trials: Sequence[Trial],
+    reference: Mapping[tuple[str, int], Result],
 ) -> dict[str, str]:
     """What each wrong answer hears when it is handed in."""
     ran = {one.answer.name: one for one in trials if one.behaviour is not None}
 
     @contextmanager
-    def bank() -> Iterator[Callable[[Answer], Steps]]:
-        def run(answer: Answer) -> Steps:
+    def bank() -> Iterator[RunAnswer]:
+        def run(answer: Answer, checks: Sequence[Check]) -> Steps:
             one = ran.get(answer.name)
             if one is None:
                 yield ("", 0), None
             else:
-                yield from one.behaviour.items()
+                names = {check.name for check in checks}
+                for key, result in one.behaviour.items():
+                    if key[0] in names:
+                        yield key, result
 
         yield run
 
     file = signatures_file(COURSE, grading.chapter.name)
     misconceptions = Misconceptions(
-        grading, functools.partial(read_signatures, file, grading), bank
+        grading,
+        functools.partial(read_signatures, file, grading),
+        bank,
+        reference,
     )
     return {
         name: misconceptions.recognise(

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading, load_grading
+from course_grader.checks import Check
 from course_grader.course import Course
-from course_grader.judge.judging import Behaviour, Expectations, losses
-from course_grader.judge.misconceptions import Misconceptions, Steps
+from course_grader.judge.judging import (
+    Behaviour,
+    Expectations,
+    losses,
+    signature,
+)
+from course_grader.judge.misconceptions import (
+    Misconceptions,
+    RunAnswer,
+    Steps,
+)
 from course_grader.judge.reference import reference_expectations
 from course_grader.judge.signatures import (
     keep_signatures,
@@ -33,11 +44,15 @@ class Bank:
         self.cases_run: dict[str, int] = {}
 
     @contextmanager
-    def lend(self) -> Iterator[Callable[[Answer], Steps]]:
-        def run(answer: Answer) -> Steps:
-            for count, item in enumerate(self.behaviours[answer.name].items()):
-                self.cases_run[answer.name] = count + 1
-                yield item
+    def lend(self) -> Iterator[RunAnswer]:
+        def run(answer: Answer, checks: Sequence[Check]) -> Steps:
+            names = {one.name for one in checks}
+            for key, result in self.behaviours[answer.name].items():
+                if key[0] in names:
+                    self.cases_run[answer.name] = (
+                        self.cases_run.get(answer.name, 0) + 1
+                    )
+                    yield key, result
 
         yield run
 
@@ -67,7 +82,9 @@ def test_losses_name_the_checks(ran: tuple) -> None:
 def test_only_answers_with_the_same_losses_run(ran: tuple) -> None:
     _, _, behaviours, lost = ran
     bank = Bank(behaviours)
-    misconceptions = Misconceptions(ran[0], lambda _: lost, bank.lend)
+    misconceptions = Misconceptions(
+        ran[0], lambda _: lost, bank.lend, ran[1].reference
+    )
 
     told = misconceptions.recognise("double", behaviours["once"], lost["once"])
 
@@ -79,7 +96,9 @@ def test_where_the_seed_decides_of_a_check_the_answer_runs(ran: tuple) -> None:
     _, _, behaviours, lost = ran
     bank = Bank(behaviours)
     known = {**lost, "once": "?.?"}
-    misconceptions = Misconceptions(ran[0], lambda _: known, bank.lend)
+    misconceptions = Misconceptions(
+        ran[0], lambda _: known, bank.lend, ran[1].reference
+    )
 
     told = misconceptions.recognise("double", behaviours["once"], lost["once"])
 
@@ -92,7 +111,9 @@ def test_where_the_seed_decides_unforeseen_the_answer_runs_all_the_same(
     _, _, behaviours, lost = ran
     bank = Bank(behaviours)
     known = {**lost, "once": "f.f", "in_place": "fff"}
-    misconceptions = Misconceptions(ran[0], lambda _: known, bank.lend)
+    misconceptions = Misconceptions(
+        ran[0], lambda _: known, bank.lend, ran[1].reference
+    )
 
     told = misconceptions.recognise("double", behaviours["once"], lost["once"])
 
@@ -100,12 +121,63 @@ def test_where_the_seed_decides_unforeseen_the_answer_runs_all_the_same(
     assert list(bank.cases_run) == ["once"]
 
 
+def test_where_an_answer_does_what_the_reference_does_it_does_not_run(
+    ran: tuple,
+) -> None:
+    _, expected, behaviours, lost = ran
+    bank = Bank(behaviours)
+    known = {**lost, "once": "f=."}
+    misconceptions = Misconceptions(
+        ran[0], lambda _: known, bank.lend, expected.reference
+    )
+    checks = ran[0].checks_of("double")
+    cases = [len(expected.cases[one.name]) for one in checks]
+
+    told = misconceptions.recognise("double", behaviours["once"], lost["once"])
+
+    assert told == "You ignored times."
+    assert bank.cases_run == {"once": cases[0] + cases[2]}
+
+
+def test_who_passes_otherwise_than_the_reference_is_another(ran: tuple) -> None:
+    _, expected, behaviours, lost = ran
+    bank = Bank(behaviours)
+    known = {**lost, "once": "f=."}
+    misconceptions = Misconceptions(
+        ran[0], lambda _: known, bank.lend, expected.reference
+    )
+    second = ran[0].checks_of("double")[1].name
+    seen = {
+        key: replace(result, data=None) if key[0] == second else result
+        for key, result in behaviours["once"].items()
+    }
+
+    assert misconceptions.recognise("double", seen, lost["once"]) == ""
+    assert bank.cases_run == {}
+
+
+def test_a_signature_says_where_the_reference_does_the_same(ran: tuple) -> None:
+    grading, expected, behaviours, lost = ran
+    checks = grading.checks_of("double")
+
+    written = {
+        name: signature(
+            checks, lost[name], behaviours[name], expected.reference
+        )
+        for name in ("in_place", "once", "never_refuses")
+    }
+
+    assert written == {"in_place": ".f.", "once": "f==", "never_refuses": "==f"}
+
+
 def test_without_signatures_each_answer_runs_to_its_first_difference(
     ran: tuple,
 ) -> None:
     _, _, behaviours, lost = ran
     bank = Bank(behaviours)
-    misconceptions = Misconceptions(ran[0], lambda _: {}, bank.lend)
+    misconceptions = Misconceptions(
+        ran[0], lambda _: {}, bank.lend, ran[1].reference
+    )
 
     told = misconceptions.recognise("double", behaviours["once"], lost["once"])
 
@@ -119,7 +191,9 @@ def test_without_signatures_each_answer_runs_to_its_first_difference(
 def test_what_is_known_of_an_answer_runs_once(ran: tuple) -> None:
     _, _, behaviours, lost = ran
     bank = Bank(behaviours)
-    misconceptions = Misconceptions(ran[0], lambda _: {}, bank.lend)
+    misconceptions = Misconceptions(
+        ran[0], lambda _: {}, bank.lend, ran[1].reference
+    )
     for name in ("once", "in_place", "never_refuses"):
         misconceptions.recognise("double", behaviours[name], lost[name])
     bank.cases_run.clear()
@@ -205,7 +279,7 @@ def test_what_two_seeds_give_is_kept_as_open(mini: Course, ran: tuple) -> None:
     file = signatures_file(mini, CHAPTER)
     (once,) = [one for one in grading.answers if one.name == "once"]
 
-    keep_signatures(file, grading, "double", [(once, "f..")])
-    keep_signatures(file, grading, "double", [(once, "fe.")])
+    keep_signatures(file, grading, "double", [(once, "f.==")])
+    keep_signatures(file, grading, "double", [(once, "fe.=")])
 
-    assert read_signatures(file, grading, "double") == {"once": "f?."}
+    assert read_signatures(file, grading, "double") == {"once": "f?.="}

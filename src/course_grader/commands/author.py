@@ -103,7 +103,6 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
         # while it warms up; modules stay, there is nothing to collect in them
         gc.disable()
         from course_grader.chapter.grading import load_grading
-        from course_grader.judge.judging import losses
         from course_grader.judge.signatures import (
             keep_signatures,
             signatures_file,
@@ -150,7 +149,7 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
                 signatures_file(course, grading.chapter.name),
                 grading,
                 exercise,
-                [(one.answer, losses(one.report.checks)) for one in trials],
+                [(one.answer, one.signature) for one in trials],
             )
     console.print(
         f"{n} trials of {', '.join(wanted)}: {n - bad} as they must be, {bad} "

@@ -161,6 +161,7 @@ def prepare(
             grading,
             signatures,
             functools.partial(bank_process, kernels, grading, expected),
+            reference,
         ),
         None if chapter in course.exams else Shows(grading, seed),
     )

@@ -225,13 +225,12 @@ def _refuse_broken_reference(
 
 def steps(
     prober: Prober,
-    grading: Grading,
-    exercise_id: str,
+    checks: Iterable[Check],
     cases: Mapping[str, Sequence[Case]],
 ) -> Generator[tuple[tuple[str, int], Result | None]]:
     """What an implementation of an exercise gives, a case at a time; None for
     the one in which its process ended."""
-    for check in grading.checks_of(exercise_id):
+    for check in checks:
         runs = prober.probe_all(check.probe, cases[check.name], check.timeout_s)
         for number, run in enumerate(runs):
             yield (check.name, number), run.result
@@ -365,6 +364,22 @@ def losses(reports: Sequence[CheckReport]) -> str:
     lost otherwise."""
     letters = {Verdict.PASSED: ".", Verdict.ERROR: "e"}
     return "".join(letters.get(one.verdict, "f") for one in reports)
+
+
+def signature(
+    checks: Sequence[Check],
+    lost: str,
+    behaviour: Behaviour,
+    reference: Mapping[tuple[str, int], Result],
+) -> str:
+    """What an answer loses, as `losses` writes it, but `=` where it passes and does
+    the same as the reference on every case."""
+    letters = []
+    for check, letter in zip(checks, lost, strict=True):
+        keys = [key for key in behaviour if key[0] == check.name]
+        same = all(alike(check, behaviour[k], reference[k]) for k in keys)
+        letters.append("=" if letter == "." and keys and same else letter)
+    return "".join(letters)
 
 
 def _one_line_of(

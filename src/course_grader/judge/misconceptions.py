@@ -1,7 +1,9 @@
 """Which wrong answer of the bank a submission behaves like.
 
 Only those wrong answers run whose signature is the submission's: the checks that
-they lose, which hardly depend on the seed and are known beforehand. Each stops
+they lose, which hardly depend on the seed and are known beforehand. So is on which
+checks they do what the reference does: there the submission is compared with the
+reference, and nothing runs. Each stops
 at the first case on which it behaves otherwise. If none of them is alike, those
 run that differ in one check: now and then the seed decides of it, unforeseen.
 """
@@ -9,18 +11,21 @@ run that differ in one check: now and then the seed decides of it, unforeseen.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
-from course_grader.checks import Result
+from course_grader.checks import Check, Result
 from course_grader.judge.judging import Behaviour, alike
 
 Steps = Generator[tuple[tuple[str, int], Result | None]]
 """What an answer gives, a case at a time; None where its process ends."""
-OpenBank = Callable[[], AbstractContextManager[Callable[[Answer], Steps]]]
+RunAnswer = Callable[[Answer, Sequence[Check]], Steps]
+"""Runs an answer of the bank on the cases of some checks."""
+OpenBank = Callable[[], AbstractContextManager[RunAnswer]]
 """Lends what runs answers of the bank."""
 
 
@@ -37,10 +42,11 @@ class Misconceptions:
 
     Args:
         grading: the chapter's grading.
-        signatures: the losses of an exercise's wrong answers by their names, as
-            `judging.losses` writes them, `?` where the seed decides; an answer
+        signatures: of an exercise's wrong answers by their names, as
+            `judging.signature` writes them, `?` where the seed decides; an answer
             without one is always tried.
         bank: runs answers.
+        reference: what the reference gives on the cases.
     """
 
     def __init__(
@@ -48,8 +54,10 @@ class Misconceptions:
         grading: Grading,
         signatures: Callable[[str], Mapping[str, str]],
         bank: OpenBank,
+        reference: Mapping[tuple[str, int], Result],
     ) -> None:
         self.grading, self.signatures, self.bank = grading, signatures, bank
+        self.reference = reference
         self.checks = {one.name: one for one in grading.checks}
         self.known: dict[str, _Known] = {}
 
@@ -63,38 +71,65 @@ class Misconceptions:
             losses: of the submission, as `judging.losses` writes them.
         """
         signatures = self.signatures(exercise_id)
-        rounds: list[list[Answer]] = [[], []]
+        checks = self.grading.checks_of(exercise_id)
+
+        @functools.cache
+        def as_reference(check: Check) -> bool:
+            return all(
+                self._alike(key, seen, self.reference[key])
+                for key in seen
+                if key[0] == check.name
+            )
+
+        rounds: list[list[tuple[Answer, list[Check]]]] = [[], []]
         for answer in self.grading.answers_of(exercise_id):
-            if not (answer.right or answer.ends_process):
-                missed = _missed(signatures.get(answer.name), losses)
-                if missed < len(rounds):
-                    rounds[missed].append(answer)
+            if answer.right or answer.ends_process:
+                continue
+            signature = signatures.get(answer.name, "")
+            if len(signature) != len(losses):
+                signature = "?" * len(losses)
+            missed = _missed(signature, losses)
+            if missed < len(rounds):
+                same = [
+                    check
+                    for check, letter in zip(checks, signature, strict=True)
+                    if letter == "="
+                ]
+                if all(map(as_reference, same)):
+                    left = [one for one in checks if one not in same]
+                    rounds[missed].append((answer, left))
         for candidates in rounds:
             tells = self._told(candidates, seen)
             if tells:
                 return tells.pop() if len(tells) == 1 else ""
         return ""
 
-    def _told(self, candidates: Sequence[Answer], seen: Behaviour) -> set[str]:
-        """What those of the answers tell that behave like `seen`; two texts are
-        enough."""
+    def _told(
+        self,
+        candidates: Sequence[tuple[Answer, Sequence[Check]]],
+        seen: Behaviour,
+    ) -> set[str]:
+        """What those of the answers tell that behave like `seen` on these checks;
+        two texts are enough."""
         tells: set[str] = set()
         with contextlib.ExitStack() as stack:
-            run: Callable[[Answer], Steps] | None = None
-            for answer in candidates:
+            run: RunAnswer | None = None
+            for answer, checks in candidates:
                 if answer.tells in tells:
                     continue
-                alike = self._alike_so_far(answer, seen)
+                alike = self._alike_so_far(answer, checks, seen)
                 if alike is None:
                     run = run or stack.enter_context(self.bank())
-                    alike = self._run(run, answer, seen)
+                    alike = self._run(run, answer, checks, seen)
                 if alike:
                     tells.add(answer.tells)
                 if len(tells) > 1:
                     break
         return tells
 
-    def _alike_so_far(self, answer: Answer, seen: Behaviour) -> bool | None:
+    def _alike_so_far(
+        self, answer: Answer, checks: Sequence[Check], seen: Behaviour
+    ) -> bool | None:
         """Whether it behaves like `seen`; None if it has to run for that."""
         known = self.known.get(answer.name)
         if known is None:
@@ -102,16 +137,21 @@ class Misconceptions:
         for key, result in known.behaviour.items():
             if not self._alike(key, seen, result):
                 return False
-        if len(known.behaviour) == len(seen):
+        names = {one.name for one in checks}
+        if all(key in known.behaviour for key in seen if key[0] in names):
             return True
         return False if known.ended else None
 
     def _run(
-        self, run: Callable[[Answer], Steps], answer: Answer, seen: Behaviour
+        self,
+        run: RunAnswer,
+        answer: Answer,
+        checks: Sequence[Check],
+        seen: Behaviour,
     ) -> bool:
         behaviour: Behaviour = {}
         ended = False
-        with contextlib.closing(run(answer)) as steps:
+        with contextlib.closing(run(answer, checks)) as steps:
             for key, result in steps:
                 if result is None:
                     ended = True
@@ -120,7 +160,7 @@ class Misconceptions:
                 if not self._alike(key, seen, result):
                     break
         self.known[answer.name] = _Known(behaviour, ended)
-        return self._alike_so_far(answer, seen) is True
+        return self._alike_so_far(answer, checks, seen) is True
 
     def _alike(
         self, key: tuple[str, int], seen: Behaviour, result: Result
@@ -129,12 +169,10 @@ class Misconceptions:
         return key in seen and alike(check, seen[key], result)
 
 
-def _missed(signature: str | None, losses: str) -> int:
-    """In how many checks a signature is not the submission's; an answer without
-    one misses none."""
-    if signature is None or len(signature) != len(losses):
-        return 0
+def _missed(signature: str, losses: str) -> int:
+    """In how many checks a signature is not the submission's."""
+    plain = signature.replace("=", ".")
     return sum(
         one not in ("?", other)
-        for one, other in zip(signature, losses, strict=True)
+        for one, other in zip(plain, losses, strict=True)
     )

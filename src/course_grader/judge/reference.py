@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
@@ -30,7 +30,7 @@ from course_grader.judge.judging import (
     steps,
 )
 from course_grader.judge.kernels import Kernel, Probing
-from course_grader.judge.misconceptions import Steps
+from course_grader.judge.misconceptions import RunAnswer, Steps
 from course_grader.judge.report import ExerciseReport
 from course_grader.judge.warming import WarmProcess
 
@@ -146,22 +146,20 @@ def reference_expectations(
 
 def bank_process(
     kernels: PreparedKernels, grading: Grading, expected: Expectations
-) -> AbstractContextManager[Callable[[Answer], Steps]]:
-    """Lends what runs answers of the bank, each in a fork of its own of a
-    process that has run the chapter's set-up cells."""
+) -> AbstractContextManager[RunAnswer]:
+    """Lends what runs answers of the bank on some of their checks, each in a fork
+    of its own of a process that has run the chapter's set-up cells."""
 
     @contextlib.contextmanager
-    def lend() -> Iterator[Callable[[Answer], Steps]]:
+    def lend() -> Iterator[RunAnswer]:
         with kernels.lend() as kernel:
 
-            def run(answer: Answer) -> Steps:
+            def run(answer: Answer, checks: Sequence[Check]) -> Steps:
                 with kernel.probing(grading.probes_source) as probing:
                     probing.run_cell(
                         grading.answer_cell(answer), answer.exercise
                     )
-                    yield from steps(
-                        probing, grading, answer.exercise, expected.cases
-                    )
+                    yield from steps(probing, checks, expected.cases)
 
             yield run
 
@@ -178,7 +176,7 @@ def answer_behaviour(
     process."""
     with bank_process(kernels, grading, expected) as run:
         seen: Behaviour = {}
-        for key, result in run(answer):
+        for key, result in run(answer, grading.checks_of(answer.exercise)):
             if result is None:
                 return None
             seen[key] = result

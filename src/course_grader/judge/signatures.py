@@ -1,4 +1,5 @@
-"""What each answer of a chapter loses, a right one nothing: `signatures.json`.
+"""What each answer of a chapter loses, a right one nothing, and where a wrong one does
+what the reference does: `signatures.json`.
 
 `course try` writes it from what it has run anyhow. An entry holds for the texts
 that it was made of: the answer, its exercise's checks and probes, the set-up
@@ -33,7 +34,7 @@ def signatures_file(course: Course, chapter: str) -> Path:
 def read_signatures(
     file: Path, grading: Grading, exercise_id: str
 ) -> dict[str, str]:
-    """What the answers of an exercise lose, by their names; only those whose
+    """The signatures of an exercise's answers, by their names; only those whose
     entry holds for what they are made of now."""
     entries = _read(file).get(exercise_id, {})
     if not entries:
@@ -41,9 +42,9 @@ def read_signatures(
     digests = answer_digests(grading, exercise_id)
     found = {}
     for name, entry in entries.items():
-        losses, _, digest = entry.partition(" ")
+        signature, _, digest = entry.partition(" ")
         if digest == digests.get(name):
-            found[name] = losses
+            found[name] = signature
     return found
 
 
@@ -51,17 +52,18 @@ def keep_signatures(
     file: Path,
     grading: Grading,
     exercise_id: str,
-    losses: Iterable[tuple[Answer, str]],
+    signatures: Iterable[tuple[Answer, str]],
 ) -> None:
-    """Enters what answers of an exercise lost. Where an entry still holds
-    and says otherwise of a check, the seed decides: `?`."""
+    """Enters signatures of an exercise's answers. Where an entry still holds
+    and says otherwise of a check, the seed decides: `?`; but for a check that is
+    passed either way, as the reference passes it on one seed alone: `.`."""
     held = read_signatures(file, grading, exercise_id)
     digests = answer_digests(grading, exercise_id)
-    for answer, lost in losses:
-        before = held.get(answer.name, lost)
+    for answer, signature in signatures:
+        before = held.get(answer.name, signature)
         held[answer.name] = "".join(
-            one if one == other else "?"
-            for one, other in zip(before, lost, strict=True)
+            one if one == other else "." if {one, other} == {".", "="} else "?"
+            for one, other in zip(before, signature, strict=True)
         )
     entries = _read(file)
     entries[exercise_id] = {

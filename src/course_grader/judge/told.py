@@ -82,6 +82,7 @@ def told(
             grading,
             lambda exercise: signatures.get(exercise, {}),
             functools.partial(bank_process, kernels, grading, expected),
+            expected.reference,
         ).recognise
         for exercise in exercises:
             for answer in grading.answers_of(exercise):

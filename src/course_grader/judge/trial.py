@@ -21,6 +21,7 @@ from course_grader.judge.judging import (
     alike,
     judge_exercise,
     losses,
+    signature,
 )
 from course_grader.judge.reference import (
     PreparedKernels,
@@ -47,6 +48,7 @@ class Trial:
             answer got what it must get.
         behaviour: what it gave on every case; None of a right answer and of
             one that ends its process.
+        signature: as `judging.signature` writes it; of those its losses.
     """
 
     answer: Answer
@@ -54,6 +56,7 @@ class Trial:
     report: ExerciseReport
     complaints: tuple[str, ...]
     behaviour: Behaviour | None
+    signature: str
 
 
 def try_bank(
@@ -117,13 +120,12 @@ def try_bank(
                 complaints.append("is right but the visible check refuses it")
             if in_process(answer) and not answer.ends_process:
                 complaints += _disagreement(grading, answer, expected, given)
-            yield Trial(
-                answer,
-                seed,
-                given,
-                tuple(complaints),
-                behaviours.get(answer.name),
-            )
+            behaviour = behaviours.get(answer.name)
+            lost = losses(given.checks)
+            if behaviour is not None:
+                checks = grading.checks_of(answer.exercise)
+                lost = signature(checks, lost, behaviour, expected.reference)
+            yield Trial(answer, seed, given, tuple(complaints), behaviour, lost)
 
 
 def unbroken(
