@@ -30,6 +30,7 @@ from course_grader.judge.compare import (
 from course_grader.judge.failing import (
     Failure,
     _match,
+    _returned_by,
     failing_case,
     subject_of,
 )
@@ -620,3 +621,11 @@ def test_a_long_list_of_the_same_is_written_once() -> None:
         "a list of 900: each 1",
         "a list of 450: each 2",
     )
+
+
+def test_an_object_is_called_after_its_class() -> None:
+    calls = [{"call": "batch_norm = BatchNorm"}, {"call": "batch_norm"}]
+
+    words = _returned_by(calls, 1, ())
+
+    assert words == "What your `BatchNorm` returns"

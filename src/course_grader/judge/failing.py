@@ -403,11 +403,18 @@ def _returned_by(
 ) -> str:
     name = one_line(str(calls[number]["call"]), 80)
     alike = [i for i, one in enumerate(calls) if one["call"] == name]
-    which = f"What `{name}` returns"
+    made = dict(
+        str(one["call"]).split(" = ", 1)
+        for one in calls
+        if " = " in one["call"]
+    )
+    # an object is called after its class, as a function may be
+    what = f"your `{one_line(made[name], 80)}`" if name in made else f"`{name}`"
+    which = f"What {what} returns"
     if len(alike) > 1 and number in alike:
         place = alike.index(number)
         nth = _PLACES.get(place, f"{place + 1}th")
-        which = f"What the {nth} call of `{name}` returns"
+        which = f"What the {nth} call of {what} returns"
     if path:
         keys = "".join(f"[{one_line(repr(key), 40)}]" for key in path)
         which = f"{which}, at `{keys}`,"
