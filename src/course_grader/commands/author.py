@@ -124,6 +124,7 @@ def try_exercise(course: Course, args: argparse.Namespace) -> int:
             range(1, args.seeds + 1),
             wanted,
             in_process=lambda answer: args.both,
+            signed=True,
         ):
             n += 1
             bad += bool(trial.complaints)

@@ -27,6 +27,7 @@ from course_grader.judge.reference import (
     PreparedKernels,
     answer_behaviour,
     answer_loses,
+    bank_process,
     judge_answer,
     passes_visible_check,
     reference_expectations,
@@ -67,6 +68,7 @@ def try_bank(
     among: Callable[[Answer], bool] = lambda answer: True,
     in_process: Callable[[Answer], bool] = lambda answer: False,
     known: Sequence[Expectations] = (),
+    signed: bool = False,
 ) -> Iterator[Trial]:
     """Runs the bank through the judge.
 
@@ -80,6 +82,8 @@ def try_bank(
         in_process: which are judged in this process as well; both judges must
             agree on them.
         known: what the reference gives on some of the seeds.
+        signed: signatures are wanted that recognition can rely on: each wrong answer
+            runs once more, on the checks that its signature leaves to run.
     """
     wanted = [
         one.id
@@ -105,6 +109,11 @@ def try_bank(
         behaviours = bank_behaviours(warm, grading, expected, answers)
         reports = bank_reports(warm, grading, expected, answers, behaviours)
         refused = refused_by_visible_checks(warm, grading, answers)
+        changing = (
+            changed_by_cases(warm, grading, expected, answers, behaviours)
+            if signed
+            else set()
+        )
         # in-process judging changes this process' settings: no threads by now
         for answer in answers:
             given = reports[answer.name]
@@ -125,6 +134,8 @@ def try_bank(
             if behaviour is not None:
                 checks = grading.checks_of(answer.exercise)
                 lost = signature(checks, lost, behaviour, expected.reference)
+                if answer.name in changing:
+                    lost = lost.replace("=", ".")
             yield Trial(answer, seed, given, tuple(complaints), behaviour, lost)
 
 
@@ -181,6 +192,48 @@ def refused_by_visible_checks(
             answer.name
             for answer, ok in zip(right, passed, strict=True)
             if not ok
+        }
+
+
+def changed_by_cases(
+    warm: WarmProcess,
+    grading: Grading,
+    expected: Expectations,
+    answers: Sequence[Answer],
+    behaviours: Mapping[str, Behaviour],
+) -> set[str]:
+    """Names of the wrong answers that remember cases: they do something else where
+    the checks do not come before on which they do what the reference does."""
+
+    def changes(answer: Answer) -> bool:
+        seen = behaviours[answer.name]
+        left = [
+            check
+            for check in grading.checks_of(answer.exercise)
+            if not all(
+                alike(check, seen[key], expected.reference[key])
+                for key in seen
+                if key[0] == check.name
+            )
+        ]
+        with bank_process(kernels, grading, expected) as run:
+            alone = dict(run(answer, left))
+        checks = {one.name: one for one in left}
+        return any(
+            result is None or not alike(checks[key[0]], result, seen[key])
+            for key, result in alone.items()
+        )
+
+    wrong = [one for one in answers if one.name in behaviours]
+    with (
+        PreparedKernels(warm, grading) as kernels,
+        ThreadPoolExecutor(joblib.cpu_count()) as threads,
+    ):
+        found = threads.map(changes, wrong)
+        return {
+            answer.name
+            for answer, changed in zip(wrong, found, strict=True)
+            if changed
         }
 
 
