@@ -1446,3 +1446,26 @@ list_of_sizes_emptied = edit(
     tells="You take the sizes out of the caller's list. The next layer that is made of it has "
     "none. Copy the list, with `tuple(normalized_shape)`.",
 )
+
+all_eps_outside_the_root = edit(
+    SOLUTION,
+    {
+        "grouped = (grouped - mean) * torch.rsqrt(var + self.eps)": "grouped = (grouped - mean) / (var.sqrt() + self.eps)",
+        "flat = (flat - mean) * torch.rsqrt(var + self.eps)": "flat = (flat - mean) / (var.sqrt() + self.eps)",
+        "rows = (rows - mean) * torch.rsqrt(var + self.eps)": "rows = (rows - mean) / (var.sqrt() + self.eps)",
+    },
+    breaks=[hidden_tests.layer_eps, hidden_tests.group_eps],
+    tells="In all three layers you add eps to the standard deviation, outside the root. "
+    "Inside, it counts for much more where the variance is small: take the root of "
+    "var + eps.",
+)
+
+layer_eps_beside_the_root = edit(
+    SOLUTION,
+    {
+        "rows = (rows - mean) * torch.rsqrt(var + self.eps)": "rows = (rows - mean) / (var.sqrt() + self.eps)",
+    },
+    breaks=hidden_tests.layer_eps,
+    tells="Your layer norm adds eps outside the root, or not the eps that was "
+    "given. Divide by the root of variance + eps.",
+)
