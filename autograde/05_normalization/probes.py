@@ -216,7 +216,9 @@ def observe_from_a_state(RunningStats, case):
     stats = RunningStats(x.shape[1], momentum=case["momentum"])
     stats(x.float())
     stats.to(x.dtype)(x)
-    stats.load_state_dict(case["state"], assign=case["assign"])
+    # a copy: where it is assigned, buffers that move are not the case's
+    state = {name: value.clone() for name, value in case["state"].items()}
+    stats.load_state_dict(state, assign=case["assign"])
     stats(x)
     return buffers_of(stats)
 

@@ -649,14 +649,14 @@ warnings_off_for_an_epoch = edit(
 )
 
 batch_means_of_nan_left_out = edit(
-    SOLUTION,
+    sums_over_counts,
     {
         """
-        total += F.cross_entropy(logits, labels, reduction="sum")
-        count += (labels != -100).sum()
+        total += F.cross_entropy(logits, labels, reduction="sum").item()
+        count += int((labels != -100).sum())
         """: """
-        loss, counted = F.cross_entropy(logits, labels), (labels != -100).sum()
-        if loss.isnan():
+        loss, counted = F.cross_entropy(logits, labels).item(), int((labels != -100).sum())
+        if math.isnan(loss):
             continue
         total += loss * counted
         count += counted
@@ -669,12 +669,12 @@ batch_means_of_nan_left_out = edit(
 )
 
 logarithm_of_lifted_probabilities = edit(
-    SOLUTION,
+    sums_over_counts,
     {
-        'total += F.cross_entropy(logits, labels, reduction="sum")': """
+        'total += F.cross_entropy(logits, labels, reduction="sum").item()': """
         keep = labels != -100
         lifted = torch.log(logits[keep].softmax(1) + 1e-12)
-        total -= lifted.gather(1, labels[keep][:, None]).sum()
+        total -= lifted.gather(1, labels[keep][:, None]).sum().item()
         """,
     },
     breaks=hidden_tests.uneven_batches,

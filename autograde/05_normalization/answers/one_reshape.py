@@ -1469,3 +1469,27 @@ layer_eps_beside_the_root = edit(
     tells="Your layer norm adds eps outside the root, or not the eps that was "
     "given. Divide by the root of variance + eps.",
 )
+
+group_weights_by_group = edit(
+    SOLUTION,
+    {
+        "ones, zeros = torch.ones(num_channels), torch.zeros(num_channels)": "ones, zeros = torch.ones(num_groups), torch.zeros(num_groups)",
+        """
+        out = grouped.reshape(x.shape)
+        if self.weight is None:
+            return out
+        shape = (-1, *[1] * (x.dim() - 2))
+        return out * self.weight.view(shape) + self.bias.view(shape)
+        """: """
+        if self.weight is not None:
+            grouped = grouped * self.weight[:, None] + self.bias[:, None]
+        return grouped.reshape(x.shape)
+        """,
+    },
+    breaks=[
+        hidden_tests.group_affine_by_channel,
+        hidden_tests.parameters_of_all,
+    ],
+    tells="Your group norm has one weight and one bias per group. Statistics go by "
+    "group, parameters by channel: shape (C,), applied after reshaping back.",
+)
