@@ -573,7 +573,7 @@ def nested(reproducible, tuned, case):
         seen = [flags()]
         walk(reproducible, tuned, case["managers"], made, seen)
         return {
-            "settings": [list(one.values()) for one in seen],
+            "settings": seen,
             "doubled": (2 * case["x"]).tolist(),
         }
 

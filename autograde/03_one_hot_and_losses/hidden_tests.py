@@ -255,9 +255,26 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
     ]
 
 
+def keeps_nothing(case: Case, seen: Result, expected: Result) -> str | None:
+    """The default comparison, with words for memory that is handed out twice:
+    the probe adds 5 to what it gets."""
+    found = difference(seen.data, expected.data, Tolerance())
+    results = [seen.data[key] for key in ("first", "second", "again")]
+    if found and any(
+        torch.is_tensor(one) and bool((one.double() >= 5).any())
+        for one in results
+    ):
+        return (
+            "Somebody wrote over a result, and a later one has these numbers: you "
+            "hand out a tensor, or a view of one, that you keep."
+        )
+    return found
+
+
 @check(
     "one_hot",
     probe=probes.encode_twice,
+    rule=keeps_nothing,
     says="the result is a new tensor: the next call does not change it, and "
     "who writes over it changes no later result",
     corners=[

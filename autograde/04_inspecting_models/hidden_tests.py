@@ -1,6 +1,7 @@
 """What is checked in chapter 04: inspecting models."""
 
 import re
+from collections import Counter
 from typing import Any
 
 import torch
@@ -810,6 +811,8 @@ def has_operations(case: Case, seen: Result, expected: Result) -> str | None:
         return "No operation is in the graph."
     if set(found) == set(wanted):
         return "All kinds of operations are there, but not one box for each."
+    if not Counter(wanted) - Counter(found):
+        return "There are operations that lead to no parameter."
     return "The operations are not those of `model(x).mean()` in its mode."
 
 
@@ -851,6 +854,8 @@ def has_flows(case: Case, seen: Result, expected: Result) -> str | None:
     turned = sorted((end, start) for start, end in theirs)
     if not theirs or turned == ours:
         return "The edges are missing or go backwards."
+    if set(ours) < set(theirs):
+        return "There are edges on which no gradient goes to a parameter."
     return "The edges do not lead from what goes in to what comes out."
 
 

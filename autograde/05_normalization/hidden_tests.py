@@ -1785,8 +1785,8 @@ def asked(draw: Draw, question: str) -> list[Case]:
 
 
 READ = {
-    "motive": "the first claims of section 5",
-    "shift": "the first claims of section 5",
+    "motive": "the first claims of section 5, on why it works",
+    "shift": "the first claims of section 5, and what the word *internal* says",
     "momentum": "section 3, and what section 5 says about momentum",
     "tracking": "what section 5 says about track_running_stats",
     "two_variances": "section 3, where both variances stand",

@@ -216,7 +216,9 @@ def observe_from_a_state(RunningStats, case):
     stats = RunningStats(x.shape[1], momentum=case["momentum"])
     stats(x.float())
     stats.to(x.dtype)(x)
-    stats.load_state_dict(case["state"], assign=case["assign"])
+    # a copy: where it is assigned, buffers that move are not the case's
+    state = {name: value.clone() for name, value in case["state"].items()}
+    stats.load_state_dict(state, assign=case["assign"])
     stats(x)
     return buffers_of(stats)
 
@@ -294,7 +296,10 @@ def run_rows_in_eval(BatchNorm, case):
     layer.eval()
     x = case["x"][0]
     rows = [layer(x[i : i + 1]).detach() for i in range(len(x))]
-    return {"batch": layer(x).detach(), "rows": torch.cat(rows)}
+    return {
+        "output for the whole batch": layer(x).detach(),
+        "outputs for single rows": torch.cat(rows),
+    }
 
 
 def run_in_turn(BatchNorm, case):
@@ -335,7 +340,11 @@ def run_with_a_state_loaded_in_eval(BatchNorm, case):
         outs.append(layer(case["x"]))
     layer.train()(case["x"])
     count = layer.num_batches_tracked.clone()
-    return {"before": before, "after": outs, "num_batches_tracked": count}
+    return {
+        "output before loading": before,
+        "outputs after loading": outs,
+        "num_batches_tracked": count,
+    }
 
 
 def run_backward(BatchNorm, case):
@@ -381,7 +390,7 @@ def run_from_a_state(BatchNorm, case):
         "first_values": {name: begins[name] for name in sorted(begins)},
         "loaded_values": {name: loaded[name] for name in sorted(loaded)},
         "parameters": parameters,
-        "buffers_are_none": [getattr(fresh, n, 0) is None for n in BUFFERS],
+        **{f"{n}_is_None": getattr(fresh, n, 0) is None for n in BUFFERS},
         "out": fresh.eval()(case["x"]).detach(),
     }
 
@@ -397,13 +406,11 @@ def run_group_norm(GroupNorm, case):
 
 
 def construct_group_norm(GroupNorm, case):
-    """What the constructor makes; the layer is not called."""
-    layer = GroupNorm(case["num_groups"], case["num_channels"])
-    return {
-        "weight": None
-        if layer.weight is None
-        else layer.weight.detach().clone()
-    }
+    """That the constructor takes the numbers; the layer is not called, and its
+    parameters are the matter of other checks."""
+    numbers = [case["num_groups"], case["num_channels"]]
+    GroupNorm(*numbers)
+    return {"numbers that are taken": numbers}
 
 
 def run_instance_norm(InstanceNorm, case):
@@ -481,7 +488,8 @@ def run_all_after_training(GroupNorm, InstanceNorm, LayerNorm, case):
         layer.train()(earlier[name])
         with torch.no_grad():
             pair = [layer.train(mode)(case["x"]) for mode in (False, True)]
-        outs[name] = [out.detach() for out in pair]
+        for mode, out in zip(("eval", "training"), pair, strict=True):
+            outs[f"{name} in {mode}"] = out.detach()
         graphs += [out.requires_grad for out in pair]
     return {**outs, "carries_a_graph": graphs}
 

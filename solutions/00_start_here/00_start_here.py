@@ -948,7 +948,7 @@ device(type='meta')
 
 `self.embed.weight.new_zeros(...)` has the device and dtype that the weights have *now*. Tokens are integers, and what the constructor saw may be out of date.
 </details>
-<details><summary>Help: Tensor on device cpu is not on the expected device meta</summary>
+<details><summary>Help: Tensor on device cpu is not on the expected device meta, or meta and cpu the other way round</summary>
 
 Something was made in `forward` without a device, or does not move with the module.
 </details>

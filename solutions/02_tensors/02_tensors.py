@@ -1066,7 +1066,7 @@ tensor([[6., 6., 6., 6.]])
 - `sum_over` sums over the axes whose letters are in `over`, in any order; the others stay in their order. For `over=""` nothing is
   summed.
 - x has a floating-point dtype in `sum_over`, and the result keeps it. It is the sum that `x.sum` gives, but
-  for rounding; no sum on the way is beyond the dtype's range.
+  for rounding; in no case is a sum on the way beyond the dtype's range.
 - Any letters, Greek ones too, for any number of axes; "c" and "C" are two.
 - Letters that do not fit x or each other raise a `ValueError`. Gradients pass through both.
 

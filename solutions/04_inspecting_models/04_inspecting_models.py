@@ -1010,7 +1010,7 @@ name what a gradient will reach.
   `named_parameters()`. Frozen and unused parameters have none. `x` requires no gradient.
 - Edges go the way the forward pass goes: from what goes in to what comes out.
 - The model runs once, in the mode it is in. The graph is there also under `torch.no_grad()`. Afterwards model, `x` and
-  grad mode are as they were, also when the model raises.
+  grad mode are as they were, also when the model raises; the one run may move the statistics of batch norm.
 - It is read, not rendered: no file is written, no program is called.
 
 <details><summary>Hint 1: the package</summary>

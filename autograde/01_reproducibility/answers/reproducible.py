@@ -1044,3 +1044,20 @@ warnings_always_shown = edit(
     tells="You put a filter in front of the caller's filters of warnings, and leave it "
     "there. PyTorch warns by itself: leave the filters alone.",
 )
+
+cudnn_flags_with_cudnn_on = edit(
+    by_cudnn_flags,
+    {
+        """
+            "allow_tf32",
+            "benchmark_limit",
+            "fp32_precision",
+            "depthwise_kernel",
+        """: "",
+        "enabled=cudnn.enabled": "enabled=True",
+    },
+    breaks=hidden_tests.other_flags_stay,
+    tells="`torch.backends.cudnn.flags` sets every flag of cuDNN. You turn cuDNN on where "
+    "it was off, and what you do not pass, such as `allow_tf32` and `fp32_precision`, gets "
+    "a default. Pass the present value of each.",
+)

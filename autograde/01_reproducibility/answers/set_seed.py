@@ -834,3 +834,15 @@ workspace_of_cublas_written = edit(
     tells="You write a switch of determinism into the environment. Seeding changes "
     "no setting.",
 )
+
+others_seeded_by_random = edit(
+    SOLUTION,
+    {
+        "np.random.seed(seed)": "np.random.seed(random.getrandbits(32))",
+        "torch.manual_seed(seed)": "torch.manual_seed(random.getrandbits(32))",
+    },
+    breaks=hidden_tests.seeds_numpy,
+    tells="You draw the seeds of NumPy and PyTorch from `random`. They are then seeded with "
+    "other numbers than `seed`, and `random` has moved on by two draws. Give all three "
+    "`seed` itself.",
+)

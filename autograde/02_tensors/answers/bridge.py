@@ -705,3 +705,17 @@ float8_made_finite = edit(
     tells="You replace the NaN and the infinities of float8. Both formats have a NaN, float8_e5m2 has "
     "infinities, too; float32 holds them all.",
 )
+
+detached_in_place = edit(
+    SOLUTION,
+    {
+        "array = (t.float() if t.dtype in low else t).numpy(force=True)": """
+        t = t.float() if t.dtype in low else t
+        t = t.detach_().cpu()
+        array = t.resolve_conj().resolve_neg().numpy()
+        """,
+    },
+    breaks=hidden_tests.arrays_of_awkward_tensors,
+    tells="`detach_()` takes the caller's own tensor out of its graph, and refuses a view with "
+    "a `RuntimeError`. `detach()` gives another tensor on the same memory.",
+)

@@ -426,7 +426,7 @@ einsum_of_letters_a_to_z = edit(
         "return x.permute([axes.index(one) for one in target])": 'return torch.einsum(f"{axes}->{target}", x)',
     },
     breaks=hidden_tests.any_letters,
-    tells="`einsum` takes the letters from a to z only, and `axes` may have any. Give it "
+    tells="`einsum` takes the letters a to z and A to Z alone, and `axes` may have any. Give it "
     "numbers, or use `permute`.",
 )
 
@@ -442,8 +442,8 @@ sum_by_einsum_of_letters = edit(
         """,
     },
     breaks=hidden_tests.sums_over_names,
-    tells="`einsum` takes the letters from a to z only, and `axes` may have any. Give `sum` the"
-    " places of the letters.",
+    tells="`einsum` takes the letters a to z and A to Z alone, and `axes` may have any. Give `sum` "
+    "the places of the letters.",
 )
 
 float64_added_in_float32 = edit(

@@ -402,9 +402,9 @@ batches_of_nan_left_out = edit(
         """,
     },
     breaks=hidden_tests.padded_batches,
-    tells="You leave out batches whose loss is NaN. Padding gives none with "
-    '`reduction="sum"`: such a NaN comes from the logits, and the mean must '
-    "show it.",
+    tells="You leave out batches whose loss is NaN. That is no sign of padding: a NaN among "
+    "the logits gives one, too, and the mean must show it. Go by the number of labels "
+    "that count, not by the loss.",
 )
 
 
@@ -646,4 +646,39 @@ warnings_off_for_an_epoch = edit(
     breaks=hidden_tests.leaves_batches_alone,
     tells="You switch warnings off for the whole program, and they stay off. There is nothing "
     "to hide here; elsewhere `with warnings.catch_warnings():` puts back what was there.",
+)
+
+batch_means_of_nan_left_out = edit(
+    sums_over_counts,
+    {
+        """
+        total += F.cross_entropy(logits, labels, reduction="sum").item()
+        count += int((labels != -100).sum())
+        """: """
+        loss, counted = F.cross_entropy(logits, labels).item(), int((labels != -100).sum())
+        if math.isnan(loss):
+            continue
+        total += loss * counted
+        count += counted
+        """,
+    },
+    breaks=hidden_tests.padded_batches,
+    tells="You leave out batches whose loss is NaN. That is no sign of padding: a NaN among "
+    "the logits gives one, too, and the mean must show it. Go by the number of labels "
+    "that count, not by the loss.",
+)
+
+logarithm_of_lifted_probabilities = edit(
+    sums_over_counts,
+    {
+        'total += F.cross_entropy(logits, labels, reduction="sum").item()': """
+        keep = labels != -100
+        lifted = torch.log(logits[keep].softmax(1) + 1e-12)
+        total -= lifted.gather(1, labels[keep][:, None]).sum().item()
+        """,
+    },
+    breaks=hidden_tests.uneven_batches,
+    tells="You add a small number to the probabilities before the logarithm. With 1e-12 no "
+    "sample costs more than 27.6, however large its logits are. `F.cross_entropy` and "
+    "`log_softmax` take the logits themselves.",
 )

@@ -540,3 +540,18 @@ seeding_in_count_parameters = edit(
     breaks=hidden_tests.leaves_the_counted_model,
     tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
 )
+
+bytes_of_buffers_too = edit(
+    SOLUTION,
+    {
+        '"bytes": sum(p.numel() * p.element_size() for p in parameters)': """
+        "bytes": sum(
+            p.numel() * p.element_size()
+            for p in [*parameters, *model.buffers()]
+        )
+        """,
+    },
+    breaks=hidden_tests.leaves_buffers_out,
+    tells="Your bytes hold the buffers, too, as a popular recipe for the size of a model "
+    "has it. Here parameters alone count, in the bytes as in the numbers.",
+)

@@ -1052,9 +1052,10 @@ asked_by_tqdm = edit(
         """,
     },
     breaks=hidden_tests.hears_of_len,
-    tells="You let tqdm ask for the length. It takes an `AttributeError` of `len` for *no "
-    "length*, too, so a slip in the loader is never heard of. Ask yourself, catch the "
-    "`TypeError`, and give `total=`.",
+    tells="Your code takes more than a `TypeError` of `len` for *no length*, so a slip in the "
+    "loader is never heard of. An `except Exception` does so, and so does tqdm where you "
+    "let it ask: it catches an `AttributeError`, too. Ask yourself, and catch the "
+    "`TypeError` alone.",
 )
 
 no_bar_for_one_batch = edit(
@@ -1093,4 +1094,33 @@ none_for_no_batches_of_seconds = edit(
     breaks=hidden_tests.reads_seconds_per_batch,
     tells="For 0 batches you say None. They take 0.0 seconds; None means that the "
     "rate is not known.",
+)
+
+every_error_means_no_length = edit(
+    SOLUTION,
+    {"except TypeError:": "except Exception:"},
+    breaks=hidden_tests.hears_of_len,
+    tells="Your code takes more than a `TypeError` of `len` for *no length*, so a slip in the "
+    "loader is never heard of. An `except Exception` does so, and so does tqdm where you "
+    "let it ask: it catches an `AttributeError`, too. Ask yourself, and catch the "
+    "`TypeError` alone.",
+)
+
+every_error_means_no_total = edit(
+    SOLUTION,
+    {
+        "except TypeError:": "except Exception:",
+        "return enumerate(tqdm(loader, total=num_batches, file=file))": """
+        def walk():
+            with tqdm(total=num_batches, file=file) as bar:
+                for i, batch in enumerate(loader):
+                    yield i, batch
+                    bar.update()
+
+        return walk()
+        """,
+    },
+    breaks=hidden_tests.hears_of_len,
+    tells="You catch whatever `len(loader)` raises. Only a `TypeError` says that there is "
+    "no length; the rest is an error that the caller must hear.",
 )

@@ -926,8 +926,8 @@ squares_in_half_precision = edit(
     },
     breaks=hidden_tests.tells_gradients,
     tells="You work in the dtype of the gradient. In float16 a norm above 65504 "
-    "becomes infinite, in float32 the squares of large numbers do. Take it in "
-    "float64: `p.grad.double().norm()`.",
+    "becomes infinite. In float32 the squares of large numbers become infinite, those "
+    "of small ones 0. Take it in float64: `p.grad.double().norm()`.",
 )
 
 nan_taken_out = edit(
@@ -1056,8 +1056,8 @@ norm_in_the_gradients_own_dtype = edit(
     },
     breaks=hidden_tests.tells_gradients,
     tells="You work in the dtype of the gradient. In float16 a norm above 65504 "
-    "becomes infinite, in float32 the squares of large numbers do. Take it in "
-    "float64: `p.grad.double().norm()`.",
+    "becomes infinite. In float32 the squares of large numbers become infinite, those "
+    "of small ones 0. Take it in float64: `p.grad.double().norm()`.",
 )
 
 report_by_views = edit(
@@ -1170,4 +1170,35 @@ nan_hidden_in_eval = edit(
     breaks=hidden_tests.computes_a_stack,
     tells="In eval mode your Stack puts a 0 in the place of NaN and hides it. NaN goes "
     "through, in both modes.",
+)
+
+layers_without_children_alone = edit(
+    SOLUTION,
+    {
+        """
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                gradient = parameter.grad
+                norm = None
+                if gradient is not None:
+                    norm = gradient.double().norm().item()
+                report[name] = (tuple(parameter.shape), norm)
+        """: """
+        for path, layer in model.named_modules():
+            if list(layer.children()):
+                continue
+            for name, parameter in layer.named_parameters():
+                if parameter.requires_grad:
+                    gradient = parameter.grad
+                    norm = None
+                    if gradient is not None:
+                        norm = gradient.double().norm().item()
+                    whole = f"{path}.{name}" if path else name
+                    report[whole] = (tuple(parameter.shape), norm)
+        """,
+    },
+    breaks=hidden_tests.lists_trainable_ones,
+    tells="You leave out modules that have children. They may have parameters of their "
+    "own, and one that two layers share comes twice. `model.named_parameters()` "
+    "gives each once, with its full name.",
 )

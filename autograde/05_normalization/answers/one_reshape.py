@@ -1446,3 +1446,50 @@ list_of_sizes_emptied = edit(
     tells="You take the sizes out of the caller's list. The next layer that is made of it has "
     "none. Copy the list, with `tuple(normalized_shape)`.",
 )
+
+all_eps_outside_the_root = edit(
+    SOLUTION,
+    {
+        "grouped = (grouped - mean) * torch.rsqrt(var + self.eps)": "grouped = (grouped - mean) / (var.sqrt() + self.eps)",
+        "flat = (flat - mean) * torch.rsqrt(var + self.eps)": "flat = (flat - mean) / (var.sqrt() + self.eps)",
+        "rows = (rows - mean) * torch.rsqrt(var + self.eps)": "rows = (rows - mean) / (var.sqrt() + self.eps)",
+    },
+    breaks=[hidden_tests.layer_eps, hidden_tests.group_eps],
+    tells="In all three layers you add eps to the standard deviation, outside the root. "
+    "Inside, it counts for much more where the variance is small: take the root of "
+    "var + eps.",
+)
+
+layer_eps_beside_the_root = edit(
+    SOLUTION,
+    {
+        "rows = (rows - mean) * torch.rsqrt(var + self.eps)": "rows = (rows - mean) / (var.sqrt() + self.eps)",
+    },
+    breaks=hidden_tests.layer_eps,
+    tells="Your layer norm adds eps outside the root, or not the eps that was "
+    "given. Divide by the root of variance + eps.",
+)
+
+group_weights_by_group = edit(
+    SOLUTION,
+    {
+        "ones, zeros = torch.ones(num_channels), torch.zeros(num_channels)": "ones, zeros = torch.ones(num_groups), torch.zeros(num_groups)",
+        """
+        out = grouped.reshape(x.shape)
+        if self.weight is None:
+            return out
+        shape = (-1, *[1] * (x.dim() - 2))
+        return out * self.weight.view(shape) + self.bias.view(shape)
+        """: """
+        if self.weight is not None:
+            grouped = grouped * self.weight[:, None] + self.bias[:, None]
+        return grouped.reshape(x.shape)
+        """,
+    },
+    breaks=[
+        hidden_tests.group_affine_by_channel,
+        hidden_tests.parameters_of_all,
+    ],
+    tells="Your group norm has one weight and one bias per group. Statistics go by "
+    "group, parameters by channel: shape (C,), applied after reshaping back.",
+)

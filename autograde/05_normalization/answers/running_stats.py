@@ -1259,3 +1259,87 @@ hook_left_on_what_passes = edit(
     tells="You leave a hook on `x`. It changes the gradient that passes, also that of others "
     "who use `x`.",
 )
+
+buffers_kept_in_a_list = edit(
+    SOLUTION,
+    {
+        'self.register_buffer("num_batches_tracked", torch.tensor(0))': """
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+        self.kept = [self.running_mean, self.running_var]
+        """,
+        "self.running_mean.lerp_(values.mean(1), share)": "self.kept[0].lerp_(values.mean(1).to(self.kept[0].dtype), share)",
+        "self.running_var.lerp_(values.var(1), share)": "self.kept[1].lerp_(values.var(1).to(self.kept[1].dtype), share)",
+    },
+    breaks=hidden_tests.moves_the_mean,
+    tells="You move tensors that you kept in the constructor. `.double()` and `.to()` put "
+    "others in the buffers' place, and yours are then not those of the state. Take "
+    "`self.running_mean` and `self.running_var` in each call.",
+)
+
+factor_by_samples = edit(
+    SOLUTION,
+    {
+        "self.running_var.lerp_(values.var(1), share)": """
+        n = len(x)
+        unbiased = values.var(1, correction=0) * n / max(n - 1, 1)
+        self.running_var.lerp_(unbiased, share)
+        """,
+    },
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="Your n is the number of samples. It is the number of values per channel: samples "
+    "times places, `x.numel() // x.shape[1]`. `var` counts them by itself.",
+)
+
+factor_by_samples_without_a_guard = edit(
+    SOLUTION,
+    {
+        "self.running_var.lerp_(values.var(1), share)": """
+        n = len(x)
+        unbiased = values.var(1, correction=0) * n / (n - 1)
+        self.running_var.lerp_(unbiased, share)
+        """,
+    },
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="Your n is the number of samples. It is the number of values per channel: samples "
+    "times places, `x.numel() // x.shape[1]`. `var` counts them by itself.",
+)
+
+factor_twice = edit(
+    SOLUTION,
+    {
+        "self.running_var.lerp_(values.var(1), share)": """
+        n = values.shape[1]
+        self.running_var.lerp_(values.var(1) * n / (n - 1), share)
+        """,
+    },
+    breaks=hidden_tests.moves_the_unbiased_variance,
+    tells="You correct the variance twice. `var` divides by n − 1 by itself: leave the "
+    "factor n / (n − 1) out.",
+)
+
+average_with_a_batch_too_many = edit(
+    SOLUTION,
+    {
+        "share = 1 / self.num_batches_tracked.item()": "share = 1 / (self.num_batches_tracked.item() + 1)",
+    },
+    breaks=hidden_tests.averages_with_none,
+    tells="With `momentum=None` your k-th batch counts 1 / (k + 1), as if there had been one "
+    "before the first. The count is raised already: the first batch counts 1.",
+)
+
+biased_mean_of_squares = edit(
+    SOLUTION,
+    {
+        "self.running_var.lerp_(values.var(1), share)": """
+        squares = values.square().mean(1) - values.mean(1).square()
+        self.running_var.lerp_(squares, share)
+        """,
+    },
+    breaks=[
+        hidden_tests.moves_the_unbiased_variance,
+        hidden_tests.observes_a_large_mean,
+    ],
+    tells="You take the variance as the mean of the squares less the square of the mean. It "
+    "is the one divided by n, where the buffer holds the one divided by n − 1, and it loses "
+    "the digits of large means. `x.var(dims)` does both right.",
+)

@@ -1472,3 +1472,32 @@ hook_left_on_the_batch = edit(
     tells="You leave a hook on `x`. It changes every gradient that reaches it from now on, also "
     "that of others who use `x`.",
 )
+
+eps_outside_the_root = edit(
+    SOLUTION,
+    {
+        "torch.rsqrt(var + self.eps)": "(1 / (var.sqrt() + self.eps))",
+    },
+    breaks=[
+        hidden_tests.training_uses_the_batch,
+        hidden_tests.eval_uses_the_buffers,
+    ],
+    tells="You add eps to the standard deviation, outside the root. Inside, it counts for "
+    "much more where the variance is small: take the root of var + eps, in both modes.",
+)
+
+no_attributes_without_tracking = edit(
+    SOLUTION,
+    {
+        "for name, value in tracked.items():": """
+        self.tracks = track_running_stats
+        for name, value in tracked.items() if self.tracks else ():
+        """,
+        "self.register_buffer(name, value if track_running_stats else None)": "self.register_buffer(name, value)",
+        "has_buffers = self.running_mean is not None": "has_buffers = self.tracks",
+    },
+    breaks=hidden_tests.state_of_the_library,
+    tells="With `track_running_stats=False` your layer has no attribute `running_mean`, and "
+    "who looks at it gets an `AttributeError`. The three buffers are None then: "
+    '`self.register_buffer("running_mean", None)`.',
+)
