@@ -276,7 +276,7 @@ for how, made in {
 r"""
 There is a context too: under `with torch.device(X.device):` most functions that make a tensor of sizes or numbers
 (`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach all: not `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, nor what is
-made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And it reaches too far: under it a loop over a `DataLoader` raises, on *meta* always, on a GPU with `shuffle=True`. Look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
+made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And it reaches too far: under it a loop over a `DataLoader` raises when it starts its workers or has none, on *meta* always, on a GPU with `shuffle=True`. Look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
 integers. For a state of the model, ask a weight of the model.
 """
 
@@ -579,7 +579,7 @@ r"""
 > **"A module's `.to` and `.cuda()` work in place; `model = model.cuda()` and `model.cuda()` are the same."**
 > *Correct.*
 
-The module itself is returned, and its parameters stay the same objects, so an optimizer that holds them holds the
+The module itself is returned, and by default its parameters stay the same objects, so an optimizer that holds them holds the
 moved ones. Its state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device.
 Not so with *meta*, which puts new parameters in their place (unless
 `torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then. Buffers are new objects after a move: one that two modules shared has become two. Integer buffers keep their dtype.

@@ -634,7 +634,8 @@ r"""
 > *Outdated.*
 
 It warns; use `torch.set_default_dtype` and `torch.set_default_device`. The default is what *Python* floats
-become. An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)`), and then meets float32 weights.
+become. An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)` and
+`torch.FloatTensor(array)`, and in `x.new_tensor(array)`, which takes the dtype of `x`), and then meets float32 weights.
 """
 
 # %% cell="claim_002_34"
@@ -676,9 +677,9 @@ r"""
 > *Wrong.*
 
 int8, the CharTensor, converts and shares its memory. What does not convert is what NumPy does not have:
-bfloat16, float8, and other small formats; sparse tensors; and tensors that say more than numbers: those that require a gradient
+bfloat16, float8, and other small formats; sparse and nested tensors; and tensors that say more than numbers: those that require a gradient
 (outside of `no_grad`) and those with a pending conjugation or negation. `numpy(force=True)` resolves the latter three, and moves to the
-CPU. It refuses bfloat16 (call `.float()` first) and sparse tensors (`.to_dense()`).
+CPU (not from *meta*, which has no numbers). It refuses bfloat16 (call `.float()` first) and sparse tensors (`.to_dense()`).
 """
 
 # %% cell="claim_002_36"
@@ -985,7 +986,7 @@ as they are told.
 ```
 
 - `to_numpy` keeps every dtype that NumPy has too; bfloat16, float8_e4m3fn and float8_e5m2 become float32. The tensor may need
-  a gradient, have a pending conjugation or negation and be on any device. It is not sparse.
+  a gradient, have a pending conjugation or negation and be on any device but *meta*. It is not sparse.
 - `copy=False` (the default): the array shares its memory with `t` wherever NumPy can read that memory as it is. `copy=True`: it
   has memory of its own, always.
 - `to_tensor` returns a CPU tensor with the shape, the numbers and the dtype of the array: float64 stays float64.
@@ -1142,7 +1143,7 @@ r"""
 - A cast to integers truncates, wraps, and past the range is undefined for floats. Round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.
 - `torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay. float64 comes from NumPy whatever
-  the default dtype is, but for `torch.Tensor(array)`.
+  the default dtype is, but for `torch.Tensor(array)` and its like.
 - Named tensors are gone. A letter per axis and `permute` do it.
 
 **Primary sources**

@@ -966,7 +966,7 @@ r"""
 
 - `F.one_hot(labels.long(), num_classes).to(dtype)`: the number of classes is given, never
   guessed from the batch. `resize_` is not `reshape`.
-- `F.cross_entropy` wants raw logits, and class indices of int64. If a ten-class loss stays above 1.46, suspect a second softmax.
+- `F.cross_entropy` wants raw logits, and class indices of int64. (Labels of shape (N,) may be uint8, too.) If a ten-class loss stays above 1.46, suspect a second softmax.
 - With class indices the weighted mean divides by the weights of the targets that count, not by N. With rows it
   divides by N. Smoothing gives every class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.

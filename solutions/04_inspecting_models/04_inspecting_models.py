@@ -275,7 +275,7 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
-- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer that had none, only when something else makes it compile anew, and says nothing.
+- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A hook on the compiled model, if that has a `forward` of its own, is heard at once.)
   Look at the model itself, before it is compiled.
 """
 
@@ -745,7 +745,7 @@ r"""
 such as `name.startswith("head")` then matches nothing, without a word: no layer is frozen, no group gets its
 learning rate. `model.compile()` keeps the names. It compiles in place every `forward` that you wrote, also those inside a bare
 `nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in
-2.13, without a word. Chapter 12 loads such files.
+2.13 if they have no hooks, without a word (with `fullgraph=True` the call raises). Chapter 12 loads such files.
 """
 
 # %% cell="wrapped_names"

@@ -611,7 +611,7 @@ r"""
 > **"Fine-tuning is work on dicts and lists: load a part, freeze a part."** *Half the story.*
 
 Filter by key *and by shape*. `strict=False` forgives keys that are missing or left over, not
-shapes (chapter 12 has what else it hides). And where the old head has the shape of the new one,
+shapes (chapter 12 has the two exceptions, and what else it hides). And where the old head has the shape of the new one,
 shape does not tell them apart: leave the head out by its name.
 """
 

@@ -280,7 +280,7 @@ def test_visible_devices(monkeypatch, text, wanted):
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam])
 def test_a_module_keeps_its_parameters(kind):
-    """The module itself is returned, and its parameters stay the same objects, so an optimizer that holds them holds the moved ones.
+    """The module itself is returned, and by default its parameters stay the same objects, so an optimizer that holds them holds the moved ones.
 
     Not so with *meta*, which puts new parameters in their place (unless `torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then.
     """
@@ -291,6 +291,13 @@ def test_a_module_keeps_its_parameters(kind):
         assert layer.weight is weight
         assert optimizer.param_groups[0]["params"][0] is layer.weight
     assert layer.to("meta").weight is not weight
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        layer = nn.Linear(2, 1)
+        weight = layer.weight
+        assert layer.double().weight is not weight
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
     before = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
@@ -325,7 +332,7 @@ def test_buffers_after_a_move(move):
 )
 @pytest.mark.parametrize("own", [True, False])
 def test_a_loader_under_the_context(device, own):
-    """And it reaches too far: under it a loop over a `DataLoader` raises, on *meta* always, on a GPU with `shuffle=True`."""
+    """And it reaches too far: under it a loop over a `DataLoader` raises when it starts its workers or has none, on *meta* always, on a GPU with `shuffle=True`."""
     rng = torch.Generator().manual_seed(0) if own else None
     loader = DataLoader(range(4), shuffle=True, generator=rng)
     assert len(list(loader)) == 4
@@ -336,6 +343,15 @@ def test_a_loader_under_the_context(device, own):
     if device == "meta":
         with torch.device(device), pytest.raises(RuntimeError):
             list(DataLoader(range(4)))
+        going_on = DataLoader(
+            range(4),
+            num_workers=1,
+            persistent_workers=True,
+            multiprocessing_context="fork",
+        )
+        list(going_on)
+        with torch.device(device):
+            assert len(list(going_on)) == 4
 
 
 def test_hints_of_the_exercises():

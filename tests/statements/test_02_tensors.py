@@ -52,7 +52,7 @@ BY_CELL = {
     ],
     "claim_002_36": [
         "int8, the CharTensor, converts and shares its memory.",
-        "`numpy(force=True)` resolves the latter three, and moves to the CPU. It refuses bfloat16 (call `.float()` first) and sparse tensors (`.to_dense()`).",
+        "`numpy(force=True)` resolves the latter three, and moves to the CPU (not from *meta*, which has no numbers). It refuses bfloat16 (call `.float()` first) and sparse tensors (`.to_dense()`).",
     ],
     "from_numpy_refuses": [
         "an array with a negative stride (as after a flip) is refused by `from_numpy` *and* by `torch.tensor`.",
@@ -301,9 +301,9 @@ def test_small_formats():
 def test_the_default_dtype(default):
     """The default is what *Python* floats become.
 
-    float64 comes from NumPy whatever the default dtype is, but for `torch.Tensor(array)`.
+    float64 comes from NumPy whatever the default dtype is, but for `torch.Tensor(array)` and its like.
 
-    An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)`), and then meets float32 weights.
+    An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)` and `torch.FloatTensor(array)`, and in `x.new_tensor(array)`, which takes the dtype of `x`), and then meets float32 weights.
     """
     before = torch.get_default_dtype()
     try:
@@ -313,6 +313,10 @@ def test_the_default_dtype(default):
         assert torch.tensor(np.ones(1)).dtype == torch.float64
         assert torch.from_numpy(np.ones(1)).dtype == torch.float64
         assert torch.Tensor(np.ones(1)).dtype == default
+        assert torch.FloatTensor(np.ones(1)).dtype == torch.float32
+        for other in (torch.int32, torch.float16):
+            of_other = torch.ones(1, dtype=other)
+            assert of_other.new_tensor(np.ones(1)).dtype == other
         line, array = torch.nn.Linear(1, 1).float(), torch.tensor(np.ones(1))
         with pytest.raises(RuntimeError, match="dtype"):
             line(array)
@@ -356,12 +360,13 @@ def test_who_shares_with_numpy():
 
 
 def test_what_numpy_does_not_have():
-    """What does not convert is what NumPy does not have: bfloat16, float8, and other small formats; sparse tensors; and tensors that say more than numbers: those that require a gradient (outside of `no_grad`) and those with a pending conjugation or negation."""
+    """What does not convert is what NumPy does not have: bfloat16, float8, and other small formats; sparse and nested tensors; and tensors that say more than numbers: those that require a gradient (outside of `no_grad`) and those with a pending conjugation or negation."""
     turned = torch.tensor([1 + 2j]).conj()
     for tensor in (
         torch.ones(1, dtype=torch.bfloat16),
         torch.ones(1).to(torch.float8_e4m3fn),
         torch.eye(2).to_sparse(),
+        torch.nested.nested_tensor([torch.ones(2)]),
         torch.ones(1, requires_grad=True),
         turned,
         turned.imag,

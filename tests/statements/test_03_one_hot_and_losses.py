@@ -471,7 +471,7 @@ def test_it_builds_no_rows(dtype):
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool, torch.float32])
 def test_dtypes_of_class_indices(dtype):
-    """`F.cross_entropy` wants raw logits, and class indices of int64."""
+    """`F.cross_entropy` wants raw logits, and class indices of int64. (Labels of shape (N,) may be uint8, too.)"""
     z, y = torch.randn(3, 2), torch.tensor([1, 0, 1]).to(dtype)
     if dtype in (torch.int64, torch.uint8):
         torch.testing.assert_close(

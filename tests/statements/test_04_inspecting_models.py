@@ -194,7 +194,7 @@ def test_what_hooks_cannot_see():
 
 
 def test_a_hook_on_a_compiled_model():
-    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer that had none, only when something else makes it compile anew, and says nothing."""
+    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A hook on the compiled model, if that has a `forward` of its own, is heard at once.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -220,6 +220,13 @@ def test_a_hook_on_a_compiled_model():
     compiled = torch.compile(small, backend="eager")
     compiled(torch.ones(1, 2))
     small[0].register_forward_hook(lambda *_: heard.append(1))
+    compiled(torch.ones(1, 2))
+    assert heard == [1]
+    torch._dynamo.reset()
+    own, heard = Forward(), []
+    compiled = torch.compile(own, backend="eager")
+    compiled(torch.ones(1, 2))
+    own.register_forward_hook(lambda *_: heard.append(1))
     compiled(torch.ones(1, 2))
     assert heard == [1]
     torch._dynamo.reset()
@@ -370,7 +377,7 @@ def compilations(model, in_place):
 
 
 def test_what_is_compiled_in_place():
-    """It compiles in place every `forward` that you wrote, also those inside a bare `nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in 2.13, without a word."""
+    """It compiles in place every `forward` that you wrote, also those inside a bare `nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in 2.13 if they have no hooks, without a word (with `fullgraph=True` the call raises)."""
     assert compilations(Forward(), True) == compilations(Forward(), False) == 1
     of_own = nn.Sequential(Forward(), nn.Linear(2, 2), Forward())
     assert compilations(of_own, True) == 2
@@ -386,6 +393,13 @@ def test_what_is_compiled_in_place():
             lambda: nn.TransformerEncoderLayer(2, 1, 4),
         ):
             assert compilations(made(), True) == 0
+    hooked = nn.Linear(2, 2)
+    hooked.register_forward_hook(lambda *_: None)
+    assert compilations(hooked, True) == 1
+    plain = nn.Sequential(nn.Linear(2, 2))
+    plain.compile(fullgraph=True, backend="eager")
+    with pytest.raises(RuntimeError, match="no compiled frames"):
+        plain(torch.ones(1, 2))
     assert compilations(Forward().layers, False) == 1
     assert compilations(nn.Linear(2, 2), False) == 1
 

@@ -36,7 +36,7 @@ BY_CELL = {
         "A `filter` object is empty after its first use.",
     ],
     "claim_001_32": [
-        "`strict=False` forgives keys that are missing or left over, not shapes (chapter 12 has what else it hides).",
+        "`strict=False` forgives keys that are missing or left over, not shapes (chapter 12 has the two exceptions, and what else it hides).",
     ],
     "claim_004_11": [
         "And the flag of the detached tensor can be switched on: it is a leaf.",
