@@ -841,7 +841,10 @@ def keyed(
 def keys_and_values(case: Case, seen: Result, expected: Result) -> str | None:
     data = seen.data if isinstance(seen.data, dict) else {}
     if data.get("keys") != expected.data["keys"]:
-        form = case["form"] or "a prefix at the start of some keys"
+        prefix = "module." if case["prefix"] is None else case["prefix"]
+        form = (
+            case["form"] or f"the prefix `{prefix}` at the start of some keys"
+        )
         return f"The keys are wrong where there is {form}."
     values, wanted = data.get("values"), expected.data["values"]
     if not same(values, wanted):
@@ -944,7 +947,13 @@ def only_the_first(draw: Draw) -> list[Case]:
 )
 def false_friends(draw: Draw) -> list[Case]:
     return [
-        keyed(draw, "module_list.0.weight", "modules.fc.weight", "module"),
+        keyed(
+            draw,
+            "module_list.0.weight",
+            "modules.fc.weight",
+            "module",
+            form="no prefix, but names that look like `module.`",
+        ),
         keyed(draw, "module.model.fc.weight", "module.layer1.weight"),
         keyed(draw, "module.module_list.0.weight", "modular.weight"),
         keyed(draw, "module.mod.weight", "module.odule.weight"),

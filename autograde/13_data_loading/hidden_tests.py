@@ -244,9 +244,14 @@ TAILS = ("drop", "merge")
 def about_words(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.data == expected.data:
         return None
-    if case["tail"] in TAILS:
-        return "The word that is known is not done as the text asks."
-    return "Another word for `tail` does not raise a ValueError at once."
+    if case["tail"] not in TAILS:
+        return "Another word for `tail` does not raise a ValueError at once."
+    # what is done then is the business of other checks
+    if seen.data["when"] != "never":
+        return "A word that is known is refused, or its loader raises an error."
+    if not seen.data["sizes"]:
+        return "With a word that is known there is no batch."
+    return None
 
 
 @check(
@@ -433,6 +438,11 @@ def about_seeding(case: Case, seen: Result, expected: Result) -> str | None:
         return "PyTorch's global generator has been seeded."
     if seen.data["others"] is not True:
         return "The global generators of Python or NumPy have been touched."
+    if seen.data.get("in workers"):
+        return (
+            "In a worker the global generator of Python or NumPy has been "
+            "seeded. PyTorch has done that, with a seed for each worker."
+        )
     if seen.data["put back"] is not False:
         return (
             "A global generator is seeded for a moment and then put back. Draw "
@@ -1171,7 +1181,7 @@ def same_batches_with_workers(draw: Draw) -> list[Case]:
     says="the global generators of PyTorch, NumPy and Python are not seeded: "
     "no `torch.manual_seed`",
     corners=[
-        "in workers, too",
+        "in workers neither: there PyTorch has seeded them, as each worker starts",
         "nor for a moment, with their state put back at once",
     ],
 )
@@ -1345,7 +1355,9 @@ def start_and_end(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_times,
     says="`synchronize` runs once after each step, and its time is work",
-    corners=["no `synchronize` is an object that `bool()` makes `False`"],
+    corners=[
+        "in no case is `synchronize` an object that `bool()` makes `False`"
+    ],
 )
 def synchronizes(draw: Draw) -> list[Case]:
     return [
@@ -1386,6 +1398,15 @@ def takes_what_comes(draw: Draw) -> list[Case]:
 def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
     data, right = seen.data, expected.data
     if data["reached"] != right["reached"]:
+        what_failed, number = case["fails"]
+        called = {
+            "iter": data["log"].count("iter") > 0,
+            "loader": f"next {number}" in data["log"],
+            "step": f"step {number}" in data["log"],
+            "synchronize": data["log"].count("synchronize") > number,
+        }
+        if not called[what_failed]:  # what would have raised
+            return about_the_log(data["log"], right["log"])
         place = {"step": "a step", "synchronize": "`synchronize`"}.get(
             case["fails"][0], "the loader"
         )

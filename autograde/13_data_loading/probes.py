@@ -23,9 +23,13 @@ import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.utils.data._utils import worker as torchs_worker
 
 SEED = 20241114  # not one that anybody writes
+# what a worker's NumPy is seeded with; not to be seen from outside
+of_seeds = getattr(torchs_worker, "_generate_state", None)
 SEEDED_AGAIN = pathlib.Path("a worker was seeded again")
+OTHERS_SEEDED_AGAIN = pathlib.Path("NumPy or Python was seeded in a worker")
 
 
 class Samples(Dataset):
@@ -45,12 +49,24 @@ class Samples(Dataset):
         worker = get_worker_info()
         if worker is not None and torch.initial_seed() != worker.seed:
             SEEDED_AGAIN.touch()
+        if worker is not None and self.num_read == 1 and not as_seeded(worker):
+            OTHERS_SEEDED_AGAIN.touch()
         value = self.values[index]
         if self.form == "pair":
             return value, int(index)
         if self.form == "dict":
             return {"x": value, "index": int(index)}
         return value
+
+
+def as_seeded(worker):
+    """Whether Python and NumPy are, in this worker, as PyTorch has seeded them."""
+    of_python = random.Random(worker.seed).getstate() == random.getstate()
+    if of_seeds is None:
+        return of_python
+    keys = of_seeds(worker.seed - worker.id, worker.id)
+    of_numpy = np.random.RandomState(keys).get_state()[1]
+    return of_python and bool((of_numpy == np.random.get_state()[1]).all())
 
 
 def values_of(batch, form="value"):
@@ -662,6 +678,7 @@ def loader_seed_left_alone(fitting_loader, case):
         torch.manual_seed(SEED)
         python, numpy_state = random.getstate(), np.random.get_state()[1].copy()
         SEEDED_AGAIN.unlink(missing_ok=True)
+        OTHERS_SEEDED_AGAIN.unlink(missing_ok=True)
         found, samples = [], []
         with forked_workers() as loaders, GlobalSeeds() as seeds:
             loaders.append(fitting(fitting_loader, case))
@@ -677,6 +694,7 @@ def loader_seed_left_alone(fitting_loader, case):
         return {
             "torch": all(of_torch) and not SEEDED_AGAIN.exists(),
             "others": all(of_others),
+            "in workers": OTHERS_SEEDED_AGAIN.exists(),
             "put back": seeds.seen,
             "samples": sorted(samples),
         }

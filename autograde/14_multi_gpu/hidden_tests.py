@@ -22,7 +22,7 @@ DOUBLE = torch.float64
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 ALONE = (leaves_inputs_alone, leaves_state_alone, leaves_rng_alone)
 NUM_WEIGHTS = 1500  # more than any model here has
-SMALL_CHANGE = 250
+SMALL_CHANGE = probes.FEW
 """So many bytes beside the gradient may cross: counts, losses."""
 LIMIT_S = 60.0
 """The first use of DistributedDataParallel imports much; ranks that wait for each
@@ -154,6 +154,11 @@ def stays_the_same_model(
     if seen.data["tied"] != expected.data["tied"]:
         return (
             "The output hangs on a graph under `torch.no_grad()`, or on none "
+            "without it."
+        )
+    if seen.data["grad_modes"] != expected.data["grad_modes"]:
+        return (
+            "In a forward pass gradients are on under `torch.no_grad()`, or off "
             "without it."
         )
     if not same(seen.data["out"][-1], expected.data["out"][-1]):
@@ -303,7 +308,8 @@ def replicas_of_the_same_moment(draw: Draw) -> list[Case]:
     says="`data_parallel`: the model keeps its parameters and buffers (the "
     "same objects), names, weights and modes, and PyTorch its settings",
     corners=[
-        "under `torch.no_grad()` the result needs no gradient",
+        "under `torch.no_grad()` the layers run under it, too, and the result "
+        "needs no gradient",
         "`X` stays as it is, and no random numbers are drawn",
     ],
 )
@@ -1153,6 +1159,14 @@ def evaluated(
 
 
 def same_everywhere(case: Case, seen: Result, expected: Result) -> str | None:
+    if isinstance(seen.data, dict):
+        rank = seen.data["left out"][0]
+        empty = not len(case["shards"][rank][0])
+        which = "A rank with an empty shard" if empty else "A rank"
+        return (
+            f"{which} returned without taking part in the exchange, and the "
+            "others failed: all ranks have to make the same calls."
+        )
     for rank, (one, right) in enumerate(
         zip(seen.data, expected.data, strict=True)
     ):

@@ -205,8 +205,9 @@ def gradients_of(model):
 
 # data_parallel
 
-ROWS = []
-"""What went through the models below: the sum of each forward pass's rows."""
+ROWS, GRAD_MODES = [], []
+"""What went through the models below: the sum of each forward pass's rows, and
+whether gradients were on."""
 
 
 class Noted(nn.Module):
@@ -214,6 +215,7 @@ class Noted(nn.Module):
 
     def forward(self, x):
         ROWS.append(x.detach().flatten(1).sum(1).clone())
+        GRAD_MODES.append(torch.is_grad_enabled())
         return x
 
 
@@ -310,6 +312,7 @@ def through_devices(data_parallel, case):
     modes = [layer.training for layer in model.modules()]
     X = case["X"].clone().requires_grad_(case["inputs_too"])
     ROWS.clear()
+    GRAD_MODES.clear()
     outputs, grad_modes = [], torch.is_grad_enabled()
     for _ in range(case["num_passes"]):
         if case["graph"]:
@@ -340,6 +343,7 @@ def through_devices(data_parallel, case):
         "gradients": gradients_of(model),
         "input_gradient": None if X.grad is None else X.grad,
         "rows": sorted(rows, key=lambda one: one.tolist()),
+        "grad_modes": sorted(set(GRAD_MODES)),
         "buffers": flat(model.buffers()),
         "weights": flat(model.parameters()),
         "kept": kept,
@@ -374,7 +378,9 @@ def unwrapped_state(plain_state_dict, case):
         fill(model, case["start"])
     found = {}
     for how in case["wrapped"]:
+        what = f"the state dict of a model in {how}"
         if how == "plain":
+            what = "the state dict of a plain model"
             state = plain_state_dict(model)
         elif how == "DataParallel":
             state = plain_state_dict(nn.DataParallel(model))
@@ -386,9 +392,11 @@ def unwrapped_state(plain_state_dict, case):
                 )
 
             (state,) = on_ranks(wrapped, 1)
-        found[how] = {name: value.clone() for name, value in state.items()}
-    found["after"] = list(model.state_dict())
-    found["modes"] = [layer.training for layer in model.modules()]
+        found[what] = {name: value.clone() for name, value in state.items()}
+    found["list of the model's own names afterwards"] = list(model.state_dict())
+    found["list of its modes afterwards"] = [
+        layer.training for layer in model.modules()
+    ]
     return found
 
 
@@ -428,6 +436,19 @@ def _settings(optimizer):
     ]
 
 
+FEW = 250
+"""So many bytes beside the gradients may cross in a step: counts, losses."""
+
+
+def without_numbers(bytes_sent, model):
+    """The bytes of whole gradients where few cross beside them: which numbers, and
+    in which dtype, is the learner's to choose."""
+    trained = [one for one in model.parameters() if one.requires_grad]
+    gradient = 8 * flat(trained).numel()
+    beside = bytes_sent % gradient
+    return bytes_sent - beside if beside <= FEW else bytes_sent
+
+
 def steps_of_ranks(ddp_step, case):
     """Some steps of all ranks together."""
     world_size, steps = len(case["shards"]), len(case["shards"][0])
@@ -457,7 +478,7 @@ def steps_of_ranks(ddp_step, case):
             with Traffic() as traffic:
                 loss = ddp_step(wrapped, sgd, micro_batches, group)
             losses.append(loss)
-            sent.append(traffic.bytes_sent)
+            sent.append(without_numbers(traffic.bytes_sent, own))
         tensors = [one for pair in given for one in pair]
         return {
             "weights": flat(own.parameters()),
@@ -629,15 +650,41 @@ def shards_to_evaluate(eval_shard, case):
 
 
 def accuracy_of_all(global_accuracy, case):
-    """The accuracy, as each rank has it."""
+    """The accuracy, as each rank has it; which ranks took part, where some raised
+    because others did not."""
+    errors = []
 
     def run(rank, group):
         indices, correct = case["shards"][rank]
         before = indices.clone(), correct.clone()
-        returned = global_accuracy(indices, correct, case["num_samples"], group)
+        returned = error = None
+        with Traffic() as traffic:
+            try:
+                returned = global_accuracy(
+                    indices, correct, case["num_samples"], group
+                )
+            except Exception as raised:
+                when = time.monotonic()
+                traceback.clear_frames(raised.__traceback__)
+                error = when, raised
+                errors.append(raised)  # with its traceback, of rank 0
         kept = torch.equal(before[0], indices) and torch.equal(
             before[1], correct
         )
-        return {"accuracy": returned, "kept": kept}
+        given = {"accuracy": returned, "kept": kept}
+        return given, error, traffic.bytes_sent > 0
 
-    return on_ranks(run, len(case["shards"]))
+    ranks = on_ranks(run, len(case["shards"]))
+    failures = [error for _, error, _ in ranks if error]
+    if not failures:
+        return [given for given, _, _ in ranks]
+    left_out = [
+        rank
+        for rank, (_, error, sent) in enumerate(ranks)
+        if not (error or sent)
+    ]
+    if left_out:
+        return {"left out": left_out}
+    _, first = min(failures, key=lambda one: one[0])
+    own = errors[0] if errors else first
+    raise own if type(own) is type(first) else first

@@ -347,6 +347,7 @@ def steps_of(
         "loudness": 1.0,
         "spied": False,
         "own": False,  # a parameter beside the layers
+        "sum_of_two": False,  # a weight
         "weights_dtype": "float64",
         "autocast": "off",
         "scaler": {"init_scale": 1024.0},
@@ -396,6 +397,7 @@ def right_weights(case: Case, seen: Result, expected: Result) -> str | None:
     "unequal size, whatever the scale",
     corners=[
         "the scaler may be a disabled one",
+        "a weight may be the sum of two parameters, which have one gradient",
         "a loss of exactly 0 makes a step like others",
     ],
 )
@@ -404,7 +406,14 @@ def mean_over_all_samples(draw: Draw) -> list[Case]:
     return [
         steps_of(draw, [4, 4], [4, 4]),
         steps_of(draw, [big, small, 3], [small, big]),
-        steps_of(draw, [6, 1], [2, 7, 1], [5], scaler={"init_scale": 2.0**16}),
+        steps_of(
+            draw,
+            [6, 1],
+            [2, 7, 1],
+            [5],
+            scaler={"init_scale": 2.0**16},
+            sum_of_two=True,
+        ),
         steps_of(draw, [5, 2, 1], [7, 3], scaler={"enabled": False}),
         steps_of(draw, [4, 1], [3, 2], momentum=0.9, frozen=True),
         # with one class the loss is 0, and the weights decay all the same
@@ -1471,8 +1480,8 @@ def with_an_older_evaluation(case: Case, metric: float) -> Case:
     probe=probes.summarized,
     weight=2,
     rule=reports(
-        resumed_after="`resumed_after` does not name each step after which the "
-        "run went on.",
+        resumed_after="`resumed_after` is not the list of the steps after which "
+        "the run went on: one is missing, or it names others, too.",
         seconds="`seconds` is not the sum over all whole lines.",
     ),
     says="`resumed_after` and `seconds`: where the run went back, and what "

@@ -302,8 +302,10 @@ class Watched(nn.Module):
     """A classifier of rows that writes down how it is used.
 
     Its normalization is in eval mode while the rest is in training mode, as a
-    frozen part is. With `own` it has a parameter beside its layers. Only where the case says so it minds its mode. A gradient
-    becomes infinite where a row begins with POISON.
+    frozen part is. With `own` it has a parameter beside its layers, with
+    `sum_of_two` its last weight is a sum of two parameters, which get one gradient.
+    Only where the case says so it minds its mode. A gradient becomes infinite where
+    a row begins with POISON.
     """
 
     def __init__(self, case):
@@ -313,6 +315,8 @@ class Watched(nn.Module):
         self.norm = (nn.BatchNorm1d if case["norm_minds"] else Still)(width)
         self.last = nn.Linear(width, case["num_classes"])
         self.gain = nn.Parameter(torch.ones(())) if case["own"] else None
+        of_last = torch.zeros(case["num_classes"], width)
+        self.more = nn.Parameter(of_last) if case["sum_of_two"] else None
         self.loudness, self.spied = case["loudness"], case["spied"]
         self.forwards, self.events = [], []
 
@@ -320,7 +324,12 @@ class Watched(nn.Module):
         rows = x.detach().double()
         poisoned = bool((rows[:, 0] > POISON / 2).any())
         first = self.first(x.clamp(-9, 9))
-        logits = self.last(self.norm(first).tanh())
+        weight = self.last.weight
+        if self.more is not None:
+            weight = weight + self.more
+        logits = nn.functional.linear(
+            self.norm(first).tanh(), weight, self.last.bias
+        )
         self.forwards.append(
             {
                 "x": name_of(x.dtype),

@@ -940,3 +940,17 @@ LeavingASetting = edit(
     breaks=hidden_tests.restored_twice,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+KeepsANegatedMetric = edit(
+    mended_KeepsFloat32,
+    {
+        "ahead = value < self.metric": "ahead = -value > self.metric",
+        "self.metric = value": """
+        self.metric = -value if self.mode == "min" else value
+        """,
+    },
+    breaks=hidden_tests.which_is_best,
+    tells='For `"min"` you keep the metric with its sign turned. Inside that compares '
+    "well, but `metric` is what the caller reads: the best metric as it was given to "
+    "`update`. Keep that, and turn the sign where you compare.",
+)

@@ -1399,3 +1399,18 @@ moved_by_hand = edit(
     tells="You load onto the CPU and move the weights and moments yourself. There are tensors elsewhere, too, "
     "as a learning rate in a group: hand `map_location` on to `torch.load`.",
 )
+
+rewound_to_load = edit(
+    SOLUTION,
+    {
+        "return torch.load(file, map_location=map_location, weights_only=True)": """
+        if hasattr(file, "seek"):
+            file.seek(0)
+        return torch.load(file, map_location=map_location, weights_only=True)
+        """,
+    },
+    breaks=hidden_tests.into_a_buffer,
+    tells="You rewind the open file before you load. The checkpoint begins at the "
+    "file's position, and what stands before that is something else: load without "
+    "a `seek`.",
+)

@@ -553,3 +553,19 @@ old_names_are_taken = edit(
     tells="You keep the prefix where the shorter name is a key already. That key loses its own prefix too, so the "
     "name is free.",
 )
+
+the_first_part_compared = edit(
+    SOLUTION,
+    {
+        "name.removeprefix(prefix)": """
+        name.partition(".")[2]
+        if name.partition(".")[0] == prefix.rstrip(".")
+        else name
+        """,
+    },
+    breaks=[hidden_tests.false_friends, hidden_tests.other_prefixes],
+    tells="You compare the part of the name before its first dot with the prefix "
+    "without its dot. A prefix need not end with a dot, and may hold several; and a "
+    "key `module` does not begin with `module.`. Ask "
+    "`name.startswith(prefix)`, or use `removeprefix`.",
+)

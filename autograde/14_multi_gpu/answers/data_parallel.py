@@ -868,3 +868,45 @@ parameters_put_into_copies = edit(
     "second name the copy's own weight stays, and its gradient is lost. Ask for "
     "`remove_duplicate=False`.",
 )
+
+copies_of_the_state_dict_without_weights = edit(
+    mended_model_put_into_train,
+    {
+        "first, *others = X.chunk(num_devices)": """
+        weights = dict(model.named_parameters(remove_duplicate=False))
+        first, *others = X.chunk(num_devices)
+        """,
+        "{n: b.clone() for n, b in model.named_buffers()} for _ in others": """
+        {
+            n: b.clone()
+            for n, b in model.state_dict().items()
+            if n not in weights
+        }
+        for _ in others
+        """,
+    },
+    breaks=hidden_tests.replicas_of_the_same_moment,
+    tells="You copy the buffers of the state dict. A buffer made with "
+    "`persistent=False` is not in there, so all replicas share it. Go through "
+    "`named_buffers()`.",
+)
+
+gradients_switched_on_for_the_layers = edit(
+    mended_model_put_into_train,
+    {
+        """
+        outputs = [model(first)]
+        for buffers, chunk in zip(replicas, others):
+            outputs.append(functional_call(model, buffers, (chunk,)))
+        """: """
+        with torch.enable_grad():
+            outputs = [model(first)]
+            for buffers, chunk in zip(replicas, others):
+                outputs.append(functional_call(model, buffers, (chunk,)))
+        """,
+    },
+    breaks=hidden_tests.same_model_afterwards,
+    tells="You switch gradients on for the forward passes. Under `torch.no_grad()` each "
+    "layer then makes a graph that nobody wants, and one that calls `numpy()` on what "
+    "it computes fails. Who calls decides that; leave the grad mode alone.",
+)

@@ -1344,3 +1344,18 @@ a_setting_left_by_fit = edit(
     breaks=hidden_tests.nothing_stops_it,
     tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
 )
+
+nothing_is_set_if_it_is_finished = edit(
+    SOLUTION,
+    {
+        'set_random_states(saved["random"])': """
+        if done == sum(len(run.batches(one)) for one in range(num_epochs)):
+            return log, best
+        set_random_states(saved["random"])
+        """,
+    },
+    breaks=hidden_tests.random_numbers_go_on,
+    tells="Where the run is finished already you return before the random states are "
+    "set. Whoever draws after `fit` then gets other numbers than after the run that "
+    "finished. Set them in every case.",
+)

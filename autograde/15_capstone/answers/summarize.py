@@ -994,3 +994,14 @@ empty_lines_taken_off = edit(
     tells="You take empty lines off the caller's list. The list stays as it is: "
     "pass over them.",
 )
+
+below_the_highest_so_far = edit(
+    SOLUTION,
+    {
+        'if entry["step"] <= last_step:': 'if entry["step"] <= max(steps, default=0):'
+    },
+    breaks=hidden_tests.went_back,
+    tells="You compare with the highest number so far. After a restart each step up to "
+    "that one is below it, so `resumed_after` names steps after which nothing "
+    "happened, too. Compare with the step line before.",
+)

@@ -295,7 +295,8 @@ def by_adding_up_gradients():
             for one, grad in zip(
                 wanted, torch.autograd.grad(scaled, wanted), strict=True
             ):
-                one.grad = grad if one.grad is None else one.grad + grad
+                # a sum of two parameters has one gradient for both
+                one.grad = grad.clone() if one.grad is None else one.grad + grad
             loss_sum += loss.item()
         scaler.unscale_(optimizer)
         norm = nn.utils.clip_grad_norm_(model.parameters(), config["max_norm"])
@@ -1260,4 +1261,24 @@ no_step_for_a_loss_of_zero = edit(
     breaks=hidden_tests.mean_over_all_samples,
     tells="You leave out the step where the loss is 0. It is a step like others: momentum and weight "
     "decay go on.",
+)
+
+one_tensor_for_two_gradients = edit(
+    by_adding_up_gradients,
+    {"grad.clone() if one.grad is None": "grad if one.grad is None"},
+    breaks=hidden_tests.mean_over_all_samples,
+    tells="What `torch.autograd.grad` gives may be one tensor for two parameters, where a "
+    "weight is their sum. You put it into both `.grad`, and what is done in place "
+    "(adding, unscaling, clipping) happens twice. Put a `clone()` there.",
+)
+
+one_tensor_added_to_twice = edit(
+    by_adding_up_gradients,
+    {
+        "grad.clone() if one.grad is None else one.grad + grad": "grad if one.grad is None else one.grad.add_(grad)",
+    },
+    breaks=hidden_tests.mean_over_all_samples,
+    tells="What `torch.autograd.grad` gives may be one tensor for two parameters, where a "
+    "weight is their sum. You put it into both `.grad`, and what is done in place "
+    "(adding, unscaling, clipping) happens twice. Put a `clone()` there.",
 )
