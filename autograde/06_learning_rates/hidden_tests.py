@@ -193,8 +193,17 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
         return "You changed the groups of the optimizer."
     if data.get("calls") != expected.data["calls"]:
         return "The model is not called exactly once for each pair."
-    if data.get("passes") != expected.data["passes"]:
-        return "Your code begins to go through the loader again and again."
+    passes, right = data.get("passes"), expected.data["passes"]
+    if passes != right:
+        if isinstance(passes, int) and passes < right:
+            return (
+                "Your code does not go through the loader anew in each epoch: one "
+                "that shuffles has other batches each time."
+            )
+        return (
+            "Your code begins to go through the loader more often than once for "
+            "each epoch."
+        )
     if data.get("modes_kept") is not True:
         return "You changed the mode (train or eval) of the model or a part."
     if data.get("frozen_kept") is not True:
@@ -212,9 +221,10 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
         ):
             return (
                 f"`{name}` is not what steps make of it that use the gradient "
-                "of each batch's mean squared error alone. Gradients add up "
-                "in `.grad` until they are cleared; and a frozen parameter "
-                "whose old gradient is set to zeros still decays."
+                "of each batch's mean squared error alone, as it is. Gradients "
+                "add up in `.grad` until they are cleared, a clipped one is "
+                "another, and a frozen parameter whose old gradient is set to "
+                "zeros still decays."
             )
     return None
 
@@ -999,8 +1009,8 @@ def outside_and_buffers(
     data = data_of(seen)
     if data.get("hooks_left") is True:
         return (
-            "You leave a hook on the optimizer. The next call adds another, and "
-            "decays twice."
+            "You leave a hook on the optimizer. It runs at every later step, "
+            "whoever makes it: take it off with the `remove()` of its handle."
         )
     if data.get("same_settings") is not True:
         return "A setting of the optimizer is not what it was before."

@@ -74,7 +74,7 @@ def frozen_names(case: Case, seen: Result, expected: Result) -> str | None:
 
 
 def modes_stay(case: Case, seen: Result, expected: Result) -> str | None:
-    if seen.data.get("whether the modes stayed") is not True:
+    if seen.data.get("the_modes_stayed") is not True:
         return (
             "The model, or a layer, is in another mode than before. Neither "
             "`freeze` nor `unfreeze` calls `eval()` or `train()`."
@@ -195,9 +195,9 @@ def returns_the_names(draw: Draw) -> list[Case]:
             "flags",
             "gradients",
             "values",
-            "whether the modes stayed",
-            "whether the layers' settings stayed",
-            "whether the parameters are the same objects",
+            "the_modes_stayed",
+            "the_layers'_settings_stayed",
+            "the_parameters_are_the_same_objects",
         ),
         tolerance=0,
     ),
@@ -275,9 +275,9 @@ def under(*layers: str) -> list[str]:
             "gradients",
             "how often parameters are held",
             "values",
-            "whether unfreezing left the values as they were",
-            "whether the modes stayed",
-            "whether the layers' settings stayed",
+            "unfreezing_left_the_values_as_they_were",
+            "the_modes_stayed",
+            "the_layers'_settings_stayed",
         ),
         tolerance=EXACT,
     ),
@@ -555,8 +555,9 @@ def frozen_stay(case: Case, seen: Result, expected: Result) -> str | None:
     for kind, words in (
         (
             "frozen_buffers",
-            "a buffer of a frozen part. The part was in training mode in a "
-            "forward pass: its `eval()` has to come after the `train()` of all.",
+            "a buffer of a frozen part. The part, or a layer within it, was in "
+            "training mode in a forward pass: `eval()` of the whole part has to "
+            "come after the `train()` of all.",
         ),
         ("frozen_weights", "a parameter of a frozen part. It was trained."),
     ):
@@ -590,7 +591,7 @@ IMAGES = (5, 2, 6, 6)
     weight=3,
     rule=explained(
         frozen_stay,
-        on=("frozen_buffers", "whether the rest was trained"),
+        on=("frozen_buffers", "the_rest_was_trained"),
         tolerance=0,
     ),
     says="after `net.train()` and three steps the frozen statistics are as before",
@@ -606,7 +607,7 @@ def statistics_stay(draw: Draw) -> list[Case]:
 @check(
     "partly_frozen",
     probe=probes.trained_partly,
-    on=("frozen_buffers", "whether the rest was trained", "outs"),
+    on=("frozen_buffers", "the_rest_was_trained", "outs"),
     rtol=EXACT,
     atol=EXACT,
     says="the frozen statistics stay also if nobody has called `train` or "
@@ -625,8 +626,8 @@ def frozen_from_the_beginning(draw: Draw) -> list[Case]:
     weight=2,
     on=(
         "frozen_weights",
-        "whether frozen parameters have a gradient",
-        "whether the rest was trained",
+        "a_frozen_parameter_has_a_gradient_or_asks_for_one",
+        "the_rest_was_trained",
     ),
     rtol=0,
     atol=0,
@@ -753,7 +754,7 @@ def dropout_of_the_part_is_off(draw: Draw) -> list[Case]:
     on=(
         "frozen_buffers",
         "frozen_weights",
-        "whether the rest was trained",
+        "the_rest_was_trained",
         "outs",
     ),
     rtol=EXACT,
@@ -763,6 +764,7 @@ def dropout_of_the_part_is_off(draw: Draw) -> list[Case]:
         "`BatchNorm1d`, `BatchNorm2d`, `InstanceNorm2d` with running "
         "statistics, dropout, layers of one's own",
         "the model arrives in training mode",
+        "a part may stand at two places of the model, and so have two names",
     ],
 )
 def parts_of_any_kind(draw: Draw) -> list[Case]:
@@ -777,9 +779,28 @@ def parts_of_any_kind(draw: Draw) -> list[Case]:
     ]
 
 
+def once_in_the_state_dict(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    for name in seen.data["missing"]:
+        return f"`model.{name}` is missing in the net's state dict."
+    if seen.data["too_many"] > 0:
+        return (
+            "The net's state dict has more entries than the model's: a module "
+            "that is assigned to the net, or put into an `nn.ModuleList` of it, is "
+            "registered."
+        )
+    return None
+
+
 @check(
     "partly_frozen",
     probe=probes.made_of,
+    rule=explained(
+        once_in_the_state_dict,
+        on=("`net.model is model`", "missing", "too_many", "weights", "values"),
+        tolerance=0,
+    ),
     rtol=0,
     atol=0,
     says="`net.model` is the model, and the state dict has its names, each once",
@@ -830,7 +851,7 @@ def pair(
     }
 
 
-GRADIENTS = ("gradients_a", "gradients_b")
+GRADIENTS = ("gradients_of_a", "gradients_of_b")
 
 
 @check(
@@ -893,8 +914,8 @@ def adds_for_a(draw: Draw) -> list[Case]:
     on=(
         "loss",
         "features",
-        "whether the features hang on a graph",
-        "whether no model can be trained on the features",
+        "the_features_hang_on_a_graph",
+        "no_model_can_be_trained_on_the_features",
     ),
     rtol=EXACT,
     atol=EXACT,
@@ -933,7 +954,7 @@ def features_survive_in_place(draw: Draw) -> list[Case]:
 @check(
     "one_of_two",
     probe=probes.into_a,
-    on=("loss", "gradients_a"),
+    on=("loss", "gradients_of_a"),
     rtol=EXACT,
     atol=EXACT,
     says="`backward_into_a`: the loss comes back as a float, and `b` may work "
@@ -959,18 +980,18 @@ MODES = [
     {"a": True, "b": True},
 ]
 ONCE = (
-    "how often each model ran",
-    "modes_a",
-    "modes_b",
-    "values_a",
-    "values_b",
+    "number_of_calls",
+    "`training`_in_a",
+    "`training`_in_b",
+    "state_of_a",
+    "state_of_b",
 )
 
 
 @check(
     "one_of_two",
     probe=probes.into_b,
-    on=(*ONCE, "gradients_b"),
+    on=(*ONCE, "gradients_of_b"),
     rtol=EXACT,
     atol=EXACT,
     also=[leaves_rng_alone, leaves_state_alone],
@@ -995,7 +1016,7 @@ def once_in_their_modes_b(draw: Draw) -> list[Case]:
 @check(
     "one_of_two",
     probe=probes.into_a,
-    on=(*ONCE, "gradients_a"),
+    on=(*ONCE, "gradients_of_a"),
     rtol=EXACT,
     atol=EXACT,
     also=[leaves_rng_alone, leaves_state_alone],
@@ -1021,7 +1042,12 @@ def once_in_their_modes_a(draw: Draw) -> list[Case]:
     "one_of_two",
     probe=probes.both_ways,
     weight=2,
-    on=("flags_a", "flags_b", "`x.requires_grad`", "check"),
+    on=(
+        "`requires_grad`_in_a",
+        "`requires_grad`_in_b",
+        "`x.requires_grad`",
+        "check",
+    ),
     rtol=EXACT,
     atol=EXACT,
     says="every `requires_grad` is as it was, in turn and with frozen "
@@ -1106,6 +1132,27 @@ LOADED = ("loaded", "skipped", "state")
 def is_parameter(name: str) -> bool:
     return not name.endswith(
         ("running_mean", "running_var", "num_batches_tracked")
+    )
+
+
+def file_stays(case: Case, seen: Result, expected: Result) -> str | None:
+    found, right = seen.data["file_after"], expected.data["file_after"]
+    if found.keys() != right.keys():
+        return "The state dict that you were given has other keys than before."
+    for key, tensor in right.items():
+        if difference(found[key], tensor, Tolerance(0, 0)):
+            return (
+                f"The tensor of `{key}` in the state dict that you were given is "
+                "another than before. Where the model shares its memory, "
+                "training changes both."
+            )
+    return None
+
+
+def file_alone(case: Case, seen: Result, expected: Result) -> str | None:
+    exact = ["the_file's_keys_stayed", "file_after"]
+    return file_stays(case, seen, expected) or same_form("state", exact=exact)(
+        case, seen, expected
     )
 
 
@@ -1310,9 +1357,7 @@ def refuses_what_does_not_fit(draw: Draw) -> list[Case]:
     "load_matching",
     probe=probes.loaded,
     weight=2,
-    rule=same_form(
-        "state", exact=["whether the file's keys stayed", "file_after"]
-    ),
+    rule=file_alone,
     also=[leaves_inputs_alone],
     says="the state dict stays as it was, also when the model is trained on",
 )
@@ -1330,9 +1375,9 @@ def leaves_the_file_alone(draw: Draw) -> list[Case]:
     on=(
         "state",
         "gradients",
-        "whether the parameters are the same objects",
-        "whether the flags stayed",
-        "whether the modes stayed",
+        "the_parameters_are_the_same_objects",
+        "the_flags_stayed",
+        "the_modes_stayed",
     ),
     rtol=0,
     atol=0,
@@ -1359,7 +1404,7 @@ def of_dtype(case: Case, dtype: torch.dtype) -> Case:
 @check(
     "load_matching",
     probe=probes.loaded,
-    on=(*LOADED, "file_after"),
+    rule=explained(file_stays, on=(*LOADED, "file_after"), tolerance=0),
     rtol=0,
     atol=0,
     says="the model keeps its dtypes, whatever the file has, and the file its "

@@ -208,10 +208,9 @@ def flags_after(freeze, case):
         "names": returned,
         "gradients": gradients(model),
         "values": copied(named(model)),
-        "whether the modes stayed": before == modes(model),
-        "whether the layers' settings stayed": settings
-        == settings_of_layers(model),
-        "whether the parameters are the same objects": objects
+        "the_modes_stayed": before == modes(model),
+        "the_layers'_settings_stayed": settings == settings_of_layers(model),
+        "the_parameters_are_the_same_objects": objects
         == [id(p) for _, p in named(model)],
     }
 
@@ -227,10 +226,10 @@ def trained_after_freezing(freeze, case):
     after = copied(named(model))
     under = [one for one in before if one.startswith(case["prefix"] + ".")]
     return {
-        "whether frozen parameters moved": any(
+        "a_frozen_parameter_moved": any(
             not before[n].equal(after[n]) for n in under
         ),
-        "whether frozen parameters have a gradient": any(
+        "a_frozen_parameter_has_a_gradient_or_asks_for_one": any(
             parameter.grad is not None
             for name, parameter in named(model)
             if name in under
@@ -317,10 +316,9 @@ def trained_after_unfreezing(unfreeze, case):
         "flags": flags_then,
         "gradients": gradients_then,
         "values": copied(named(model)),
-        "whether the modes stayed": before == modes(model),
-        "whether unfreezing left the values as they were": untouched,
-        "whether the layers' settings stayed": settings
-        == settings_of_layers(model),
+        "the_modes_stayed": before == modes(model),
+        "unfreezing_left_the_values_as_they_were": untouched,
+        "the_layers'_settings_stayed": settings == settings_of_layers(model),
     }
 
 
@@ -528,12 +526,12 @@ def trained_partly(PartlyFrozen, case):
     return {
         **parts,
         "outs": outs,
-        "whether frozen parameters have a gradient": any(
+        "a_frozen_parameter_has_a_gradient_or_asks_for_one": any(
             p.grad is not None or p.requires_grad
             for name, p in parameters
             if is_under(name.removeprefix("model."), case["prefixes"])
         ),
-        "whether the rest was trained": any(
+        "the_rest_was_trained": any(
             value is not None and not value.equal(before[key])
             for key, value in after.items()
             if not is_under(key, case["prefixes"])
@@ -595,10 +593,9 @@ def outputs_in_modes(PartlyFrozen, case):
     state = net.state_dict()
     return {
         "outs": outs,
-        "whether the net was returned": returned,
+        "the_net_was_returned": returned,
         "`training` of the net and of the rest": modes_seen,
-        "whether the layers' settings stayed": settings
-        == settings_of_layers(model),
+        "the_layers'_settings_stayed": settings == settings_of_layers(model),
         "state": copied(
             (key, state.get("model." + key)) for key in model.state_dict()
         ),
@@ -613,13 +610,10 @@ def made_of(PartlyFrozen, case):
     state = net.state_dict()
     return {
         "`net.model is model`": net.model is model,
-        "names missing in the state dict": [
-            n for n in names if "model." + n not in state
-        ],
-        "the number of keys too many in the state dict": len(state)
-        - len(names),
+        "missing": [n for n in names if "model." + n not in state],
+        "too_many": len(state) - len(names),
         "weights": [p.detach().clone() for p in net.parameters()],
-        "values": copied(sorted(state.items())),
+        "values": copied((n, state.get("model." + n)) for n in names),
     }
 
 
@@ -697,12 +691,12 @@ class Pair:
         return count
 
     def seen(self):
-        data = {"how often each model ran": dict(self.calls)}
+        data = {"number_of_calls": dict(self.calls)}
         for name, model in self.models.items():
-            data[f"gradients_{name}"] = gradients(model)
-            data[f"flags_{name}"] = flags(model)
-            data[f"modes_{name}"] = modes(model)
-            data[f"values_{name}"] = copied(model.state_dict().items())
+            data[f"gradients_of_{name}"] = gradients(model)
+            data[f"`requires_grad`_in_{name}"] = flags(model)
+            data[f"`training`_in_{name}"] = modes(model)
+            data[f"state_of_{name}"] = copied(model.state_dict().items())
         return data
 
 
@@ -721,8 +715,8 @@ def into_b(backward_into_b, case):
     return {
         "loss": loss,
         "features": features,
-        "whether the features hang on a graph": on_graph,
-        "whether no model can be trained on the features": for_inference,
+        "the_features_hang_on_a_graph": on_graph,
+        "no_model_can_be_trained_on_the_features": for_inference,
         **pair.seen(),
     }
 
@@ -800,9 +794,9 @@ def loaded(load_matching, case):
         "types": [type(done).__name__, type(left).__name__],
         "state": state,
         "gradients": gradients_then,
-        "whether the parameters are the same objects": same,
-        "whether the flags stayed": flags_before == flags(model),
-        "whether the modes stayed": modes_before == modes(model),
-        "whether the file's keys stayed": names == list(file),
+        "the_parameters_are_the_same_objects": same,
+        "the_flags_stayed": flags_before == flags(model),
+        "the_modes_stayed": modes_before == modes(model),
+        "the_file's_keys_stayed": names == list(file),
         "file_after": dict(file),
     }

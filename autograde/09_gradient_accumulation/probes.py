@@ -569,10 +569,10 @@ def measured_gap(accumulation_gap, case):
     return {
         "gap": float(gap),
         "is_float": isinstance(gap, float),
-        "whether your code raised": raised,
+        "your_code_raised": raised,
         "state": state,
         "unseeded": unseeded,
-        "whether the parameters are the same objects": all(
+        "the_parameters_are_the_same_objects": all(
             one is other for one, other in pairs
         ),
     }

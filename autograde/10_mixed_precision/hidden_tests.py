@@ -352,6 +352,11 @@ def floats_returned(case: Case, seen: Result, expected: Result) -> str | None:
             continue
         # After a step, sums taken in another order show in bfloat16.
         if not near(one, other, ROUGH if i else EXACT):
+            if math.isnan(other) and any(map(math.isnan, right[:i])):
+                return (
+                    "After a batch whose loss is NaN you return a number. That batch "
+                    "makes its step, too, and the losses after it are NaN."
+                )
             return "A loss that you return is not that of its batch."
     return None
 
@@ -616,6 +621,11 @@ def loss_times_scale(case: Case, seen: Result, expected: Result) -> str | None:
         if one["scaled_dtype"] != other["scaled_dtype"]:
             return "`scale` changed the dtype of the loss."
         if not near(one["scaled"], other["scaled"], slack(case)):
+            if not near(one["loss"], other["loss"], slack(case)):
+                return (
+                    "The loss that `scale` gets is another than it should be: an "
+                    "earlier step went wrong."
+                )
             return "`scale(loss)` is not the loss times the scale."
         if not one["loss_kept"]:
             return "`scale` changed the loss that it was given."
@@ -630,13 +640,13 @@ def true_gradients(case: Case, seen: Result, expected: Result) -> str | None:
     ):
         if not near(one["norm"], other["norm"], slack(case)):
             return "After `unscale_` the gradients are not the true ones."
-        if not near(one["norm_left"], other["norm_left"], slack(case)):
-            return "After `step` the gradients are not what they were before."
         if not near(one["finite_norm"], other["finite_norm"], slack(case)):
             return (
                 "After an overflow `unscale_` has not divided all that is "
                 "finite."
             )
+        if not near(one["norm_left"], other["norm_left"], slack(case)):
+            return "After `step` the gradients are not what they were before."
     return right_weights(case, seen, expected)
 
 

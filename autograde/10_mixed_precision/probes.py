@@ -390,6 +390,7 @@ def some_steps(LossScaler, case):
         scaled.backward()
         found = {
             "scale": scaler.get_scale(),
+            "loss": known,
             "scaled": scaled.detach().double().item(),
             "scaled_dtype": name_of(scaled.dtype),
             "loss_kept": loss.item() == known,

@@ -17,6 +17,7 @@ from torch import nn
 from course_utils import saved_tensor_bytes
 
 WIDTH = 6
+BROKEN = "The model broke down."
 
 
 class Settings:
@@ -165,7 +166,7 @@ class Recorded(nn.Module):
 
     def forward(self, x):
         if len(self.rows) == self.fails_at:
-            self.error = self.failure("The model broke down.")
+            self.error = self.failure(BROKEN)
             raise self.error
         self.modes.append(modes_of(self))
         self.grad_modes.append(torch.is_grad_enabled())
@@ -295,9 +296,13 @@ def predicted(predict, case):
         except (ZeroDivisionError, OSError, KeyboardInterrupt) as error:
             raised = "the error"
             if error is not model.error and error is not reader.error:
-                if not isinstance(error, KeyboardInterrupt):
+                raised = (
+                    "another error"  # else an interrupt would end the judge
+                )
+                if str(error) == BROKEN:
+                    raised = "the error of a copy"
+                elif not isinstance(error, KeyboardInterrupt):
                     raise
-                raised = "another error"  # else it would end the judge
     grad_after = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
     is_tensor = isinstance(out, torch.Tensor)

@@ -892,6 +892,21 @@ def test_group_norm_of_one_group(shape):
     assert torch.equal(double(x)[:1], double(x[:1]))
 
 
+def test_group_norm_far_from_zero_in_channels_last():
+    """For float32 images in `torch.channels_last` whose numbers lie around 10000, its variance is off here, on a CPU: make those contiguous first."""
+    torch.manual_seed(0)
+    x, layer = 4 * torch.randn(8, 8, 4, 4) + 10_000, nn.GroupNorm(1, 8)
+
+    def off_one(images):
+        variances = layer(images).detach().double().flatten(1).var(1)
+        return (variances - 1).abs().max()
+
+    last = x.contiguous(memory_format=torch.channels_last)
+    assert off_one(last) > 0.1
+    assert off_one(last.contiguous()) < 0.01
+    assert off_one(x) < 0.01
+
+
 @pytest.mark.parametrize("parts", [2, 8])
 def test_a_fraction_of_the_learning_rate(parts):
     """The first two lines lie on each other. The third would have needed an eighth of the learning rate."""

@@ -969,3 +969,19 @@ decay_with_a_second_look = edit(
     "one forward pass, whatever comes of it: a second one moves running "
     "statistics again, and the loss is no better.",
 )
+
+decay_by_a_hook_added_once = edit(
+    decay_in_a_hook,
+    {
+        "handle = optimizer.register_step_pre_hook(before_the_step)": """
+        if not hasattr(optimizer, "decays"):
+            optimizer.register_step_pre_hook(before_the_step)
+            optimizer.decays = True
+        """,
+        "handle.remove()": "",
+    },
+    breaks=hidden_tests.leaves_the_others,
+    tells="You add a hook to the optimizer at the first call, and it stays. It decays at "
+    "every later step, with the numbers of that call, whoever steps. Decay within the "
+    "function.",
+)

@@ -932,3 +932,16 @@ cleared_layer_by_layer = edit(
     tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
     "keeps its own: `optimizer.zero_grad()` clears all.",
 )
+
+steps_clipped_to_one = edit(
+    SOLUTION,
+    {
+        "F.mse_loss(model(X), y).backward()": """
+        F.mse_loss(model(X), y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        """,
+    },
+    breaks=hidden_tests.one_step_per_batch,
+    tells="You clip the gradient. Nobody asked for it: large gradients give "
+    "other steps.",
+)

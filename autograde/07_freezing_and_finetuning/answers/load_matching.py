@@ -538,3 +538,34 @@ loads_by_way_of_float32 = edit(
     tells="Every tensor goes through float32. A float64 model loses the digits that its "
     "float64 file has: `load_state_dict` converts where it must.",
 )
+
+storage_of_the_file_where_it_has_the_dtype = edit(
+    SOLUTION,
+    {
+        "model.load_state_dict(matching, strict=False)": """
+        parameters = dict(model.named_parameters())
+        for name, tensor in matching.items():
+            if name in parameters:
+                parameters[name].data = tensor.to(parameters[name].dtype)
+            else:
+                own[name].copy_(tensor)
+        """,
+    },
+    breaks=hidden_tests.leaves_the_file_alone,
+    tells="You put the file's tensors into the model. `to` copies nothing where the dtype "
+    "is right already: they share memory, and training changes the file. Copy the values.",
+)
+
+names_of_parameters_and_buffers = edit(
+    SOLUTION,
+    {
+        "own = model.state_dict()": """
+        own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        """,
+    },
+    breaks=[hidden_tests.loads_what_fits, hidden_tests.reports_both],
+    tells="You take the names from `named_parameters()` and `named_buffers()`. The first "
+    "gives a shared parameter one name alone; the second also gives buffers that are not in "
+    "the state dict (`persistent=False`), and these are never loaded. The names are those "
+    "of `model.state_dict()`.",
+)

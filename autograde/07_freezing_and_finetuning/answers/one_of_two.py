@@ -719,3 +719,20 @@ b_frozen_by_layers = edit(
     tells="You freeze the layers inside b. A parameter that b, or a part with layers in it, "
     "holds itself gets a gradient. Take all of `b.parameters()`.",
 )
+
+both_clear_before = edit(
+    SOLUTION,
+    {
+        "features = a(x).detach()": """
+        b.zero_grad()
+        features = a(x).detach()
+        """,
+        "wanted = [q for q in a.parameters() if q.requires_grad]": """
+        a.zero_grad()
+        wanted = [q for q in a.parameters() if q.requires_grad]
+        """,
+    },
+    breaks=[hidden_tests.adds_for_a, hidden_tests.adds_for_b],
+    tells="You clear the gradients of the model that is trained. They were to be *added* to, "
+    "as `backward` does; the caller says when to clear.",
+)

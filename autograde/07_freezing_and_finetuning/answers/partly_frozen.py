@@ -747,3 +747,64 @@ modes_written_into_the_layers = edit(
     tells="You set `training` of every layer. One of the rest may have a `train` of its own, "
     "as this class has, and you go around it: call `super().train(mode)`.",
 )
+
+prefix_without_a_dot_by_first_names = edit(
+    SOLUTION,
+    {
+        "self.frozen_parts = [model.get_submodule(one) for one in prefixes]": """
+        begins = tuple(prefixes)
+        for one in prefixes:
+            model.get_submodule(one)
+        named = model.named_modules()
+        self.frozen_parts = [m for name, m in named if name.startswith(begins)]
+        """,
+        """
+        for part in self.frozen_parts:
+            part.requires_grad_(False)
+        """: """
+        for name, parameter in model.named_parameters():
+            if name.startswith(begins):
+                parameter.requires_grad_(False)
+        """,
+    },
+    breaks=hidden_tests.the_rest_is_trained,
+    tells="You froze every layer whose name begins with a prefix, `block10` with `block1`. "
+    "`get_submodule` finds the one that was asked for.",
+)
+
+prefix_without_a_dot_by_all_names = edit(
+    SOLUTION,
+    {
+        "self.frozen_parts = [model.get_submodule(one) for one in prefixes]": """
+        begins = tuple(prefixes)
+        for one in prefixes:
+            model.get_submodule(one)
+        named = model.named_modules(remove_duplicate=False)
+        self.frozen_parts = [m for name, m in named if name.startswith(begins)]
+        """,
+    },
+    breaks=hidden_tests.the_rest_is_trained,
+    tells="You froze every layer whose name begins with a prefix, `block10` with `block1`. "
+    "`get_submodule` finds the one that was asked for.",
+)
+
+flag_of_the_part_alone = edit(
+    SOLUTION,
+    {"part.eval()": "part.training = False"},
+    breaks=hidden_tests.statistics_stay,
+    tells="You set `training = False` of the part alone. Each module has a flag of its own, "
+    "and the layers within the part keep theirs. `part.eval()` sets them all.",
+)
+
+parts_looked_up_by_first_names = edit(
+    SOLUTION,
+    {
+        "self.frozen_parts = [model.get_submodule(one) for one in prefixes]": """
+        modules = dict(model.named_modules())
+        self.frozen_parts = [modules[one] for one in prefixes]
+        """,
+    },
+    breaks=hidden_tests.parts_of_any_kind,
+    tells="You go by the names of `named_modules()`, which gives a layer that stands in two "
+    "places by its first name alone. `get_submodule` finds it by each.",
+)

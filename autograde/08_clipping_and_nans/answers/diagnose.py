@@ -1183,3 +1183,33 @@ diagnose_by_anomaly_mode_in_silence = edit(
     "reaches a parameter. Go back without it first, and look at the "
     "gradients.",
 )
+
+diagnose_repeats_all_of_the_run = edit(
+    SOLUTION,
+    {
+        "slow = first_fault(step + 1, lr / 100)": "slow = first_fault(len(batches), lr / 100)",
+    },
+    breaks=hidden_tests.rates_too_large,
+    tells="You repeat the run with `lr / 100` to its end. What breaks there later "
+    "is another fault. Repeat it up to the step of the fault that you "
+    "found.",
+)
+
+diagnose_takes_a_mask_for_a_fault = edit(
+    SOLUTION,
+    {"if not finite(output):": "if blamed:"},
+    breaks=hidden_tests.healthy_runs,
+    tells="You call every value that is not finite a fault. A score of -inf "
+    "before a softmax is there on purpose: as long as the model's output is "
+    "finite, nothing is broken.",
+)
+
+diagnose_gradients_that_are_nan = edit(
+    SOLUTION,
+    {
+        "if not all(finite(p.grad) for p in moved):": "if any(p.grad.isnan().any() for p in moved):",
+    },
+    breaks=hidden_tests.infinite_gradients,
+    tells="Of a gradient you ask only whether it is NaN. An infinite one is a fault as "
+    'well; its operation is `""`.',
+)

@@ -711,3 +711,30 @@ def containers_once(data, name="batch"):
 
     look(data, name)
     return names
+
+
+@wrong(
+    breaks=hidden_tests.relatives_of_the_types,
+    tells="You keep the entries in a dict, by their names. Two entries may have one name, as "
+    "the key `a.b` and a `b` within `a`: the later one takes the place of the other. Keep a "
+    "list.",
+)
+def entries_by_their_names(data, name="batch"):
+    flat = {}
+
+    def flatten(value, where):
+        if isinstance(value, dict):
+            for key, item in value.items():
+                flatten(item, f"{where}.{key}")
+        elif isinstance(value, list | tuple):
+            for i, item in enumerate(value):
+                flatten(item, f"{where}[{i}]")
+        elif isinstance(value, Tensor | float):
+            flat[where] = value
+
+    flatten(data, name)
+    return [
+        where
+        for where, value in flat.items()
+        if not torch.isfinite(torch.as_tensor(value)).all()
+    ]

@@ -494,7 +494,7 @@ window_with_a_least_denominator = edit(
         "loss = loss / denominator": "loss = loss / max(denominator, 1e-6)",
     },
     breaks=hidden_tests.weighted_classes,
-    tells="You force the denominator to be at least some small number. Class "
+    tells="You force the denominator to be at least some number. Class "
     "weights may be as small as they like: only their ratios matter. Use the "
     "sum as it is, and treat 0 by itself.",
 )
@@ -551,9 +551,11 @@ def window_joined(model, micro_batches, weight=None, ignore_index=-100):
 
 @wrong(
     breaks=hidden_tests.graphs_of_a_window,
-    tells="You add the losses up and go backward once. Until then the graphs of "
-    "all micro-batches are kept. Find the denominator first, from the labels "
-    "alone; then each micro-batch can go backward by itself.",
+    tells="All graphs are there together, and with them as much memory as the "
+    "whole window needs. Either you go backward once, over all losses, or "
+    "`retain_graph=True` keeps the graphs. Find the denominator first, from the "
+    "labels alone; then call a plain `backward()` for each micro-batch, inside "
+    "the loop.",
 )
 def window_backward_once(model, micro_batches, weight=None, ignore_index=-100):
     total, counted = 0.0, 0.0
@@ -576,9 +578,11 @@ def window_backward_once(model, micro_batches, weight=None, ignore_index=-100):
 
 @wrong(
     breaks=hidden_tests.graphs_of_a_window,
-    tells="You add the losses up and go backward once. Until then the graphs of "
-    "all micro-batches are kept. Find the denominator first, from the labels "
-    "alone; then each micro-batch can go backward by itself.",
+    tells="All graphs are there together, and with them as much memory as the "
+    "whole window needs. Either you go backward once, over all losses, or "
+    "`retain_graph=True` keeps the graphs. Find the denominator first, from the "
+    "labels alone; then call a plain `backward()` for each micro-batch, inside "
+    "the loop.",
 )
 def window_of_joined_logits(
     model, micro_batches, weight=None, ignore_index=-100
@@ -728,9 +732,11 @@ window_zeroes_each = edit(
 
 @wrong(
     breaks=hidden_tests.graphs_of_a_window,
-    tells="You keep each graph with `retain_graph=True`, so the next forward pass "
-    "comes on top of it. A graph is needed for one backward pass only: leave "
-    "the argument out.",
+    tells="All graphs are there together, and with them as much memory as the "
+    "whole window needs. Either you go backward once, over all losses, or "
+    "`retain_graph=True` keeps the graphs. Find the denominator first, from the "
+    "labels alone; then call a plain `backward()` for each micro-batch, inside "
+    "the loop.",
 )
 def window_retains_graphs(model, micro_batches, weight=None, ignore_index=-100):
     counted = 0.0
@@ -1183,4 +1189,31 @@ window_logits_on_the_model = edit(
     breaks=hidden_tests.window_leaves_the_rest,
     tells="You leave an attribute on the model: it holds the last graph, and goes into every copy and "
     "pickle. Use a local variable.",
+)
+
+window_losses_added_up = edit(
+    SOLUTION,
+    {
+        "loss.backward()": "",
+        "total += loss.item()": "total = total + loss",
+        "return total": """
+        total.backward()
+        return total.item()
+        """,
+    },
+    breaks=hidden_tests.graphs_of_a_window,
+    tells="All graphs are there together, and with them as much memory as the "
+    "whole window needs. Either you go backward once, over all losses, or "
+    "`retain_graph=True` keeps the graphs. Find the denominator first, from the "
+    "labels alone; then call a plain `backward()` for each micro-batch, inside "
+    "the loop.",
+)
+
+window_divided_by_at_least_one = edit(
+    SOLUTION,
+    {"loss = loss / denominator": "loss = loss / max(denominator, 1)"},
+    breaks=hidden_tests.weighted_classes,
+    tells="You force the denominator to be at least some number. Class "
+    "weights may be as small as they like: only their ratios matter. Use the "
+    "sum as it is, and treat 0 by itself.",
 )

@@ -1067,3 +1067,16 @@ step_loss_on_the_model = edit(
     tells="You leave an attribute on the model: it holds the last graph, and goes into every copy and "
     "pickle. Use a local variable.",
 )
+
+step_clips_to_one = edit(
+    SOLUTION,
+    {
+        "optimizer.step()": """
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.update_of_the_full_batch,
+    tells="You clip the gradient, which nobody asked for here: where it is "
+    "large, the update is no longer that of the full batch.",
+)

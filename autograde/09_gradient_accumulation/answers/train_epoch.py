@@ -837,9 +837,9 @@ epoch_backward_once_per_window = edit(
         """,
     },
     breaks=hidden_tests.graphs_in_the_loop,
-    tells="You add a window's losses up and go backward once at its end. "
-    "Until then all its graphs are kept. Go backward on each "
-    "micro-batch.",
+    tells="All graphs of a window are there together. Either you go backward once, "
+    "over its losses, or `retain_graph=True` keeps the graphs. Call a plain "
+    "`backward()` for each micro-batch.",
 )
 
 epoch_retains_graphs = edit(

@@ -1356,3 +1356,23 @@ ScalerForgetsThatItUnscaled = edit(
     tells="After a `step` that unscaled by itself, your `unscale_` divides the gradients "
     "once more. Raise a RuntimeError there as well: ask whether there was a `step`.",
 )
+
+ScalerStopsAtAnOverflow = edit(
+    ScalerByHand,
+    {
+        """
+        p.grad /= self.factor
+        if not torch.isfinite(p.grad).all():
+            self.found_inf = True
+        """: """
+        if not torch.isfinite(p.grad).all():
+            self.found_inf = True
+            return
+        p.grad /= self.factor
+        """,
+    },
+    breaks=hidden_tests.unscale_then_clip,
+    tells="Your `unscale_` ends at the first gradient that is not finite. That one and all "
+    "after it stay scaled, and whoever looks at them next sees some that are true and some "
+    "that are not. Divide them all, and note what you found.",
+)

@@ -848,3 +848,37 @@ no_step_where_the_loss_is_zero = edit(
     tells="You leave out the step where the loss is 0. It is a step like others: momentum and weight "
     "decay go on.",
 )
+
+bf16_through_a_scaler = edit(
+    SOLUTION,
+    {
+        "losses = []": """
+        losses = []
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled)
+        """,
+        "loss.backward()": "scaler.scale(loss).backward()",
+        "optimizer.step()": """
+        scaler.step(optimizer)
+        scaler.update()
+        """,
+    },
+    breaks=hidden_tests.bf16_losses,
+    tells="You train through a `GradScaler`. bfloat16 has the range of float32 and needs "
+    "none, and a scaler leaves the step out where a gradient is not finite. Each batch makes "
+    "one step: call `loss.backward()` and `optimizer.step()`.",
+)
+
+bf16_going_on_without_bad_batches = edit(
+    SOLUTION,
+    {
+        "loss.backward()": """
+        if not loss.isfinite():
+            losses.append(loss.item())
+            continue
+        loss.backward()
+        """,
+    },
+    breaks=hidden_tests.bf16_losses,
+    tells="You leave the step out where the loss is not finite. Each batch makes one "
+    "step: a NaN shows in the losses after it, and somebody looks.",
+)

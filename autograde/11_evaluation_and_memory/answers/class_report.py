@@ -422,8 +422,7 @@ report_with_float_support = edit(
     SOLUTION,
     {'int(row["support"])': 'row["support"]'},
     breaks=hidden_tests.form_of_the_report,
-    tells="Your support holds floats, as scikit-learn gives them. It is a "
-    "count: `int(...)`.",
+    tells="Your support holds floats. It is a count: `int(...)`.",
 )
 
 
@@ -750,8 +749,9 @@ report_of_probabilities = edit(
     report_by_a_confusion_matrix,
     {"logits.argmax(1)": "logits.softmax(1).argmax(1)"},
     breaks=hidden_tests.precision_and_recall,
-    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
-    "equal ones, and the first wins. Take `argmax` of the logits.",
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
 )
 
 report_without_infinite_rows = edit(
@@ -772,6 +772,22 @@ report_of_probabilities_in_float64 = edit(
     report_by_a_confusion_matrix,
     {"logits.argmax(1)": "logits.double().softmax(1).argmax(1)"},
     breaks=hidden_tests.precision_and_recall,
-    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
-    "equal ones, and the first wins. Take `argmax` of the logits.",
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
+)
+
+report_of_exponentials = edit(
+    SOLUTION,
+    {
+        "y_pred += logits.argmax(dim=1).tolist()": """
+        odds = logits.exp()
+        probabilities = odds / odds.sum(dim=1, keepdim=True)
+        y_pred += probabilities.argmax(dim=1).tolist()
+        """,
+    },
+    breaks=hidden_tests.precision_and_recall,
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
 )

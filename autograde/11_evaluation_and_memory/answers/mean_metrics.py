@@ -815,8 +815,9 @@ metrics_of_probabilities = edit(
         "right = logits.argmax(1) == labels": "right = logits.float().softmax(1).argmax(1) == labels",
     },
     breaks=hidden_tests.accuracy_of_all,
-    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
-    "equal ones, and the first wins. Take `argmax` of the logits.",
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
 )
 
 metrics_without_broken_rows = edit(
@@ -899,16 +900,18 @@ metrics_of_probabilities_in_float64 = edit(
         "right = logits.argmax(1) == labels": "right = logits.softmax(1).argmax(1) == labels",
     },
     breaks=hidden_tests.accuracy_of_all,
-    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
-    "equal ones, and the first wins. Take `argmax` of the logits.",
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
 )
 
 metrics_of_probabilities_as_they_come = edit(
     metrics_with_running_tensors,
     {"x.argmax(1)": "x.softmax(1).argmax(1)"},
     breaks=hidden_tests.accuracy_of_all,
-    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
-    "equal ones, and the first wins. Take `argmax` of the logits.",
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
 )
 
 metrics_with_a_loss_of_zero_for_none = edit(
@@ -919,4 +922,23 @@ metrics_with_a_loss_of_zero_for_none = edit(
     breaks=hidden_tests.mean_loss_of_all,
     tells="You take a loss of exactly 0 for no labels. A model that is very sure, and right, "
     "has it: ask whether the count is 0.",
+)
+
+metrics_leaving_nan_out_of_the_sum = edit(
+    SOLUTION,
+    {
+        """
+        loss_sum += F.cross_entropy(
+            wide, y, ignore_index=ignore_index, reduction="sum"
+        ).item()
+        """: """
+        losses = F.cross_entropy(
+            wide, y, ignore_index=ignore_index, reduction="none"
+        )
+        loss_sum += losses.nansum().item()
+        """,
+    },
+    breaks=hidden_tests.mean_loss_of_all,
+    tells="You leave NaN out of the sum (`nansum`), so a broken model looks healthy. All "
+    "labels that are not ignored count, and a NaN among them shows in the loss.",
 )

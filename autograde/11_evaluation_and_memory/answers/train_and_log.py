@@ -812,8 +812,9 @@ log_predicting_from_probabilities = edit(
     SOLUTION,
     {"logits.argmax(dim=1)": "logits.softmax(dim=1).argmax(dim=1)"},
     breaks=hidden_tests.predictions_in_passing,
-    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
-    "equal ones, and the first wins. Take `argmax` of the logits.",
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
 )
 
 log_predicting_from_float64_probabilities = edit(
@@ -822,6 +823,22 @@ log_predicting_from_float64_probabilities = edit(
         "logits.argmax(dim=1)": "logits.double().softmax(dim=1).argmax(dim=1)",
     },
     breaks=hidden_tests.predictions_in_passing,
-    tells="You compare probabilities. Softmax rounds: logits that differ by little get "
-    "equal ones, and the first wins. Take `argmax` of the logits.",
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
+)
+
+log_predicting_from_exponentials = edit(
+    SOLUTION,
+    {
+        "predictions.append(logits.argmax(dim=1))": """
+        odds = logits.detach().exp()
+        probabilities = odds / odds.sum(dim=1, keepdim=True)
+        predictions.append(probabilities.argmax(dim=1))
+        """,
+    },
+    breaks=hidden_tests.predictions_in_passing,
+    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
+    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
+    "either way. Take `argmax` of the logits.",
 )
