@@ -136,7 +136,8 @@ norm is larger than `max_norm`, every gradient is multiplied by the same factor:
 
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
-(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny.)
+(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. float16 has no room for it: gradients
+whose norm is below some 1.5e-5 are not clipped there.)
 The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than `lr` times
 `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
 clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
@@ -215,7 +216,7 @@ explore(arrows_figure, max_norm=(0.5, 5.0, 0.5), angle=range(5, 86, 5))
 r"""
 ### What clipping cannot repair
 
-A NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry
+With a `norm_type` above 0, a NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry
 makes the factor 0, where `max_norm` is finite: the infinity becomes 0 · inf = NaN, and all else becomes 0. (By value, the NaN stays alone, and the infinity
 becomes the bound: finite, and without meaning.)
 """
@@ -250,7 +251,7 @@ So clip *and look*: the returned norm is the one number that tells. `error_if_no
 r"""
 ## 4 · Where NaN comes from
 
-Overflow itself does not give NaN (but in some kinds of float8). It gives infinity, and the NaN comes one step of arithmetic later: $\infty - \infty$,
+Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$,
 $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.) In a forward
 pass one sees it in the loss. The treacherous ones are in the *backward* pass: the value is fine, and the slope is infinite.
 """

@@ -4,8 +4,8 @@ r"""
 
 A batch of 256 does not fit, eight of 32 do. `backward()` *adds* to `.grad`, so one can
 run the eight one after another and step once. The update is then that of the 256, up to
-rounding, if the parts are weighted rightly and no layer looks at the whole batch, draws random numbers or, as spectral
-norm, changes with each pass. The usual loop does not weight them rightly.
+rounding, if the parts are weighted rightly and no layer and no loss looks at the whole batch, draws random numbers
+or, as spectral norm, changes with each pass. The usual loop does not weight them rightly.
 
 **After this chapter you can**
 
@@ -580,7 +580,7 @@ assert kept_bytes(width=128) < as_it_was
 # %% [markdown]
 r"""
 > **"Accumulation simulates a larger batch."**
-> *Correct*, for layers that look at one sample at a time, draw nothing and do not change from pass to pass.
+> *Correct*, for layers and losses that look at one sample at a time, draw nothing and do not change from pass to pass.
 
 With these the gradients agree to rounding. With batch normalization in training they do not. (And not where each part is padded to its own longest sequence, if
 the model does not mask the padding: a mean over steps or the last state of a GRU is then another.)

@@ -210,8 +210,8 @@ print("  gradients:", net.head.weight.grad.dtype)
 
 # %% [markdown]
 r"""
-`backward()` and `step()` stand outside. The backward pass takes each operation in the dtype that its forward
-had; the optimizer works on float32 weights. On a GPU the first argument is `"cuda"`; `some_tensor.device.type`
+`backward()` and `step()` stand outside. The backward pass takes each of PyTorch's operations in the dtype that its
+forward had; the optimizer works on float32 weights. On a GPU the first argument is `"cuda"`; `some_tensor.device.type`
 serves both. Without a dtype, autocast goes to float16 on a GPU and to bfloat16 on a CPU: name it.
 
 **float16:** the same block, and a scaler, made once for the whole run.
@@ -232,7 +232,7 @@ for _ in range(3):
 # %% [markdown]
 r"""
 Nobody knows the right scale, so the scaler looks for it: it starts high, halves the scale when a gradient overflows
-(and *skips that step*), and doubles it after 2000 good steps in a row. If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that makes the weights NaN: 0 divided by 0. bfloat16 has the range of float32 and needs no scaler;
+(and *skips that step*), and doubles it after 2000 good steps in a row. If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
 Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
@@ -320,8 +320,8 @@ yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.nu
 ### The block belongs into the loop
 
 Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is
-used twice is converted once. (A frozen one is converted each time, and so is any under `inference_mode`.) A block around the whole
-loop goes on with old copies.
+used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and
+any under `inference_mode`.) A block around the whole loop goes on with old copies.
 """
 
 # %% cell="stale_weights"
@@ -431,7 +431,7 @@ The scheduler (chapter 06) does not know that a step was skipped. It lowers the 
 very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.
 Give no scaler to fused SGD with momentum: if its first step is skipped, its momentum is memory that nobody has written, and
 the next step adds it to the weights.)
-Step the schedule only if the scale did not fall. (With one scaler for two optimizers it falls for both, though the other one may have stepped.)
+Step the schedule only if the scale did not fall. At a scale of 0 it falls no more: stop the run. (With one scaler for two optimizers it falls for both, though the other one may have stepped.)
 """
 
 # %% cell="schedule_after_a_skip"

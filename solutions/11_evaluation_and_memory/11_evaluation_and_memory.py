@@ -523,7 +523,7 @@ figure
 r"""
 The worst one keeps nothing but losses: each of them holds its graph, and the graph holds inputs and activations.
 After a backward pass without `retain_graph` the graph lets go of these, and what is left are its
-nodes and the outputs you keep.
+nodes and the outputs you keep. (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
 
 **A traceback holds tensors too.** After an out-of-memory error in a notebook, the error keeps every frame it
 went through, with all local names in them.

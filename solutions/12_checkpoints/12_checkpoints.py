@@ -638,8 +638,7 @@ r"""
 Since PyTorch 2.6 `weights_only=True` is the default. A pickle can run any code; this reader is
 meant to run none. So it refuses models, NumPy's arrays and scalars, a `Path`, a `Namespace`, a
 `defaultdict`. Make them plain when you save. For a file that you trust there are
-`weights_only=False` and, narrower, a list of classes in `safe_globals`. Both need the class to
-be importable where the file is read.
+`weights_only=False` and, narrower, a list of classes in `safe_globals`. The first needs the class to be importable under its old name; `safe_globals` takes a class that you hold, also in place of one that is gone: `[(New, "old.module.Name")]`.
 """
 
 # %% cell="claim_001_24_26"
@@ -979,7 +978,7 @@ r"""
 > **"If you are lazy, pass `strict=False`."** *Half the story.*
 
 It hides everything that is missing or left over: section 1 loaded a file of which not one key
-fitted. What does not hide is a wrong shape (but for `(1,)` where `()` is wanted), and even then the
+fitted. What does not hide is a wrong shape (but for `(1,)` where `()` is wanted, and in lazy layers, which take any), and even then the
 tensors that do fit have been loaded when the error comes. Read the two lists that it returns, and
 raise unless they hold just what you expect.
 """

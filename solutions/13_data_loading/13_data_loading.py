@@ -200,7 +200,7 @@ print("validation:", [len(rows) for rows in validation])
 # %% [markdown]
 r"""
 With `shuffle=True` other samples are left out in each epoch. If none may be lost, let the lone one join the batch before it
-(exercise 1), or normalize without the batch: group norm (chapter 05).
+(exercise 1), or normalize without the batch: group norm with more than one value for each group (chapter 05).
 
 **Workers, if loading takes time.** `prefetch_factor` and `persistent_workers`
 exist only with workers; without, they raise a `ValueError`. (`multiprocessing_context` does, too; a `timeout` raises when the loader is gone through.)
@@ -945,7 +945,7 @@ workers keep ahead of the model, `prefetch_factor` of them per worker.
 
 - `sample` is what `dataset[i]` returns: a tensor, a NumPy array, a number or a string, or dicts, lists and tuples of them, nested as deep
   as you like. All samples are of the same form, and all batches are full.
-- Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype (it refuses scalars of uint64), Python ints
+- Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype (it refuses some, as scalars of uint64), Python ints
   become int64, floats float64, bools bool. Strings stay strings and count 0.
 - A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it.
 - With `num_workers=0` no shared memory is taken. `prefetch_factor=None` is 2, as in `DataLoader`.

@@ -113,7 +113,11 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
 
 @pytest.mark.parametrize("foreach", [None, True, False])
 def test_what_is_added_to_the_norm(foreach):
-    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny.)"""
+    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. float16 has no room for it: gradients whose norm is below some 1.5e-5 are not clipped there.)"""
+    for norm, clipped in ((1e-5, False), (1.6e-5, True)):
+        (one,) = with_gradients([norm], dtype=torch.float16)
+        clip([one], norm / 10, foreach=foreach)
+        assert (one.grad.item() < norm / 5) == clipped
     for norm, bound, error in (
         (1.0, 0.5, 1e-6),
         (1e6, 1e-9, 1e-12),
@@ -238,7 +242,7 @@ def test_by_norm_keeps_the_direction_and_others_may_not():
 @pytest.mark.parametrize("foreach", [None, True, False])
 @pytest.mark.parametrize("p", PS)
 def test_what_clipping_makes_of_nan_and_infinity(p, foreach, dtype):
-    """A NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry makes the factor 0, where `max_norm` is finite: the infinity becomes 0 · inf = NaN, and all else becomes 0.
+    """With a `norm_type` above 0, a NaN in one entry makes the norm NaN, and then the factor, and then *every* gradient. An infinite entry makes the factor 0, where `max_norm` is finite: the infinity becomes 0 · inf = NaN, and all else becomes 0.
 
     after a NaN norm each gradient is NaN, after an infinite one (and with a finite `max_norm`) the infinite entries are NaN and all others 0.
 
@@ -314,8 +318,11 @@ def test_autocast_keeps_gradients_of_float32_weights(dtype):
 
 @pytest.mark.parametrize("dtype", [*HALF, *FULL])
 def test_overflow_is_infinity_and_then_nan(dtype):
-    r"""Overflow itself does not give NaN (but in some kinds of float8). It gives infinity, and the NaN comes one step of arithmetic later: $\infty - \infty$, $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.)"""
-    assert torch.tensor(300.0).to(torch.float8_e4m3fnuz).isnan()
+    r"""Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$, $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.)"""
+    over = torch.tensor(1e9)
+    assert over.to(torch.float8_e4m3fnuz).isnan()
+    assert over.to(torch.float8_e5m2) == math.inf
+    assert over.to(torch.float8_e4m3fn).float() == 448
     large = torch.tensor(torch.finfo(dtype).max, dtype=dtype)
     for over in (large * 2, large + large, large.pow(3), large.exp()):
         assert over == math.inf

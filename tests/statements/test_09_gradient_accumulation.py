@@ -509,9 +509,9 @@ def test_dropout_draws_numbers():
     ],
 )
 def test_layers_that_keep_the_update(make, at_least):
-    """The update is then that of the 256, up to rounding, if the parts are weighted rightly and no layer looks at the whole batch, draws random numbers or, as spectral norm, changes with each pass.
+    """The update is then that of the 256, up to rounding, if the parts are weighted rightly and no layer and no loss looks at the whole batch, draws random numbers or, as spectral norm, changes with each pass.
 
-    *Correct*, for layers that look at one sample at a time, draw nothing and do not change from pass to pass.
+    *Correct*, for layers and losses that look at one sample at a time, draw nothing and do not change from pass to pass.
     """
     found = []
     for k in (1, 4):

@@ -166,7 +166,7 @@ def test_updates_that_are_lost(chapters_own):
 def test_what_stays_float32(dtype):
     """under autocast the layers compute in bfloat16, from copies, while the weights stay float32.
 
-    `backward()` and `step()` stand outside. The backward pass takes each operation in the dtype that its forward had; the optimizer works on float32 weights.
+    `backward()` and `step()` stand outside. The backward pass takes each of PyTorch's operations in the dtype that its forward had; the optimizer works on float32 weights.
 
     Weights, gradients and optimizer state stay float32. 16-bit weights lose small updates.
     """
@@ -374,7 +374,7 @@ class Casts(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_the_copies_of_a_block(dtype):
-    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time, and so is any under `inference_mode`.) A block around the whole loop goes on with old copies.
+    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and any under `inference_mode`.) A block around the whole loop goes on with old copies.
 
     Autocast keeps its 16-bit copies of the weights until the outermost block ends. A block around the loop would go on with the copies of the first step.
     """
@@ -385,6 +385,17 @@ def test_the_copies_of_a_block(dtype):
             layer(row)
         layer(row)
     assert casts.count == 1
+    for product in (
+        lambda: row @ layer.weight.T,
+        lambda: torch.einsum("ni,oi->no", row, layer.weight),
+    ):
+        kept = layer.weight.detach().clone()
+        with torch.autocast("cpu", dtype):
+            assert product().any()
+            nn.init.zeros_(layer.weight)
+            assert not product().any()
+        with torch.no_grad():
+            layer.weight.copy_(kept)
     frozen = nn.Linear(3, 5).requires_grad_(False)
     with Casts((5, 3)) as casts, torch.autocast("cpu", dtype):
         frozen(row)
@@ -729,10 +740,21 @@ def test_what_the_scaler_remembers():
         scaler.step(sgd)
 
 
+def test_a_good_batch_at_a_tiny_scale():
+    """A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32."""
+    for power, finite in ((-126, True), (-128, False)):
+        weight = nn.Parameter(torch.ones(2))
+        sgd = torch.optim.SGD([weight], lr=0.5)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**power)
+        scaler.scale(weight.sum()).backward()
+        scaler.step(sgd)
+        assert weight.isfinite().all() == finite
+
+
 def test_a_nan_in_every_batch():
     """If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0.
 
-    A good batch after that makes the weights NaN: 0 divided by 0.
+    At a scale of 0 it falls no more: stop the run.
     """
     weight = nn.Parameter(torch.ones(2))
     sgd = torch.optim.SGD([weight], lr=0.5, momentum=0.9)

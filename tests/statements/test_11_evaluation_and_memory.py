@@ -356,12 +356,37 @@ def test_the_last_reference():
         gc.enable()
 
 
+class Keep(torch.autograd.Function):
+    """Twice its input, which it keeps for nothing."""
+
+    @staticmethod
+    def forward(ctx, x, saves):
+        if saves:
+            ctx.save_for_backward(x)
+        else:
+            ctx.x = x
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient, None
+
+
 @pytest.mark.parametrize("backward", [False, True, "retain_graph"])
 def test_a_list_of_losses(backward):
     """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` the graph lets go of these, and what is left are its nodes and the outputs you keep.
 
     After a backward pass the inputs are free and the nodes remain
+
+    (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
     """
+    for saves in (False, True):
+        x = torch.randn(3, requires_grad=True) * 1
+        seen, loss = watch(x), Keep.apply(x, saves).sum()
+        if backward:
+            loss.backward(retain_graph=backward == "retain_graph")
+        del x
+        assert (seen() is None) == (saves and backward is True)
     net, losses, inputs = network(), [], []
     for _ in range(5):
         x = torch.randn(8, 6)

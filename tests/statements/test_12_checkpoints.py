@@ -267,7 +267,7 @@ def test_what_load_reads_by_default(there):
 
 
 def test_objects_need_their_class(there):
-    """For a file that you trust there are `weights_only=False` and, narrower, a list of classes in `safe_globals`. Both need the class to be importable where the file is read."""
+    """For a file that you trust there are `weights_only=False` and, narrower, a list of classes in `safe_globals`. The first needs the class to be importable under its old name; `safe_globals` takes a class that you hold, also in place of one that is gone: `[(New, "old.module.Name")]`."""
     module = types.ModuleType("for_a_while")
     kind = type("Kind", (), {"__module__": "for_a_while"})
     module.Kind = kind
@@ -283,6 +283,11 @@ def test_objects_need_their_class(there):
         torch.load(there, weights_only=False)
     with pytest.raises(pickle.UnpicklingError):
         torch.load(there)
+    with torch.serialization.safe_globals([kind]):
+        assert type(torch.load(there)) is kind
+    new = type("New", (), {})
+    with torch.serialization.safe_globals([(new, "for_a_while.Kind")]):
+        assert type(torch.load(there)) is new
 
 
 @pytest.mark.parametrize("kind", ["adam", "sgd"])
@@ -1180,10 +1185,13 @@ def test_random_states_of_a_gpu():
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_wrong_shape(strict):
-    """What does not hide is a wrong shape (but for `(1,)` where `()` is wanted), and even then the tensors that do fit have been loaded when the error comes.
+    """What does not hide is a wrong shape (but for `(1,)` where `()` is wanted, and in lazy layers, which take any), and even then the tensors that do fit have been loaded when the error comes.
 
     (A tensor of shape `(1,)` where `()` is wanted may pass, as it does in PyTorch.)
     """
+    lazy = nn.LazyLinear(3)
+    lazy.load_state_dict(nn.Linear(7, 5).state_dict(), strict=strict)
+    assert lazy(torch.ones(1, 7)).shape == (1, 5)
     shapes = [(), (1,), (3,), (1, 1), (1, 3), (3, 1)]
     for own in shapes:
         for given in shapes:

@@ -495,7 +495,7 @@ def test_an_iterable_dataset(shared):
 
 
 def test_what_collating_makes():
-    """Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype (it refuses scalars of uint64), Python ints become int64, floats float64, bools bool. Strings stay strings and count 0.
+    """Count what PyTorch's own collating makes of `batch_size` such samples: tensors, arrays and NumPy scalars keep their dtype (it refuses some, as scalars of uint64), Python ints become int64, floats float64, bools bool. Strings stay strings and count 0.
 
     `isinstance(True, int)` is true in Python.
 
@@ -885,7 +885,9 @@ def test_a_run_of_50001():
 
 @pytest.mark.parametrize("shape", [(1, 8), (1, 8, 3), (2, 8)])
 def test_to_normalize_without_the_batch(shape):
-    """If none may be lost, let the lone one join the batch before it (exercise 1), or normalize without the batch: group norm (chapter 05)."""
+    """If none may be lost, let the lone one join the batch before it (exercise 1), or normalize without the batch: group norm with more than one value for each group (chapter 05)."""
+    with pytest.raises(ValueError, match="more than 1 value"):
+        nn.GroupNorm(3, 3)(torch.randn(1, 3))
     x, norm = torch.randn(shape), nn.GroupNorm(2, 8)
     together = norm(torch.cat([x, 5 + torch.randn(shape)]))
     torch.testing.assert_close(norm.train()(x), together[: len(x)])
