@@ -403,11 +403,9 @@ def _returned_by(
 ) -> str:
     name = one_line(str(calls[number]["call"]), 80)
     alike = [i for i, one in enumerate(calls) if one["call"] == name]
-    made = dict(
-        str(one["call"]).split(" = ", 1)
-        for one in calls
-        if " = " in one["call"]
-    )
+    # a learner's process may send anything
+    begun = [str(one["call"]).partition(" = ") for one in calls]
+    made = {variable: kind for variable, _, kind in begun if kind}
     # an object is called after its class, as a function may be
     what = f"your `{one_line(made[name], 80)}`" if name in made else f"`{name}`"
     which = f"What {what} returns"
