@@ -22,8 +22,6 @@ DOUBLE = torch.float64
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 ALONE = (leaves_inputs_alone, leaves_state_alone, leaves_rng_alone)
 NUM_WEIGHTS = 1500  # more than any model here has
-SMALL_CHANGE = probes.FEW
-"""So many bytes beside the gradient may cross: counts, losses."""
 LIMIT_S = 60.0
 """The first use of DistributedDataParallel imports much; ranks that wait for each
 other in vain give up sooner, by themselves."""
@@ -531,10 +529,10 @@ def crosses_once(case: Case, seen: Result, expected: Result) -> str | None:
                 return (
                     "More than one gradient per step crossed between the ranks."
                 )
-            if beside > SMALL_CHANGE:
+            if beside > 0:
                 return (
                     f"Beside the gradient {beside} bytes crossed in a step; "
-                    f"a few numbers need no more than {SMALL_CHANGE}."
+                    f"a few numbers need no more than {probes.FEW}."
                 )
     return same_update(case, seen, expected)
 

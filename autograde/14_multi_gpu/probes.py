@@ -437,15 +437,13 @@ def _settings(optimizer):
 
 
 FEW = 250
-"""So many bytes beside the gradients may cross in a step: counts, losses."""
+"""So many bytes beside the gradient may cross in a step: counts, losses."""
 
 
-def without_numbers(bytes_sent, model):
-    """The bytes of whole gradients where few cross beside them: which numbers, and
-    in which dtype, is the learner's to choose."""
-    trained = [one for one in model.parameters() if one.requires_grad]
-    gradient = 8 * flat(trained).numel()
-    beside = bytes_sent % gradient
+def but_for_a_few(bytes_sent, gradient_bytes):
+    """What crossed, without a few bytes beside whole gradients: which numbers these
+    are, and in which dtype, is the learner's to choose."""
+    beside = bytes_sent % gradient_bytes
     return bytes_sent - beside if beside <= FEW else bytes_sent
 
 
@@ -458,6 +456,8 @@ def steps_of_ranks(ddp_step, case):
         fill(model.double(), case["start"])
     model.train(case["train"])
     model.first.train(case["train"] != case["mixed"])
+    trained = [one for one in model.parameters() if one.requires_grad]
+    gradient_bytes = 8 * flat(trained).numel()
 
     def run(rank, group):
         own = copy.deepcopy(model)
@@ -478,7 +478,7 @@ def steps_of_ranks(ddp_step, case):
             with Traffic() as traffic:
                 loss = ddp_step(wrapped, sgd, micro_batches, group)
             losses.append(loss)
-            sent.append(without_numbers(traffic.bytes_sent, own))
+            sent.append(but_for_a_few(traffic.bytes_sent, gradient_bytes))
         tensors = [one for pair in given for one in pair]
         return {
             "weights": flat(own.parameters()),
@@ -502,7 +502,7 @@ def steps_of_ranks(ddp_step, case):
     first = ranks[0]["weights"]
     return {
         "ranks": ranks,
-        "gradient_bytes": 8 * len(first),
+        "gradient_bytes": gradient_bytes,
         "apart": max(
             float((one["weights"] - first).abs().max()) for one in ranks
         ),

@@ -136,8 +136,8 @@ norm is larger than `max_norm`, every gradient is multiplied by the same factor:
 
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
-(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. float16 has no room for it: gradients
-whose norm is below some 1.5e-5 are not clipped there.)
+(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. In float16 alone, 1 / norm is
+infinite below a norm of some 1.5e-5, and nothing is clipped.)
 The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than `lr` times
 `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
 clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual

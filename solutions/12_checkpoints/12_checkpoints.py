@@ -978,7 +978,7 @@ r"""
 > **"If you are lazy, pass `strict=False`."** *Half the story.*
 
 It hides everything that is missing or left over: section 1 loaded a file of which not one key
-fitted. What does not hide is a wrong shape (but for `(1,)` where `()` is wanted, and in lazy layers, which take any), and even then the
+fitted. What does not hide is a wrong shape (but for `(1,)` where `()` is wanted, and in lazy layers that have not run, which take any), and even then the
 tensors that do fit have been loaded when the error comes. Read the two lists that it returns, and
 raise unless they hold just what you expect.
 """

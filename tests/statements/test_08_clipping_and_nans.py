@@ -113,9 +113,10 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
 
 @pytest.mark.parametrize("foreach", [None, True, False])
 def test_what_is_added_to_the_norm(foreach):
-    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. float16 has no room for it: gradients whose norm is below some 1.5e-5 are not clipped there.)"""
+    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. In float16 alone, 1 / norm is infinite below a norm of some 1.5e-5, and nothing is clipped.)"""
     for norm, clipped in ((1e-5, False), (1.6e-5, True)):
         (one,) = with_gradients([norm], dtype=torch.float16)
+        assert (1 / one.grad).isfinite().item() == clipped
         clip([one], norm / 10, foreach=foreach)
         assert (one.grad.item() < norm / 5) == clipped
     for norm, bound, error in (

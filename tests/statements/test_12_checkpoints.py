@@ -1185,13 +1185,15 @@ def test_random_states_of_a_gpu():
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_wrong_shape(strict):
-    """What does not hide is a wrong shape (but for `(1,)` where `()` is wanted, and in lazy layers, which take any), and even then the tensors that do fit have been loaded when the error comes.
+    """What does not hide is a wrong shape (but for `(1,)` where `()` is wanted, and in lazy layers that have not run, which take any), and even then the tensors that do fit have been loaded when the error comes.
 
     (A tensor of shape `(1,)` where `()` is wanted may pass, as it does in PyTorch.)
     """
     lazy = nn.LazyLinear(3)
     lazy.load_state_dict(nn.Linear(7, 5).state_dict(), strict=strict)
     assert lazy(torch.ones(1, 7)).shape == (1, 5)
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        lazy.load_state_dict(nn.Linear(7, 4).state_dict(), strict=strict)
     shapes = [(), (1,), (3,), (1, 1), (1, 3), (3, 1)]
     for own in shapes:
         for given in shapes:

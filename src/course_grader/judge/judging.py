@@ -366,6 +366,20 @@ def losses(reports: Sequence[CheckReport]) -> str:
     return "".join(letters.get(one.verdict, "f") for one in reports)
 
 
+def as_reference(
+    check: Check,
+    behaviour: Behaviour,
+    reference: Mapping[tuple[str, int], Result],
+) -> bool:
+    """Whether an implementation did what the reference does on every case of a
+    check."""
+    return all(
+        alike(check, result, reference[key])
+        for key, result in behaviour.items()
+        if key[0] == check.name
+    )
+
+
 def signature(
     checks: Sequence[Check],
     lost: str,
@@ -374,12 +388,22 @@ def signature(
 ) -> str:
     """What an answer loses, as `losses` writes it, but `=` where it passes and does
     the same as the reference on every case."""
-    letters = []
-    for check, letter in zip(checks, lost, strict=True):
-        keys = [key for key in behaviour if key[0] == check.name]
-        same = all(alike(check, behaviour[k], reference[k]) for k in keys)
-        letters.append("=" if letter == "." and keys and same else letter)
-    return "".join(letters)
+    return "".join(
+        "="
+        if letter == "." and as_reference(check, behaviour, reference)
+        else letter
+        for check, letter in zip(checks, lost, strict=True)
+    )
+
+
+def left_to_run(checks: Sequence[Check], signature: str) -> list[Check]:
+    """The checks on which an answer with this signature does something else than the
+    reference."""
+    return [
+        check
+        for check, letter in zip(checks, signature, strict=True)
+        if letter != "="
+    ]
 
 
 def _one_line_of(

@@ -19,7 +19,12 @@ from dataclasses import dataclass
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
 from course_grader.checks import Check, Result
-from course_grader.judge.judging import Behaviour, alike
+from course_grader.judge.judging import (
+    Behaviour,
+    alike,
+    as_reference,
+    left_to_run,
+)
 
 Steps = Generator[tuple[tuple[str, int], Result | None]]
 """What an answer gives, a case at a time; None where its process ends."""
@@ -74,12 +79,8 @@ class Misconceptions:
         checks = self.grading.checks_of(exercise_id)
 
         @functools.cache
-        def as_reference(check: Check) -> bool:
-            return all(
-                self._alike(key, seen, self.reference[key])
-                for key in seen
-                if key[0] == check.name
-            )
+        def plain(check: Check) -> bool:
+            return as_reference(check, seen, self.reference)
 
         rounds: list[list[tuple[Answer, list[Check]]]] = [[], []]
         for answer in self.grading.answers_of(exercise_id):
@@ -90,13 +91,8 @@ class Misconceptions:
                 signature = "?" * len(losses)
             missed = _missed(signature, losses)
             if missed < len(rounds):
-                same = [
-                    check
-                    for check, letter in zip(checks, signature, strict=True)
-                    if letter == "="
-                ]
-                if all(map(as_reference, same)):
-                    left = [one for one in checks if one not in same]
+                left = left_to_run(checks, signature)
+                if all(plain(one) for one in checks if one not in left):
                     rounds[missed].append((answer, left))
         for candidates in rounds:
             tells = self._told(candidates, seen)

@@ -20,6 +20,7 @@ from course_grader.judge.judging import (
     Recorded,
     alike,
     judge_exercise,
+    left_to_run,
     losses,
     signature,
 )
@@ -109,11 +110,14 @@ def try_bank(
         behaviours = bank_behaviours(warm, grading, expected, answers)
         reports = bank_reports(warm, grading, expected, answers, behaviours)
         refused = refused_by_visible_checks(warm, grading, answers)
-        changing = (
-            changed_by_cases(warm, grading, expected, answers, behaviours)
-            if signed
-            else set()
+        signatures = _signatures(
+            grading, expected, answers, behaviours, reports
         )
+        if signed:
+            for name in changed_by_cases(
+                warm, grading, expected, answers, behaviours, signatures
+            ):
+                signatures[name] = signatures[name].replace("=", ".")
         # in-process judging changes this process' settings: no threads by now
         for answer in answers:
             given = reports[answer.name]
@@ -129,14 +133,35 @@ def try_bank(
                 complaints.append("is right but the visible check refuses it")
             if in_process(answer) and not answer.ends_process:
                 complaints += _disagreement(grading, answer, expected, given)
-            behaviour = behaviours.get(answer.name)
-            lost = losses(given.checks)
-            if behaviour is not None:
-                checks = grading.checks_of(answer.exercise)
-                lost = signature(checks, lost, behaviour, expected.reference)
-                if answer.name in changing:
-                    lost = lost.replace("=", ".")
-            yield Trial(answer, seed, given, tuple(complaints), behaviour, lost)
+            yield Trial(
+                answer,
+                seed,
+                given,
+                tuple(complaints),
+                behaviours.get(answer.name),
+                signatures[answer.name],
+            )
+
+
+def _signatures(
+    grading: Grading,
+    expected: Expectations,
+    answers: Iterable[Answer],
+    behaviours: Mapping[str, Behaviour],
+    reports: Mapping[str, ExerciseReport],
+) -> dict[str, str]:
+    """By name; of an answer whose behaviour is not known, its losses."""
+    found = {}
+    for answer in answers:
+        found[answer.name] = losses(reports[answer.name].checks)
+        if answer.name in behaviours:
+            found[answer.name] = signature(
+                grading.checks_of(answer.exercise),
+                found[answer.name],
+                behaviours[answer.name],
+                expected.reference,
+            )
+    return found
 
 
 def unbroken(
@@ -201,28 +226,22 @@ def changed_by_cases(
     expected: Expectations,
     answers: Sequence[Answer],
     behaviours: Mapping[str, Behaviour],
+    signatures: Mapping[str, str],
 ) -> set[str]:
     """Names of the wrong answers that remember cases: they do something else where
     the checks do not come before on which they do what the reference does."""
+    checks = {one.name: one for one in grading.checks}
 
     def changes(answer: Answer) -> bool:
-        seen = behaviours[answer.name]
-        left = [
-            check
-            for check in grading.checks_of(answer.exercise)
-            if not all(
-                alike(check, seen[key], expected.reference[key])
-                for key in seen
-                if key[0] == check.name
-            )
-        ]
-        with bank_process(kernels, grading, expected) as run:
-            alone = dict(run(answer, left))
-        checks = {one.name: one for one in left}
-        return any(
-            result is None or not alike(checks[key[0]], result, seen[key])
-            for key, result in alone.items()
+        left = left_to_run(
+            grading.checks_of(answer.exercise), signatures[answer.name]
         )
+        seen = behaviours[answer.name]
+        with bank_process(kernels, grading, expected) as run:
+            return any(
+                result is None or not alike(checks[key[0]], result, seen[key])
+                for key, result in run(answer, left)
+            )
 
     wrong = [one for one in answers if one.name in behaviours]
     with (
