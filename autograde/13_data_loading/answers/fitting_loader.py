@@ -1320,45 +1320,25 @@ fitting_with_tensors_for_indices = edit(
 )
 
 
-@wrong(
+by_the_recipe_for_workers = edit(
+    SOLUTION,
+    {
+        "own = torch.Generator().manual_seed(seed)": """
+        def seed_of_a_worker(worker):
+            import random
+
+            np.random.seed(torch.initial_seed() % 2**32)
+            random.seed(torch.initial_seed() % 2**32)
+
+        own = torch.Generator().manual_seed(seed)
+        """,
+        "num_workers=workers,": """
+        num_workers=workers,
+        worker_init_fn=seed_of_a_worker,
+        """,
+    },
     breaks=hidden_tests.loader_keeps_the_global_seed,
     tells="You seed NumPy's generator, or Python's, in the workers. PyTorch has done that "
     "when a worker starts, each with a seed of its own; a second time, from "
     "`torch.initial_seed()`, adds nothing. Leave it.",
-    body=True,
 )
-def by_the_recipe_for_workers():
-    def seed_of_a_worker(worker):
-        import random
-
-        seed = torch.initial_seed() % 2**32
-        np.random.seed(seed)
-        random.seed(seed)
-
-    def fitting_loader(
-        dataset,
-        batch_size,
-        batch_bytes,
-        free_bytes,
-        device,
-        seed,
-        num_workers=2,
-        prefetch_factor=2,
-    ):
-        room = free_bytes // batch_bytes - 1
-        if_any, workers = {}, max(0, min(num_workers, room))
-        if workers > 0:
-            if_any["prefetch_factor"] = min(prefetch_factor, room // workers)
-            if_any["persistent_workers"] = True
-        order = RandomSampler(
-            dataset, generator=torch.Generator().manual_seed(seed)
-        )
-        return DataLoader(
-            dataset,
-            batch_size,
-            sampler=order,
-            num_workers=workers,
-            pin_memory=device.type == "cuda",
-            worker_init_fn=seed_of_a_worker,
-            **if_any,
-        )
