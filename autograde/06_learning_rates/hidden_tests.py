@@ -884,14 +884,15 @@ def each_kind_of_optimizer(draw: Draw) -> list[Case]:
     "decayed_step",
     probe=probes.decayed,
     rule=weights_unless(
-        "A parameter is wrong that is a scalar, or shared, or not registered "
-        "in the model, or that the loss reaches in some steps only."
+        "A parameter is wrong that is a scalar, or shared, or added to another "
+        "one, or not registered in the model, or that the loss reaches in some "
+        "steps only."
     ),
     says="whatever is in the optimizer and reached by the loss is decayed, "
     "and once",
     corners=[
-        "biases, scalars, shared ones, and one that is not registered in the "
-        "model"
+        "biases, scalars, shared ones, two that the model adds up, and one that "
+        "is not registered in the model"
     ],
 )
 def each_kind_of_parameter(draw: Draw) -> list[Case]:
@@ -901,7 +902,7 @@ def each_kind_of_parameter(draw: Draw) -> list[Case]:
         "optimizer": "momentum",
     }
     return [
-        decay(draw, parts=["tied", "scalar"]),
+        decay(draw, parts=["tied", "scalar", "twins"]),
         decay(draw, parts=["tied", "scalar"], decoupled=True),
         decay(draw, parts=["unregistered"], optimizer="Adam"),
         decay(draw, parts=["unregistered"], decoupled=True),

@@ -319,6 +319,10 @@ class Network(nn.Module):
             self.again = self.body
         if "scalar" in parts:
             self.scalar = nn.Parameter(torch.zeros(()))
+        if "twins" in parts:  # which are added up, and so get one gradient
+            self.one, self.other = (
+                nn.Parameter(torch.zeros(2)) for _ in range(2)
+            )
         for name in ("side", "zeroed", "outside", "never", "frozen"):
             if name in parts:
                 setattr(self, name, nn.Linear(width, 2))
@@ -338,6 +342,8 @@ class Network(nn.Module):
             out = out + 0 * self.zeroed(x)
         if hasattr(self, "side") and self.side_is_used:
             out = out + self.side(x)
+        if hasattr(self, "one"):
+            out = out + (self.one + self.other)
         if hasattr(self, "scalar"):
             out = out * self.scalar
         for parameter in self.unregistered:
@@ -378,7 +384,8 @@ def decayed(decayed_step, case):
     for name in ("side", "zeroed", "never", "frozen"):
         if hasattr(model, name):
             late += getattr(model, name).parameters()
-    late += [model.scalar] if hasattr(model, "scalar") else []
+    for name in ("scalar", "one", "other"):
+        late += [getattr(model, name)] if hasattr(model, name) else []
     late += extra.values()
     groups = [
         {"params": params, "lr": lr}

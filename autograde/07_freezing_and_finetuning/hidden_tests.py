@@ -981,8 +981,8 @@ MODES = [
 ]
 ONCE = (
     "number_of_calls",
-    "`training`_in_a",
-    "`training`_in_b",
+    "flags_of_training_in_a",
+    "flags_of_training_in_b",
     "state_of_a",
     "state_of_b",
 )
@@ -1043,8 +1043,8 @@ def once_in_their_modes_a(draw: Draw) -> list[Case]:
     probe=probes.both_ways,
     weight=2,
     on=(
-        "`requires_grad`_in_a",
-        "`requires_grad`_in_b",
+        "flags_of_requires_grad_in_a",
+        "flags_of_requires_grad_in_b",
         "`x.requires_grad`",
         "check",
     ),

@@ -694,8 +694,8 @@ class Pair:
         data = {"number_of_calls": dict(self.calls)}
         for name, model in self.models.items():
             data[f"gradients_of_{name}"] = gradients(model)
-            data[f"`requires_grad`_in_{name}"] = flags(model)
-            data[f"`training`_in_{name}"] = modes(model)
+            data[f"flags_of_requires_grad_in_{name}"] = flags(model)
+            data[f"flags_of_training_in_{name}"] = modes(model)
             data[f"state_of_{name}"] = copied(model.state_dict().items())
         return data
 

@@ -967,10 +967,11 @@ def with_one_row(case: Case) -> Case:
     on=("weights", "num_steps"),
     **CLOSE,
     says="each step uses the gradient of its batch, clipped to `max_norm`",
+    corners=["the model may add two parameters up, which have one gradient"],
 )
 def clipped_updates(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 3, max_norm=0.3),
+        batches(draw, 3, max_norm=0.3, extra="gained"),
         batches(draw, 3, max_norm=0.01, scale=100.0),
         batches(draw, 2, max_norm=1e9),
         batches(draw, 3, max_norm=1.5),

@@ -194,7 +194,8 @@ class Watched(nn.Module):
     "assigns" puts another tensor into its place. One that "shares" is one that
     "counts", and has that buffer a second time, in one of its layers. A "single"
     one is in float32. One that is called as an error raises it for one row. One that
-    is "gained" has a parameter beside its layers."""
+    is "gained" has two parameters beside its layers, which it adds up: they get one
+    gradient."""
 
     def __init__(self, num_features, width, num_outputs, extra):
         super().__init__()
@@ -212,6 +213,7 @@ class Watched(nn.Module):
         self.head = nn.Linear(width + 1, num_outputs)
         if extra == "gained":
             self.gain = nn.Parameter(torch.ones(num_outputs))
+            self.more = nn.Parameter(torch.zeros(num_outputs))
         self.rows, self.modes, self.num_calls = [], [], 0
 
     def __call__(self, *arguments, **options):
@@ -236,7 +238,9 @@ class Watched(nn.Module):
         hidden = self.inner(self.norm(hidden).tanh())
         hidden = self.frozen(hidden.tanh())
         out = self.head(torch.cat([hidden.tanh(), length], 1))
-        return out * self.gain if self.extra == "gained" else out
+        if self.extra == "gained":
+            out = out * (self.gain + self.more)
+        return out
 
 
 def fill(model, start):

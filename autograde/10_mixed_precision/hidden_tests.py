@@ -1381,7 +1381,7 @@ def clipped_loss(draw: Draw) -> list[Case]:
     "groups are clipped together",
     corners=[
         "the optimizer holds all parameters of the model, and no others",
-        "the model may have parameters beside its layers",
+        "the model may have parameters beside its layers, and add two of them up",
     ],
 )
 def clipped_old_gradients(draw: Draw) -> list[Case]:

@@ -45,7 +45,8 @@ class Watched(nn.Module):
 
     Its middle layer is used twice. If `traps`, its first layer is frozen and one
     layer is never used. If `turns`, every second batch has a last layer of its
-    own, and the logits are multiplied by weights that autocast leaves as they are.
+    own, and the logits are multiplied by weights that autocast leaves as they are:
+    the sum of two parameters, which get one gradient.
     At the end they are multiplied by `loudness`, in the dtype of the weights: that
     makes all gradients large, or too small for float16.
     """
@@ -62,6 +63,7 @@ class Watched(nn.Module):
         if case["turns"]:
             self.other_last = nn.Linear(WIDTH, classes)
             self.gains = nn.Parameter(torch.ones(classes))
+            self.more = nn.Parameter(torch.zeros(classes))
         self.turns = case["turns"]
         self.loudness = case["loudness"]
         self.num_calls, self.forwards = 0, []
@@ -96,7 +98,8 @@ class Watched(nn.Module):
         if logits.requires_grad:
             logits.register_hook(self.came_back(sums, poisoned))
         if self.turns:
-            logits = logits.to(self.gains.dtype) * self.gains
+            gains = self.gains + self.more
+            logits = logits.to(gains.dtype) * gains
         if self.loudness != 1.0:
             logits = logits.to(self.last.weight.dtype) * self.loudness
         return logits

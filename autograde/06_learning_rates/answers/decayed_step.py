@@ -985,3 +985,13 @@ decay_by_a_hook_added_once = edit(
     "every later step, with the numbers of that call, whoever steps. Decay within the "
     "function.",
 )
+
+
+decay_added_to_one_tensor_twice = edit(
+    decay_by_autograd,
+    {"p.grad = g + weight_decay * p": "p.grad = g.add_(p, alpha=weight_decay)"},
+    breaks=hidden_tests.each_kind_of_parameter,
+    tells="What `torch.autograd.grad` gives may be one tensor for two parameters, where the "
+    "model adds them up. You add the decay to it in place, so each gets that of both. Make "
+    "a new tensor: `g + weight_decay * p`.",
+)

@@ -533,7 +533,7 @@ into_the_first_group = edit(
         """: 'optimizer.param_groups[0]["params"].extend(added)',
     },
     breaks=hidden_tests.joins_with_the_settings,
-    tells="You put the new parameters into an existing group, with its learning rate. `add_param_group` gives them the settings that the optimizer was made with.",
+    tells="The new parameters get the learning rate of an existing group. `add_param_group` with the parameters alone gives them the settings that the optimizer was made with.",
 )
 
 filter_used_twice = edit(

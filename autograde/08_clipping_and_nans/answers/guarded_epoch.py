@@ -85,6 +85,8 @@ def epoch_by_autograd_grad(model, optimizer, loss_function, loader, max_norm):
             finite = math.isfinite(loss.item())
         if finite:
             grads = torch.autograd.grad(loss, wanted, allow_unused=True)
+            # two parameters that are added up get one tensor
+            grads = [None if g is None else g.clone() for g in grads]
             for p, g in zip(wanted, grads):
                 p.grad = g
             norm = torch.cat([g.flatten() for g in grads if g is not None])
@@ -1133,4 +1135,15 @@ cleared_layer_by_layer = edit(
     breaks=hidden_tests.gradients_are_cleared,
     tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
     "keeps its own: `model.zero_grad()` clears all.",
+)
+
+
+one_tensor_for_two_gradients = edit(
+    epoch_by_autograd_grad,
+    {
+        "grads = [None if g is None else g.clone() for g in grads]": "grads = list(grads)",
+    },
+    breaks=hidden_tests.clipped_updates,
+    tells="What `torch.autograd.grad` gives may be one tensor for two parameters, where the "
+    "model adds them up. What is done to it in place then happens twice. Put a `clone()` there.",
 )

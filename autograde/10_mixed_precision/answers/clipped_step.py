@@ -103,7 +103,8 @@ def clip_with_autograd_grad(
     grads = torch.autograd.grad(scaled, parameters, allow_unused=True)
     optimizer.zero_grad()
     for p, grad in zip(parameters, grads):
-        p.grad = grad
+        # two parameters that are added up get one tensor
+        p.grad = None if grad is None else grad.clone()
     scaler.unscale_(optimizer)
     norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
     scaler.step(optimizer)
@@ -1080,4 +1081,13 @@ layers_cleared_before_the_clip = edit(
     breaks=hidden_tests.clipped_old_gradients,
     tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
     "keeps its own: `optimizer.zero_grad()` clears all.",
+)
+
+
+clip_one_tensor_for_two_gradients = edit(
+    clip_with_autograd_grad,
+    {"p.grad = None if grad is None else grad.clone()": "p.grad = grad"},
+    breaks=hidden_tests.clipped_old_gradients,
+    tells="What `torch.autograd.grad` gives may be one tensor for two parameters, where the "
+    "model adds them up. What is done to it in place then happens twice. Put a `clone()` there.",
 )
