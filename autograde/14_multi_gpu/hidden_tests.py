@@ -14,6 +14,7 @@ from course_grader.checks import (
     leaves_inputs_alone,
     leaves_rng_alone,
     leaves_state_alone,
+    same_form,
 )
 
 from . import probes
@@ -159,9 +160,7 @@ def stays_the_same_model(
             "In a forward pass gradients are on under `torch.no_grad()`, or off "
             "without it."
         )
-    if not same(seen.data["out"][-1], expected.data["out"][-1]):
-        return "The output is wrong."
-    return None
+    return same_form("out")(case, seen, expected)
 
 
 @check(
@@ -640,7 +639,8 @@ def exchanged_once(draw: Draw) -> list[Case]:
     return [
         small_windows(draw),
         two_windows(draw),
-        sharded(draw, [[2, 2, 2], [3, 3, 3]], repeated=True),
+        # so many that two numbers for each of them are too many
+        sharded(draw, [[1] * 17, [2] * 17], repeated=True),
     ]
 
 

@@ -1022,3 +1022,25 @@ second_look_at_a_bad_loss = edit(
     "through once, whatever comes of it; and the rank that does so alone may wait for the "
     "others for ever, where the model has buffers.",
 )
+
+step_sends_numbers_for_each_micro_batch = edit(
+    step_by_own_all_reduce,
+    {
+        "loss_sum, count = 0.0, 0": "total = torch.zeros(2, dtype=torch.float64)",
+        """
+        loss_sum += loss.item()
+        count += len(y)
+        """: """
+        one = torch.tensor([loss.item(), float(len(y))], dtype=torch.float64)
+        dist.all_reduce(one, group=group)
+        total += one
+        """,
+        """
+        total = torch.tensor([loss_sum, float(count)], dtype=torch.float64)
+        dist.all_reduce(total, group=group)
+        """: "",
+    },
+    breaks=hidden_tests.exchanged_once,
+    tells="You send the numbers of each micro-batch by themselves: all ranks wait for "
+    "each other as often. Add them up here, and send the sums once per step.",
+)
