@@ -960,6 +960,29 @@ def with_one_row(case: Case) -> Case:
     return {**case, "batches": [first, [x[:1], y[:1]]]}
 
 
+# Epochs that several checks ask about.
+
+
+def with_bad_inputs(draw: Draw) -> Case:
+    return spoilt(draw, batches(draw, 4), (1, "x", NAN), (2, "y", INF))
+
+
+def with_a_bad_loss(draw: Draw) -> Case:
+    return spoilt(draw, batches(draw, 4, loss="ratio"), (1, "y", 0.0))
+
+
+def with_an_infinite_loss(draw: Draw) -> Case:
+    return spoilt(draw, batches(draw, 3), (2, "target", 1e200))
+
+
+def with_a_bad_gradient(draw: Draw) -> Case:
+    return spoilt(draw, batches(draw, 4), (1, "row", 0.0))
+
+
+def with_a_huge_norm(draw: Draw) -> Case:
+    return spoilt(draw, batches(draw, 3, loss="huge"), (1, "y", 60.0))
+
+
 @check(
     "guarded_epoch",
     probe=probes.epoch,
@@ -971,13 +994,13 @@ def with_one_row(case: Case) -> Case:
 )
 def clipped_updates(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 3, max_norm=0.3, extra="gained"),
+        draw.once(batches, 3, max_norm=0.3, extra="gained"),
         batches(draw, 3, max_norm=0.01, scale=100.0),
-        batches(draw, 2, max_norm=1e9),
+        draw.once(batches, 2, max_norm=1e9),
         batches(draw, 3, max_norm=1.5),
         batches(draw, 2, max_norm=0.2, scale=1e9),
         # a gradient of exactly 0 is good, and a step on it decays
-        batches(draw, 2, scale=0.0, weight_decay=0.2),
+        draw.once(batches, 2, scale=0.0, weight_decay=0.2),
         # so is a loss below 0
         batches(draw, 2, scale=-1.0, max_norm=1.5),
     ]
@@ -995,12 +1018,12 @@ def clipped_updates(draw: Draw) -> list[Case]:
 )
 def reported_norms(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 3, max_norm=0.3),
-        batches(draw, 2, max_norm=1e9),
-        spoilt(draw, batches(draw, 4), (1, "x", NAN), (3, "y", INF)),
-        spoilt(draw, batches(draw, 3), (2, "row", 0.0)),
+        draw.once(batches, 3, max_norm=0.3, extra="gained"),
+        draw.once(batches, 2, max_norm=1e9),
+        draw.once(with_bad_inputs),
+        draw.once(with_a_bad_gradient),
         spoilt(draw, batches(draw, 1), (0, "x", NAN)),
-        batches(draw, 2, scale=0.0),
+        draw.once(batches, 2, scale=0.0, weight_decay=0.2),
     ]
 
 
@@ -1017,7 +1040,7 @@ UNSPOILT = {"on": ("weights", "skipped", "num_steps"), **CLOSE}
 )
 def bad_inputs(draw: Draw) -> list[Case]:
     return [
-        spoilt(draw, batches(draw, 4), (1, "x", NAN)),
+        draw.once(with_bad_inputs),
         spoilt(draw, batches(draw, 4), (0, "y", NAN), (2, "x", INF)),
         spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "x", -INF)),
         spoilt(draw, batches(draw, 3, mode="eval"), (2, "y", INF)),
@@ -1042,7 +1065,7 @@ def errors_reach_the_caller(draw: Draw) -> list[Case]:
     wrong_shape["batches"][1] = (torch.cat([x, x], 1), y)
     # batch norm raises a ValueError for one row, these models another error
     return [
-        batches(draw, 2),
+        draw.once(batches, 3),
         wrong_shape,
         *(with_one_row(batches(draw, 2, extra=one)) for one in ("", *ERRORS)),
     ]
@@ -1057,9 +1080,9 @@ def errors_reach_the_caller(draw: Draw) -> list[Case]:
 def bad_losses(draw: Draw) -> list[Case]:
     ratio = {"loss": "ratio"}
     return [
-        spoilt(draw, batches(draw, 4, **ratio), (1, "y", 0.0)),
+        draw.once(with_a_bad_loss),
         spoilt(draw, batches(draw, 3, **ratio), (0, "y", 0.0), (2, "y", 0.0)),
-        spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "target", 1e200)),
+        draw.once(with_an_infinite_loss),
         spoilt(draw, batches(draw, 3, loss="penalty"), (1, "y", 800.0)),
     ]
 
@@ -1073,7 +1096,7 @@ def bad_losses(draw: Draw) -> list[Case]:
 )
 def bad_gradients(draw: Draw) -> list[Case]:
     return [
-        spoilt(draw, batches(draw, 4), (1, "row", 0.0)),
+        draw.once(with_a_bad_gradient),
         spoilt(draw, batches(draw, 3), (0, "row", 0.0), (2, "row", 0.0)),
         spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "row", 0.0)),
     ]
@@ -1088,7 +1111,7 @@ def bad_gradients(draw: Draw) -> list[Case]:
 def overflowing_norms(draw: Draw) -> list[Case]:
     huge = {"loss": "huge"}
     return [
-        spoilt(draw, batches(draw, 3, **huge), (1, "y", 60.0)),
+        draw.once(with_a_huge_norm),
         spoilt(
             draw,
             batches(draw, 3, weight_decay=0.2, **huge),
@@ -1119,12 +1142,11 @@ def buffers_kept(case: Case, seen: Result, expected: Result) -> str | None:
     ],
 )
 def buffers_as_before(draw: Draw) -> list[Case]:
-    ratio = {"loss": "ratio"}
     return [
-        batches(draw, 3),
-        spoilt(draw, batches(draw, 4), (1, "x", NAN), (2, "y", NAN)),
-        spoilt(draw, batches(draw, 3, **ratio), (1, "y", 0.0)),
-        spoilt(draw, batches(draw, 3), (2, "row", 0.0)),
+        draw.once(batches, 3),
+        draw.once(with_bad_inputs),
+        draw.once(with_a_bad_loss),
+        draw.once(with_a_bad_gradient),
         spoilt(draw, batches(draw, 3), (1, "row", 1e200)),
         spoilt(draw, batches(draw, 3, mode="mixed"), (1, "row", 0.0)),
     ]
@@ -1260,7 +1282,7 @@ def gradients_are_cleared(draw: Draw) -> list[Case]:
     return [
         batches(draw, 2, old_gradients=True, max_norm=1e9),
         spoilt(draw, batches(draw, 3, max_norm=1e9), (2, "row", 0.0)),
-        spoilt(draw, batches(draw, 3, max_norm=1e9), (1, "row", 0.0)),
+        draw.once(with_a_bad_gradient),
         batches(draw, 3, weight_decay=0.3),
         spoilt(
             draw,
@@ -1331,12 +1353,13 @@ def used_once(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def the_rest_is_left_alone(draw: Draw) -> list[Case]:
     return [
-        *(batches(draw, 3, mode=mode) for mode in ("train", "eval", "mixed")),
+        draw.once(batches, 3),
+        *(batches(draw, 3, mode=mode) for mode in ("eval", "mixed")),
         spoilt(draw, batches(draw, 3, num_epochs=2), (1, "x", NAN)),
-        spoilt(draw, batches(draw, 3), (1, "row", 0.0)),
-        spoilt(draw, batches(draw, 3, loss="ratio"), (1, "y", 0.0)),
-        spoilt(draw, batches(draw, 3), (2, "target", 1e200)),
-        spoilt(draw, batches(draw, 3, loss="huge"), (1, "y", 60.0)),
+        draw.once(with_a_bad_gradient),
+        draw.once(with_a_bad_loss),
+        draw.once(with_an_infinite_loss),
+        draw.once(with_a_huge_norm),
     ]
 
 
@@ -1741,7 +1764,7 @@ NAMES_OF_LAYERS = (
 def run(
     draw: Draw,
     *special: tuple[int, str],
-    num_steps: int = 8,
+    num_steps: int = 5,
     lr: float = 0.05,
     kinds: tuple[str, str, str] = ("plain", "plain", "plain"),
     loss: str = "squares",
@@ -1863,6 +1886,22 @@ def overflowing_at_last(case: Case) -> Case:
     return {**case, "batches": [[x, y], [factor * later, target]]}
 
 
+# Runs that several checks ask about.
+
+
+def with_a_nan(draw: Draw) -> Case:
+    return with_faults(draw, run(draw), (draw.integer(1, 5), "x", NAN))
+
+
+def with_a_ratio(draw: Draw) -> Case:
+    return zero_row(draw, run(draw, (1, "ratio"), old_gradients=True))
+
+
+def with_a_length(draw: Draw) -> Case:
+    case = run(draw, (0, "length"), (1, "idle"), lr=0.5)
+    return zero_row(draw, case, first=3)
+
+
 def spoilt_behind_the_fault(draw: Draw, case: Case) -> Case:
     """The run with a NaN in the batch that comes after its first fault."""
     model = probes.made_model(case)
@@ -1960,15 +1999,15 @@ def broken_state(draw: Draw) -> list[Case]:
     "if both",
 )
 def broken_data(draw: Draw) -> list[Case]:
-    last = draw.integer(1, 8)
+    last = draw.integer(1, 5)
     plain = run(draw)
     plain["batches"] = [[x, y[0]] for x, y in plain["batches"]]
     plain["batches"][last][1][0] = NAN
     return [
         plain,
-        with_faults(draw, run(draw), (draw.integer(0, 8), "x", NAN)),
-        with_faults(draw, run(draw), (draw.integer(0, 8), "x", -INF)),
-        with_faults(draw, run(draw), (draw.integer(0, 8), "y", INF)),
+        draw.once(with_a_nan),
+        with_faults(draw, run(draw), (draw.integer(0, 5), "x", -INF)),
+        with_faults(draw, run(draw), (draw.integer(0, 5), "y", INF)),
         with_faults(draw, run(draw), (3, "y", NAN), (3, "x", INF)),
         with_faults(draw, run(draw), (0, "y", NAN), (last, "x", NAN)),
     ]
@@ -1999,7 +2038,7 @@ def twice_broken(draw: Draw) -> Case:
 def broken_layers(draw: Draw) -> list[Case]:
     return [
         zero_row(draw, run(draw, (0, "ratio"))),
-        zero_row(draw, run(draw, (1, "ratio"))),
+        draw.once(with_a_ratio),
         zero_row(draw, run(draw, (0, "log"), activation="leaky")),
         zero_row(
             draw,
@@ -2046,7 +2085,7 @@ def broken_containers(draw: Draw) -> list[Case]:
 )
 def broken_losses(draw: Draw) -> list[Case]:
     def bad(value: float) -> tuple[int, str, float]:
-        return draw.integer(0, 8), "target", value
+        return draw.integer(0, 5), "target", value
 
     return [
         with_faults(draw, run(draw, loss="relative"), bad(0.0)),
@@ -2068,7 +2107,7 @@ def broken_losses(draw: Draw) -> list[Case]:
 )
 def broken_gradients(draw: Draw) -> list[Case]:
     return [
-        zero_row(draw, run(draw, (0, "length"))),
+        draw.once(with_a_length),
         zero_row(draw, run(draw, (1, "length"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "choice"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "roots"))),
@@ -2086,9 +2125,9 @@ def broken_gradients(draw: Draw) -> list[Case]:
 )
 def infinite_gradients(draw: Draw) -> list[Case]:
     return [
-        run(draw, (0, "scale")),
+        draw.once(run, (0, "scale")),
         run(draw, (1, "scale"), lr=0.3),
-        zero_row(draw, run(draw, (draw.integer(0, 2), "length"))),
+        draw.once(with_a_length),
     ]
 
 
@@ -2121,7 +2160,7 @@ STEEP = {"activation": "leaky", "num_steps": 16}
 )
 def rates_too_large(draw: Draw) -> list[Case]:
     return [
-        run(draw, lr=20.0, **STEEP),
+        draw.once(run, lr=20.0, **STEEP),
         run(draw, lr=40.0, **STEEP),
         run(draw, lr=10.0, train=False, **STEEP),
         with_faults(draw, run(draw, lr=20.0, **STEEP), (15, "x", NAN)),
@@ -2148,10 +2187,10 @@ def rates_too_large(draw: Draw) -> list[Case]:
 )
 def healthy_runs(draw: Draw) -> list[Case]:
     return [
-        run(draw),
+        draw.once(run, lr=0.5),
         run(draw, (0, "masked")),
         run(draw, (1, "masked"), (0, "idle")),
-        run(draw, (0, "norm"), (1, "norm")),
+        draw.once(run, (0, "norm"), (1, "idle"), lr=0.5, old_gradients=True),
         with_faults(
             draw, run(draw, (0, "norm"), (0, "ratio")), (0, "row", 0.0)
         ),
@@ -2160,7 +2199,7 @@ def healthy_runs(draw: Draw) -> list[Case]:
         zero_row(draw, run(draw, (0, "loud"), (1, "ratio"))),
         overflowing(draw, run(draw, num_steps=1)),
         with_faults(
-            draw, run(draw, (0, "masked")), (draw.integer(2, 7), "x", NAN)
+            draw, run(draw, (0, "masked")), (draw.integer(2, 5), "x", NAN)
         ),
     ]
 
@@ -2173,7 +2212,7 @@ def healthy_runs(draw: Draw) -> list[Case]:
 )
 def first_of_several(draw: Draw) -> list[Case]:
     ratio = run(draw, (0, "ratio"), (1, "idle"))
-    early = draw.integer(0, 4)
+    early = draw.integer(0, 2)
     return [
         overflowing(draw, run(draw, (0, "length"), num_steps=3)),
         # a -inf on purpose in every batch, and a layer's fault in one
@@ -2205,11 +2244,11 @@ def first_of_several(draw: Draw) -> list[Case]:
 )
 def followed_step_by_step(draw: Draw) -> list[Case]:
     return [
-        run(draw, lr=0.5),
-        run(draw, (0, "norm"), (1, "idle"), lr=0.5, old_gradients=True),
+        draw.once(run, lr=0.5),
+        draw.once(run, (0, "norm"), (1, "idle"), lr=0.5, old_gradients=True),
         run(draw, (0, "norm"), lr=0.5, train=False),
-        run(draw, lr=20.0, **STEEP),
-        zero_row(draw, run(draw, (0, "length"), lr=0.5), first=3),
+        draw.once(run, lr=20.0, **STEEP),
+        draw.once(with_a_length),
     ]
 
 
@@ -2249,10 +2288,10 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def run_left_alone(draw: Draw) -> list[Case]:
     return [
-        with_faults(draw, run(draw), (4, "x", NAN)),
-        run(draw, (0, "norm")),
-        zero_row(draw, run(draw, (1, "ratio"), old_gradients=True)),
-        zero_row(draw, run(draw, (0, "length"), (1, "idle"))),
-        run(draw, (0, "scale"), num_steps=2),
-        run(draw, lr=20.0, **STEEP),
+        draw.once(with_a_nan),
+        draw.once(run, (0, "norm"), (1, "idle"), lr=0.5, old_gradients=True),
+        draw.once(with_a_ratio),
+        draw.once(with_a_length),
+        draw.once(run, (0, "scale")),
+        draw.once(run, lr=20.0, **STEEP),
     ]

@@ -231,13 +231,13 @@ def broken_batch(draw: Draw) -> Case:
 )
 def update_of_the_full_batch(draw: Draw) -> list[Case]:
     return [
-        broken_batch(draw),
+        draw.once(broken_batch),
         {**batches(draw, 2, size=8, num_batches=1), "two_groups": True},
         {**as_ids(batches(draw, 2, size=8, num_batches=1)), "own": "sum"},
         of_single_numbers(batches(draw, 2, size=8, num_batches=1)),
         batches(draw, 2),
-        batches(draw, 4),
-        batches(draw, 32),
+        draw.once(batches, 4),
+        draw.once(batches, 32, num_batches=1),
         batches(draw, 4, size=12, images=True),
         # So large that no bound of a clipping nobody asked for is above it.
         batches(draw, 2, size=8, num_batches=1, loudness=1e8, lr=1e-8),
@@ -281,9 +281,9 @@ def momentum_and_decay(draw: Draw) -> list[Case]:
 )
 def one_step_per_batch(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 4, num_batches=3),
-        batches(draw, 2, num_batches=1),
-        broken_batch(draw),
+        draw.once(batches, 8, size=24, num_batches=3),
+        draw.once(batches, 32, num_batches=1),
+        draw.once(broken_batch),
     ]
 
 
@@ -301,10 +301,10 @@ def one_step_per_batch(draw: Draw) -> list[Case]:
 )
 def small_micro_batches(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 4),
-        batches(draw, 8, size=8, num_batches=1),
-        batches(draw, 20, size=40),
-        broken_batch(draw),
+        draw.once(batches, 4),
+        draw.once(batches, 8, size=48, num_batches=1),
+        draw.once(batches, 32, num_batches=1),
+        draw.once(broken_batch),
     ]
 
 
@@ -320,7 +320,10 @@ def small_micro_batches(draw: Draw) -> list[Case]:
     ],
 )
 def graphs_are_freed(draw: Draw) -> list[Case]:
-    return [batches(draw, 4), batches(draw, 8, size=48, num_batches=1)]
+    return [
+        draw.once(batches, 4),
+        draw.once(batches, 8, size=48, num_batches=1),
+    ]
 
 
 @check(
@@ -360,7 +363,7 @@ def old_gradients_do_not_count(draw: Draw) -> list[Case]:
 )
 def parameters_without_gradient(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 4, traps=True),
+        draw.once(batches, 4, traps=True),
         batches(draw, 2, traps=True, weight_decay=0.1),
         batches(
             draw,
@@ -383,10 +386,10 @@ def parameters_without_gradient(draw: Draw) -> list[Case]:
 )
 def returned_loss(draw: Draw) -> list[Case]:
     return [
-        broken_batch(draw),
-        batches(draw, 4),
-        batches(draw, 8, size=24, num_batches=3),
-        batches(draw, 24, size=24),
+        draw.once(broken_batch),
+        draw.once(batches, 4),
+        draw.once(batches, 8, size=24, num_batches=3),
+        draw.once(batches, 32, num_batches=1),
     ]
 
 
@@ -407,8 +410,10 @@ def returned_loss(draw: Draw) -> list[Case]:
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        *(batches(draw, 4, mode=mode) for mode in ("train", "eval", "mixed")),
-        batches(draw, 2, traps=True),
+        draw.once(batches, 4),
+        batches(draw, 4, num_batches=1, mode="eval"),
+        batches(draw, 4, num_batches=1, mode="mixed"),
+        draw.once(batches, 4, traps=True),
     ]
 
 
@@ -459,6 +464,15 @@ def class_weights(draw: Draw, num_classes: int = 5) -> Tensor:
     return weight
 
 
+def weighted(draw: Draw, *sizes: int, over: float = 1.0) -> Case:
+    """A window with class weights, divided by `over`."""
+    return window(draw, *sizes, weight=class_weights(draw) / over)
+
+
+def some_ignored(draw: Draw) -> Case:
+    return relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3)
+
+
 @check(
     "accumulate_gradients",
     probe=probes.gradients_of_a_window,
@@ -474,10 +488,10 @@ def class_weights(draw: Draw, num_classes: int = 5) -> Tensor:
 )
 def ragged_micro_batches(draw: Draw) -> list[Case]:
     return [
-        window(draw, 20, 12),
+        draw.once(window, 20, 12),
         as_ids(window(draw, 3, 5, own="sum")),
         window(draw, 3, 5, loudness=1e8),
-        window(draw, 16, 15, 1),
+        draw.once(window, 16, 15, 1),
         window(draw, 1, 7, 3, 9),
         window(draw, 8, 8),
         window(draw, 5, 8, first_again=True),
@@ -497,12 +511,12 @@ def ragged_micro_batches(draw: Draw) -> list[Case]:
 )
 def weighted_classes(draw: Draw) -> list[Case]:
     return [
-        window(draw, 16, 16, weight=class_weights(draw)),
-        window(draw, 9, 4, 12, weight=class_weights(draw)),
-        window(draw, 3, 9, weight=class_weights(draw) / 1e6),
-        window(draw, 5, 4, weight=class_weights(draw) / 1e30),
+        draw.once(weighted, 16, 16),
+        weighted(draw, 9, 4, 12),
+        weighted(draw, 3, 9, over=1e6),
+        draw.once(weighted, 5, 4, over=1e30),
         # class 0 alone in the last one
-        relabelled(window(draw, 5, 3, weight=class_weights(draw)), 0, 0, 3),
+        relabelled(weighted(draw, 5, 3), 0, 0, 3),
     ]
 
 
@@ -519,7 +533,7 @@ def ignored_labels(draw: Draw) -> list[Case]:
     fixed = window(draw, 12, 12, ignore_index=as_class)
     return [
         relabelled(window(draw, 16, 16), -100, 10, 0),
-        relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3),
+        draw.once(some_ignored),
         relabelled(window(draw, 10, 6, ignore_index=-1), -1, 3, 4),
         relabelled(window(draw, 10, 6, ignore_index=255), 255, 5, 1),
         relabelled(window(draw, 8, 11, ignore_index=0), 0, 1, 6),
@@ -572,9 +586,7 @@ def weights_and_ignored_labels(draw: Draw) -> list[Case]:
         relabelled(relabelled(last, 4, 3, 3), -1, 1, 2),
         relabelled(relabelled(zeros, 0, 0, 4), -100, 1, 2),
         relabelled(case, as_class, 4, 1, 1),
-        relabelled(
-            window(draw, 10, 10, weight=class_weights(draw)), -100, 6, 1
-        ),
+        relabelled(weighted(draw, 10, 10), -100, 6, 1),
         relabelled(
             window(draw, 4, 7, num_classes=1, weight=class_weights(draw, 1)),
             -100,
@@ -626,9 +638,9 @@ def nothing_counts_at_all(draw: Draw) -> list[Case]:
 )
 def loss_of_the_window(draw: Draw) -> list[Case]:
     return [
-        window(draw, 9, 4),
-        relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3),
-        window(draw, 10, 5, weight=class_weights(draw) / 1e30),
+        draw.once(window, 20, 12),
+        draw.once(some_ignored),
+        draw.once(weighted, 5, 4, over=1e30),
         of_one_class(window(draw, 3, 5)),
     ]
 
@@ -648,9 +660,9 @@ def loss_of_the_window(draw: Draw) -> list[Case]:
 )
 def small_windows(draw: Draw) -> list[Case]:
     return [
-        window(draw, 12, 9, 10),
-        window(draw, 8, 16),
-        relabelled(window(draw, 9, 12), -100, 3, 5),
+        draw.once(window, 12, 12, 12, 12),
+        draw.once(window, 16, 15, 1),
+        draw.once(some_ignored),
         with_a_nan(window(draw, 9, 12, 7)),
     ]
 
@@ -666,7 +678,7 @@ def small_windows(draw: Draw) -> list[Case]:
     ],
 )
 def graphs_of_a_window(draw: Draw) -> list[Case]:
-    return [window(draw, 12, 12, 12, 12), window(draw, 9, 16, 14)]
+    return [draw.once(window, 12, 12, 12, 12), window(draw, 9, 16, 14)]
 
 
 @check(
@@ -678,7 +690,10 @@ def graphs_of_a_window(draw: Draw) -> list[Case]:
     "zeros",
 )
 def no_gradient_for_some(draw: Draw) -> list[Case]:
-    return [window(draw, 9, 4, traps=True), window(draw, 3, 3, 5, traps=True)]
+    return [
+        draw.once(window, 9, 4, traps=True),
+        window(draw, 3, 3, 5, traps=True),
+    ]
 
 
 @check(
@@ -692,8 +707,8 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
     as_class = draw.integer(0, 5)
     both = window(draw, 6, 6, weight=class_weights(draw), ignore_index=as_class)
     return [
-        relabelled(window(draw, 8, 8), -100, 4, 4),
-        window(draw, 6, 6, weight=class_weights(draw)),
+        draw.once(some_ignored),
+        draw.once(weighted, 16, 16),
         relabelled(both, as_class, 2, 2),
     ]
 
@@ -715,11 +730,9 @@ def leaves_labels_alone(draw: Draw) -> list[Case]:
 )
 def window_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        *(
-            window(draw, 6, 3, 7, mode=mode)
-            for mode in ("train", "eval", "mixed")
-        ),
-        window(draw, 6, 3, traps=True),
+        draw.once(window, 16, 15, 1),
+        *(window(draw, 6, 3, 7, mode=mode) for mode in ("eval", "mixed")),
+        draw.once(window, 9, 4, traps=True),
     ]
 
 
@@ -778,6 +791,39 @@ def with_a_nan(case: Case) -> Case:
     return {**case, "micro_batches": [*others, (x, y)]}
 
 
+# Epochs that several checks ask about.
+
+
+def two_epochs(draw: Draw) -> Case:
+    return draw.once(epochs, [4] * 4, 2, num_epochs=2, momentum=0.9)
+
+
+def with_a_short_window(draw: Draw) -> Case:
+    return draw.once(epochs, [4] * 5, 2, num_epochs=3)
+
+
+def of_unequal_sizes(draw: Draw) -> Case:
+    return draw.once(epochs, [6, 2, 5, 3, 6, 1], 3)
+
+
+def of_one_short_window(draw: Draw) -> Case:
+    return draw.once(epochs, [4], 3)
+
+
+def without_windows(draw: Draw) -> Case:
+    return draw.once(epochs, [4] * 4, 1)
+
+
+def with_weight_decay(draw: Draw) -> Case:
+    return draw.once(epochs, [4] * 6, 3, weight_decay=0.1)
+
+
+def broken_epoch(draw: Draw) -> Case:
+    return draw.shared(
+        "broken epoch", lambda own: with_a_nan(epochs(own, [4] * 4, 2))
+    )
+
+
 @check(
     "train_epoch",
     probe=probes.some_epochs,
@@ -796,14 +842,14 @@ def with_a_nan(case: Case) -> Case:
 )
 def full_windows(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 4, 1),
-        epochs(draw, [4] * 4, 2, num_epochs=2, momentum=0.9),
-        epochs(draw, [4] * 6, 3, weight_decay=0.1),
+        without_windows(draw),
+        two_epochs(draw),
+        with_weight_decay(draw),
         epochs(draw, [2] * 22, 11),
         {**as_ids(epochs(draw, [4] * 2, 2)), "own": "sum"},
         epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
         of_one_class(epochs(draw, [4] * 4, 2, weight_decay=0.1)),
-        with_a_nan(epochs(draw, [4] * 4, 2)),
+        broken_epoch(draw),
         epochs(draw, [4] * 2, 2, loudness=1e8, lr=1e-8),
         {**epochs(draw, [4] * 3, 4), "first_again": True},
         {**epochs(draw, [4] * 4, 2), "own": True},
@@ -820,8 +866,8 @@ def full_windows(draw: Draw) -> list[Case]:
 )
 def short_last_window(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 5, 2, num_epochs=3),
-        epochs(draw, [4], 3),
+        with_a_short_window(draw),
+        of_one_short_window(draw),
         epochs(draw, [4] * 4, 10),
         epochs(draw, [4] * 5, 3, num_epochs=2, momentum=0.9, weight_decay=0.05),
     ]
@@ -837,8 +883,8 @@ def short_last_window(draw: Draw) -> list[Case]:
 )
 def short_last_micro_batch(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4, 4, 4, 1], 2),
-        epochs(draw, [6, 2, 5, 3, 6, 1], 3),
+        draw.once(epochs, [4, 4, 4, 1], 2),
+        of_unequal_sizes(draw),
         epochs(draw, [8, 8, 1], 10, num_epochs=3),
     ]
 
@@ -852,8 +898,12 @@ def short_last_micro_batch(draw: Draw) -> list[Case]:
 )
 def one_step_per_window(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [3] * n, k)
-        for n, k in ((4, 2), (5, 2), (6, 3), (1, 10), (5, 1), (4, 3))
+        two_epochs(draw),
+        with_a_short_window(draw),
+        with_weight_decay(draw),
+        of_one_short_window(draw),
+        without_windows(draw),
+        epochs(draw, [3] * 4, 3),
     ]
 
 
@@ -874,8 +924,9 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def clean_at_the_end(draw: Draw) -> list[Case]:
     return [
-        *(epochs(draw, [4] * n, 2) for n in (3, 4)),
-        with_a_nan(epochs(draw, [4] * 2, 2)),
+        two_epochs(draw),
+        with_a_short_window(draw),
+        broken_epoch(draw),
     ]
 
 
@@ -917,7 +968,7 @@ def clipped_once(draw: Draw) -> list[Case]:
 )
 def one_scheduler_step(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 4, 2, scheduled=True),
+        draw.once(epochs, [4] * 4, 2, scheduled=True),
         epochs(draw, [4] * 5, 2, num_epochs=2, scheduled=True),
         epochs(draw, [4], 3, scheduled=True),
         epochs(draw, [4] * 5, 2, scheduled=True, max_norm=0.1),
@@ -934,11 +985,11 @@ def one_scheduler_step(draw: Draw) -> list[Case]:
 )
 def loss_of_the_epoch(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 4, 2, num_epochs=2),
+        two_epochs(draw),
         epochs(draw, [4, 4, 4, 1], 3, num_epochs=2, as_list=False, sized=True),
         epochs(draw, [6, 1, 5], 1, num_epochs=2),
         epochs(draw, [4, 4, 4, 4, 1], 3, num_epochs=2),
-        with_a_nan(epochs(draw, [4, 4, 4], 2)),
+        broken_epoch(draw),
     ]
 
 
@@ -954,7 +1005,7 @@ def nothing_to_train_on(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [], 2, scheduled=True, as_list=False),
         epochs(draw, [], 3, scheduled=True, momentum=0.9),
-        epochs(draw, [3, 4], 2, scheduled=True),
+        draw.once(epochs, [4] * 4, 2, scheduled=True),
     ]
 
 
@@ -1007,9 +1058,9 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
 )
 def small_in_the_loop(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 5, 2),
-        epochs(draw, [6, 2, 5, 3], 3, num_epochs=2),
-        with_a_nan(epochs(draw, [4] * 4, 2)),
+        with_a_short_window(draw),
+        of_unequal_sizes(draw),
+        broken_epoch(draw),
     ]
 
 
@@ -1049,7 +1100,7 @@ def epoch_without_some_gradients(draw: Draw) -> list[Case]:
             **epochs(draw, [4] * 2, 2, num_epochs=2, weight_decay=0.1),
             "freezes": True,
         },
-        epochs(draw, [4] * 5, 2, traps=True, weight_decay=0.1),
+        draw.once(epochs, [4] * 5, 2, traps=True, weight_decay=0.1),
         epochs(draw, [4] * 4, 2, traps=True, max_norm=0.1),
     ]
 
@@ -1071,11 +1122,9 @@ def epoch_without_some_gradients(draw: Draw) -> list[Case]:
 )
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        *(
-            epochs(draw, [4, 4, 3], 2, mode=mode)
-            for mode in ("train", "eval", "mixed")
-        ),
-        epochs(draw, [4, 4, 3], 2, traps=True),
+        draw.once(epochs, [4, 4, 4, 1], 2),
+        *(epochs(draw, [4, 4, 3], 2, mode=mode) for mode in ("eval", "mixed")),
+        draw.once(epochs, [4] * 5, 2, traps=True, weight_decay=0.1),
     ]
 
 
@@ -1150,8 +1199,8 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
         network(draw, "centred", 2, ids=True),
         network(draw, "batch", 2, loudness=1e4),
         network(draw, "centred", 16),
-        network(draw, "batch", 2),
-        network(draw, "batch", 4, images=True),
+        draw.once(network, "batch", 2),
+        draw.once(network, "batch", 4, images=True),
         network(draw, "batch", 8),
     ]
 
@@ -1174,7 +1223,7 @@ def no_gap_without_the_batch(draw: Draw) -> list[Case]:
         network(draw, "group", 16, images=True),
         network(draw, "group", 2),
         network(draw, "batch", 4, train=False),
-        network(draw, "batch", 4),  # beside it, a gap that there is
+        draw.once(network, "batch", 4),  # beside it, a gap that there is
     ]
 
 
@@ -1206,7 +1255,7 @@ def gap_in_the_models_mode(draw: Draw) -> list[Case]:
     return [
         network(draw, "no statistics", 4, train=False),
         network(draw, "no statistics", 2, images=True),
-        network(draw, "batch", 4, other_mode=True),
+        draw.once(network, "batch", 4, other_mode=True),
         network(draw, "batch", 4, train=False, other_mode=True),
     ]
 
@@ -1241,11 +1290,11 @@ def as_it_was(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def model_as_it_was(draw: Draw) -> list[Case]:
     return [
-        network(draw, "batch", 4),
-        network(draw, "batch", 2, old_gradients=True),
+        draw.once(network, "batch", 4),
+        draw.once(network, "batch", 2, old_gradients=True),
         network(draw, "batch", 16, old_gradients=True, raises=True),
         network(draw, "group", 4, train=False),
-        network(draw, "batch", 4, other_mode=True),
+        draw.once(network, "batch", 4, other_mode=True),
         network(draw, "instance", 2, images=True),
     ]
 
@@ -1259,7 +1308,7 @@ def model_as_it_was(draw: Draw) -> list[Case]:
 )
 def gap_beside_old_gradients(draw: Draw) -> list[Case]:
     return [
-        network(draw, "batch", 2, old_gradients=True),
+        draw.once(network, "batch", 2, old_gradients=True),
         network(draw, "batch", 4, old_gradients=True, images=True),
     ]
 
@@ -1312,7 +1361,10 @@ def fainter_gaps(draw: Draw) -> list[Case]:
     says="the result is a Python float",
 )
 def gap_as_a_float(draw: Draw) -> list[Case]:
-    return [network(draw, "batch", 2), network(draw, "batch", 4, images=True)]
+    return [
+        draw.once(network, "batch", 2),
+        draw.once(network, "batch", 4, images=True),
+    ]
 
 
 # without_batch_norm
@@ -1582,9 +1634,9 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
 def equality_holds(draw: Draw) -> list[Case]:
     kinds = ("mlp", "convnet", "nested")
     return [
-        *(model(draw, kind, measured=True) for kind in kinds),
+        *(draw.once(model, kind, measured=True) for kind in kinds),
         model(draw, "volumes", statistics=False, measured=True),
-        model(draw, "mlp", affine=False, measured=True),
+        draw.once(model, "mlp", affine=False, measured=True),
     ]
 
 
@@ -1607,9 +1659,10 @@ def equality_holds(draw: Draw) -> list[Case]:
 )
 def still_normalizes(draw: Draw) -> list[Case]:
     return [
+        *(draw.once(model, kind, measured=True) for kind in ("mlp", "nested")),
         *(
             model(draw, kind, draw.integer(6, 10))
-            for kind in ("mlp", "convnet", "volumes", "nested")
+            for kind in ("convnet", "volumes")
         ),
         model(draw, "convnet", faint=True, two_sizes=True),
         model(draw, "volumes", faint=True, norm_in_eval=True),
@@ -1653,7 +1706,7 @@ def weight_and_bias(draw: Draw) -> list[Case]:
         model(draw, "mlp", trained=True, norm_in_eval=True),
         model(draw, "convnet", trained=True),
         model(draw, "convnet", affine=False),
-        model(draw, "mlp", affine=False),
+        draw.once(model, "mlp", affine=False, measured=True),
     ]
 
 
@@ -1665,8 +1718,9 @@ def weight_and_bias(draw: Draw) -> list[Case]:
 )
 def dtype_is_kept(draw: Draw) -> list[Case]:
     return [
-        *(model(draw, "mlp", dtype=one) for one in ("float32", "float64")),
-        model(draw, "mlp", dtype="float64", affine=False),
+        model(draw, "mlp", dtype="float32"),
+        draw.once(model, "mlp", measured=True),
+        draw.once(model, "mlp", affine=False, measured=True),
         model(draw, "convnet", dtype="mixed"),
     ]
 
@@ -1680,9 +1734,9 @@ def dtype_is_kept(draw: Draw) -> list[Case]:
 )
 def original_left_alone(draw: Draw) -> list[Case]:
     return [
-        model(draw, "convnet", trained=True, frozen_norm=("weight", "bias")),
+        draw.once(model, "convnet", frozen_norm=("bias",), trained=True),
         model(draw, "nested", trained=True),
-        model(draw, "alone", 7, trained=True),
+        draw.once(model, "alone", 7, trained=True),
     ]
 
 
@@ -1703,8 +1757,8 @@ def original_left_alone(draw: Draw) -> list[Case]:
 def others_are_kept(draw: Draw) -> list[Case]:
     return [
         model(draw, "nested", all_frozen=True),
-        model(draw, "nested"),
-        model(draw, "mlp"),
+        draw.once(model, "nested", measured=True),
+        draw.once(model, "mlp", measured=True),
         model(draw, "nested", frozen=True),
     ]
 
@@ -1735,7 +1789,7 @@ def small_eps(draw: Draw) -> list[Case]:
 def frozen_norms(draw: Draw) -> list[Case]:
     return [
         model(draw, "mlp", frozen_norm=("weight", "bias"), norm_in_eval=True),
-        model(draw, "convnet", frozen_norm=("bias",), trained=True),
+        draw.once(model, "convnet", frozen_norm=("bias",), trained=True),
         model(draw, "mlp", frozen_norm=("weight",)),
     ]
 
@@ -1747,4 +1801,7 @@ def frozen_norms(draw: Draw) -> list[Case]:
     says="a model that is itself a batch norm",
 )
 def model_is_a_batch_norm(draw: Draw) -> list[Case]:
-    return [model(draw, "alone", 8), model(draw, "alone", 7, trained=True)]
+    return [
+        model(draw, "alone", 8),
+        draw.once(model, "alone", 7, trained=True),
+    ]

@@ -372,8 +372,8 @@ def floats_returned(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def layers_in_bf16(draw: Draw) -> list[Case]:
     return [
-        bf16(draw),
-        bf16(draw, enabled=None),
+        draw.once(bf16),
+        draw.once(bf16, enabled=None),
         bf16(draw, 1, mode="eval", kinds="i"),
         bf16(draw, 1, kinds="i", enabled=False),
     ]
@@ -388,10 +388,10 @@ def layers_in_bf16(draw: Draw) -> list[Case]:
 )
 def loss_in_float32(draw: Draw) -> list[Case]:
     return [
-        bf16(draw),
-        bf16(draw, 1),
-        bf16(draw, enabled=False),
-        bf16(draw, 3, kinds=".en"),
+        draw.once(bf16),
+        draw.once(bf16, 1),
+        draw.once(bf16, enabled=False),
+        draw.once(bf16, 4, kinds=".en"),
         bf16(draw, 2, kinds="n", enabled=False),
     ]
 
@@ -407,7 +407,7 @@ def loss_in_float32(draw: Draw) -> list[Case]:
     ],
 )
 def float32_weights(draw: Draw) -> list[Case]:
-    return [bf16(draw, turns=True), bf16(draw, traps=True)]
+    return [bf16(draw, turns=True), draw.once(bf16, traps=True)]
 
 
 @check(
@@ -418,7 +418,7 @@ def float32_weights(draw: Draw) -> list[Case]:
     says="the backward pass runs outside autocast",
 )
 def bf16_backward_outside(draw: Draw) -> list[Case]:
-    return [bf16(draw), bf16(draw, 1)]
+    return [draw.once(bf16), draw.once(bf16, 1)]
 
 
 @check(
@@ -430,7 +430,7 @@ def bf16_backward_outside(draw: Draw) -> list[Case]:
     corners=["at most one batch is read before its turn"],
 )
 def bf16_step_outside(draw: Draw) -> list[Case]:
-    return [bf16(draw), bf16(draw, 4, as_generator=True)]
+    return [draw.once(bf16), bf16(draw, 4, as_generator=True)]
 
 
 @check(
@@ -446,7 +446,7 @@ def bf16_step_outside(draw: Draw) -> list[Case]:
 )
 def bf16_updates(draw: Draw) -> list[Case]:
     return [
-        bf16(draw, 4),
+        draw.once(bf16, 4),
         # so large that 1000 times as much is infinite
         bf16(draw, 1, loudness=1e36, lr=1e-36),
         bf16(
@@ -457,7 +457,7 @@ def bf16_updates(draw: Draw) -> list[Case]:
             weight_decay=0.05,
             as_generator=True,
         ),
-        bf16(draw, 2, loudness=30.0, lr=0.01),
+        draw.once(bf16, 2, loudness=30.0, lr=0.01),
         bf16(draw, 9, lr=1.0),
         bf16(draw, 2, num_classes=1, weight_decay=0.1),
         # moves the weights by less than bfloat16 can tell
@@ -490,7 +490,7 @@ def bf16_old_gradients(draw: Draw) -> list[Case]:
 )
 def bf16_disabled(draw: Draw) -> list[Case]:
     return [
-        bf16(draw, enabled=False),
+        draw.once(bf16, enabled=False),
         bf16(draw, 4, enabled=False, momentum=0.9),
     ]
 
@@ -507,11 +507,11 @@ def bf16_disabled(draw: Draw) -> list[Case]:
 )
 def bf16_losses(draw: Draw) -> list[Case]:
     return [
-        bf16(draw, 4),
-        bf16(draw, 2, loudness=20.0, lr=0.01),
+        draw.once(bf16, 4),
+        draw.once(bf16, 2, loudness=30.0, lr=0.01),
         bf16(draw, 0, as_generator=True),
-        bf16(draw, 3, enabled=False),
-        bf16(draw, 4, kinds=".en"),
+        draw.once(bf16, enabled=False),
+        draw.once(bf16, 4, kinds=".en"),
     ]
 
 
@@ -533,9 +533,10 @@ def bf16_losses(draw: Draw) -> list[Case]:
 )
 def bf16_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        *(bf16(draw, mode=mode) for mode in ("train", "eval", "mixed")),
-        bf16(draw, 2, traps=True),
-        bf16(draw, 2, enabled=False),
+        draw.once(bf16),
+        *(bf16(draw, mode=mode) for mode in ("eval", "mixed")),
+        draw.once(bf16, traps=True),
+        draw.once(bf16, enabled=False),
         bf16(draw, 2, fails_at=1),
     ]
 
@@ -702,7 +703,7 @@ def leaves_settings(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def loss_is_scaled(draw: Draw) -> list[Case]:
     return [
-        scaled(draw, unscale_first=True),
+        draw.once(scaled, unscale_first=True),
         scaled(draw, "..", unscale_first=True, settings={"init_scale": 1000.0}),
         scaled(draw, "..", unscale_first=True, weights_dtype="float32"),
         scaled(draw, "..", unscale_first=True, settings={"init_scale": 0.5}),
@@ -720,8 +721,8 @@ def weights_as_without(draw: Draw) -> list[Case]:
     return [
         scaled(draw, "...."),
         scaled(draw, "....", settings={"init_scale": 3000.0}, momentum=0.9),
-        scaled(
-            draw, "......", settings={"growth_interval": 2, "init_scale": 4.0}
+        draw.once(
+            scaled, "....", settings={"init_scale": 4.0, "growth_interval": 2}
         ),
         scaled(draw, "..", settings={"init_scale": 65536.0}, weight_decay=0.1),
     ]
@@ -809,7 +810,7 @@ def large(draw: Draw, which: int) -> Case:
 )
 def scale_backs_off(draw: Draw) -> list[Case]:
     return [
-        scaled(draw, ".x."),
+        draw.once(scaled, ".x."),
         scaled(draw, "xx.x.", settings={"backoff_factor": 0.25}),
         scaled(draw, "..x.", defaults=True),
         scaled(draw, "xx.", settings={"init_scale": 3e-6}),
@@ -832,7 +833,7 @@ def scale_grows(draw: Draw) -> list[Case]:
     two = {"init_scale": 4.0, "growth_interval": 2}
     three = {"init_scale": 8.0, "growth_interval": 3, "growth_factor": 1.5}
     return [
-        scaled(draw, "....", settings=two),
+        draw.once(scaled, "....", settings=two),
         scaled(draw, "." * 7, settings=three),
         scaled(draw, "..x..x...", settings=three),
         scaled(draw, "x....", settings=two),
@@ -860,7 +861,7 @@ def scale_grows(draw: Draw) -> list[Case]:
 )
 def unscale_then_clip(draw: Draw) -> list[Case]:
     return [
-        scaled(draw, "...", unscale_first=True),
+        draw.once(scaled, unscale_first=True),
         scaled(draw, "...", unscale_first=True, max_norm=0.05, loudness=5.0),
         scaled(
             draw,
@@ -1090,7 +1091,7 @@ def two_scalers(draw: Draw) -> list[Case]:
     ],
 )
 def scaler_leaves_the_rest(draw: Draw) -> list[Case]:
-    return [scaled(draw, ".x."), scaled(draw, unscale_first=True)]
+    return [draw.once(scaled, ".x."), draw.once(scaled, unscale_first=True)]
 
 
 # clipped_step
@@ -1218,14 +1219,16 @@ def update_is_clipped(draw: Draw) -> list[Case]:
     loud = {"loudness": 8.0}
     return [
         *(
-            steps(draw, max_norm=0.05, settings={"init_scale": scale}, **loud)
+            draw.once(
+                steps, max_norm=0.05, settings={"init_scale": scale}, **loud
+            )
             for scale in (2.0**4, 2.0**16, 1000.0)
         ),
         steps(draw, "...", max_norm=0.3, momentum=0.9, **loud),
         steps(draw, "..", max_norm=3.0, loudness=300.0, lr=0.01),
         steps(draw, "..", max_norm=0.0),
         steps(draw, "..", max_norm=0.0, weight_decay=0.1),
-        steps(draw, "..", max_norm=0.05, three_groups=True, **loud),
+        draw.once(steps, max_norm=0.05, three_groups=True, **loud),
     ]
 
 
@@ -1239,11 +1242,16 @@ def update_is_clipped(draw: Draw) -> list[Case]:
 )
 def norm_returned(draw: Draw) -> list[Case]:
     return [
-        steps(draw, max_norm=0.05, loudness=8.0),
-        steps(draw, max_norm=50.0, settings={"init_scale": 2.0**16}),
-        steps(draw, ".x.", settings={"init_scale": 300.0}),
+        draw.once(
+            steps,
+            max_norm=0.05,
+            settings={"init_scale": 1000.0},
+            loudness=8.0,
+        ),
+        draw.once(steps, max_norm=1e4, settings={"init_scale": 2.0**16}),
+        draw.once(steps, ".x.", momentum=0.9),
         steps(draw, ".n.", settings={"init_scale": 300.0}),
-        steps(draw, max_norm=0.5, settings={"init_scale": 2.0**10}),
+        draw.once(steps, "..."),
     ]
 
 
@@ -1259,7 +1267,7 @@ def short_gradients_stay(draw: Draw) -> list[Case]:
     return [
         steps(draw, max_norm=50.0),
         steps(draw, max_norm=30.0, settings={"init_scale": 3.0}, lr=0.1),
-        steps(draw, max_norm=1e4, settings={"init_scale": 2.0**16}),
+        draw.once(steps, max_norm=1e4, settings={"init_scale": 2.0**16}),
         steps(draw, max_norm=0.5, loudness=0.0, weight_decay=0.1),
         steps(draw, max_norm=0.0, loudness=0.0, weight_decay=0.1),
         steps(draw, max_norm=0.5, num_classes=1, weight_decay=0.1),
@@ -1289,7 +1297,7 @@ def tiny_gradients_arrive(draw: Draw) -> list[Case]:
 )
 def one_step_one_update(draw: Draw) -> list[Case]:
     return [
-        steps(draw, "..."),
+        draw.once(steps, "..."),
         steps(draw, ".", max_norm=20.0),
         steps(draw, ".x", weights_dtype="float32", autocast="bfloat16"),
         steps(draw, ".n", settings={"init_scale": 1.0}),
@@ -1311,7 +1319,7 @@ def overflow_is_left_out(draw: Draw) -> list[Case]:
         "settings": {"init_scale": 2.0**24, "backoff_factor": 2.0**-14},
     }
     return [
-        steps(draw, ".x.", momentum=0.9),
+        draw.once(steps, ".x.", momentum=0.9),
         steps(draw, "xx..", max_norm=0.2, weight_decay=0.1),
         steps(draw, "...", max_norm=9.0, **natural),  # type: ignore[arg-type]
     ]
@@ -1347,10 +1355,10 @@ def scale_history(draw: Draw) -> list[Case]:
 def step_in_autocast(draw: Draw) -> list[Case]:
     return [
         *(
-            steps(draw, weights_dtype="float32", autocast=dtype)
+            draw.once(steps, weights_dtype="float32", autocast=dtype)
             for dtype in ("float16", "bfloat16")
         ),
-        steps(draw),
+        draw.once(steps),
         steps(draw, weights_dtype="float32"),
     ]
 
@@ -1364,7 +1372,7 @@ def step_in_autocast(draw: Draw) -> list[Case]:
 )
 def clipped_backward_outside(draw: Draw) -> list[Case]:
     return [
-        steps(draw, weights_dtype="float32", autocast=dtype)
+        draw.once(steps, weights_dtype="float32", autocast=dtype)
         for dtype in ("float16", "bfloat16")
     ]
 
@@ -1378,9 +1386,9 @@ def clipped_backward_outside(draw: Draw) -> list[Case]:
 )
 def clipped_loss(draw: Draw) -> list[Case]:
     return [
-        steps(draw, "..."),
-        steps(draw, settings={"init_scale": 2.0**16}, max_norm=20.0),
-        steps(draw, weights_dtype="float32", autocast="bfloat16"),
+        draw.once(steps, "..."),
+        draw.once(steps, max_norm=1e4, settings={"init_scale": 2.0**16}),
+        draw.once(steps, weights_dtype="float32", autocast="bfloat16"),
         # in calls in which the scale grows and falls
         steps(draw, "..x.", settings={"init_scale": 4.0, "growth_interval": 1}),
     ]
@@ -1400,11 +1408,11 @@ def clipped_loss(draw: Draw) -> list[Case]:
 def clipped_old_gradients(draw: Draw) -> list[Case]:
     return [
         steps(draw, old_gradients=True),
-        steps(draw, traps=True, old_gradients=True),
+        draw.once(steps, traps=True, old_gradients=True),
         steps(
             draw, "...", traps=True, turns=True, momentum=0.9, weight_decay=0.1
         ),
-        steps(draw, three_groups=True, loudness=8.0),
+        draw.once(steps, max_norm=0.05, three_groups=True, loudness=8.0),
         steps(draw, turns=True, old_gradients=True, max_norm=50.0),
     ]
 
@@ -1461,9 +1469,10 @@ def clipped_disabled(draw: Draw) -> list[Case]:
 def clipped_leaves_the_rest(draw: Draw) -> list[Case]:
     low = {"weights_dtype": "float32", "autocast": "float16"}
     return [
-        *(steps(draw, mode=mode) for mode in ("train", "eval", "mixed")),
-        steps(draw, **low),  # type: ignore[arg-type]
-        steps(draw, traps=True),
+        draw.once(steps),
+        *(steps(draw, mode=mode) for mode in ("eval", "mixed")),
+        draw.once(steps, **low),  # type: ignore[arg-type]
+        draw.once(steps, traps=True, old_gradients=True),
     ]
 
 
@@ -1617,10 +1626,12 @@ def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def windows_use_their_mean(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 4, 2),
-        epochs(draw, [6, 2, 5, 3, 7, 1], 3, settings={"init_scale": 2.0**16}),
+        draw.once(epochs, [4] * 4, 2),
+        draw.once(
+            epochs, [6, 2, 5, 3, 7, 1], 3, settings={"init_scale": 2.0**16}
+        ),
         epochs(draw, [4] * 4, 4, settings={"init_scale": 500.0}, momentum=0.9),
-        epochs(draw, [5, 3], 1, num_epochs=2),
+        draw.once(epochs, [5, 3], 1, num_epochs=2),
         epochs(draw, [2] * 18, 9, weight_decay=0.1),
         epochs(draw, [4, 5, 3], 2, loudness=300.0, lr=0.01),
         epochs(draw, [4] * 2, 2, num_classes=1, weight_decay=0.1),
@@ -1637,8 +1648,8 @@ def windows_use_their_mean(draw: Draw) -> list[Case]:
 )
 def last_window(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 5, 2, num_epochs=2),
-        epochs(draw, [4], 3),
+        draw.once(epochs, [4] * 5, 2, num_epochs=2),
+        draw.once(epochs, [4], 3),
         epochs(draw, [5, 5, 5, 2], 3),
         epochs(draw, [3] * 4, 10, momentum=0.9),
     ]
@@ -1655,10 +1666,13 @@ def last_window(draw: Draw) -> list[Case]:
 )
 def one_update_per_window(draw: Draw) -> list[Case]:
     return [
-        *(
-            epochs(draw, [3] * n, k)
-            for n, k in ((4, 2), (5, 2), (6, 3), (1, 10), (3, 1))
+        draw.once(epochs, [4] * 4, 2),
+        draw.once(epochs, [4] * 5, 2, num_epochs=2),
+        draw.once(
+            epochs, [6, 2, 5, 3, 7, 1], 3, settings={"init_scale": 2.0**16}
         ),
+        draw.once(epochs, [4], 3),
+        draw.once(epochs, [5, 3], 1, num_epochs=2),
         epochs(draw, [3] * 5, 2, as_generator=False),
     ]
 
@@ -1675,9 +1689,9 @@ def one_update_per_window(draw: Draw) -> list[Case]:
 def overflow_skips_the_window(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 6, 2, overflows=(2,), momentum=0.9),
-        epochs(draw, [4] * 6, 3, overflows=(2,)),
-        epochs(draw, [3] * 5, 2, overflows=(4,), num_epochs=2),
-        epochs(draw, [3] * 7, 3, overflows=(0, 1, 4), weight_decay=0.1),
+        draw.once(epochs, [4] * 6, 3, overflows=(2,)),
+        draw.once(epochs, [3] * 5, 2, overflows=(4,), num_epochs=2),
+        draw.once(epochs, [3] * 7, 3, overflows=(0, 1, 4), weight_decay=0.1),
         epochs(draw, [3] * 6, 2, nans=(2,), momentum=0.9),
         epochs(draw, [3] * 5, 2, nans=(0, 4), num_epochs=2),
     ]
@@ -1691,8 +1705,8 @@ def overflow_skips_the_window(draw: Draw) -> list[Case]:
 )
 def skipped_windows(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [4] * 6, 2, overflows=(2, 3, 5)),
-        epochs(draw, [3] * 4, 2),
+        draw.once(epochs, [3] * 7, 3, overflows=(0, 1, 4), weight_decay=0.1),
+        draw.once(epochs, [4] * 4, 2),
         epochs(draw, [3] * 4, 1, overflows=(0, 3), num_epochs=2),
         epochs(draw, [3] * 4, 2, overflows=(1,), settings={"init_scale": 8.0}),
     ]
@@ -1745,10 +1759,12 @@ def schedule_of_made_steps(draw: Draw) -> list[Case]:
 def epoch_in_autocast(draw: Draw) -> list[Case]:
     return [
         *(
-            epochs(draw, [4] * 3, 2, weights_dtype="float32", autocast=dtype)
+            draw.once(
+                epochs, [4] * 3, 2, weights_dtype="float32", autocast=dtype
+            )
             for dtype in ("float16", "bfloat16")
         ),
-        epochs(draw, [4] * 4, 2),
+        draw.once(epochs, [4] * 4, 2),
         epochs(draw, [4] * 3, 2, weights_dtype="float32"),
     ]
 
@@ -1776,8 +1792,8 @@ def epoch_of_tiny_gradients(draw: Draw) -> list[Case]:
 )
 def no_gradients_left(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [3] * 5, 2),
-        epochs(draw, [3] * 4, 2, overflows=(3,)),
+        draw.once(epochs, [4] * 5, 2, num_epochs=2),
+        draw.once(epochs, [3] * 5, 2, overflows=(4,), num_epochs=2),
     ]
 
 
@@ -1810,7 +1826,9 @@ def epoch_graphs(draw: Draw) -> list[Case]:
 )
 def epoch_loss(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [6, 2, 5, 1], 2),
+        draw.once(
+            epochs, [6, 2, 5, 3, 7, 1], 3, settings={"init_scale": 2.0**16}
+        ),
         epochs(draw, [], 2),
         epochs(draw, [4, 3, 4, 2], 3, overflows=(1,), num_epochs=2),
         epochs(draw, [4, 3, 2], 2, nans=(1,)),
@@ -1867,12 +1885,10 @@ def epoch_disabled(draw: Draw) -> list[Case]:
 def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
     low = {"weights_dtype": "float32", "autocast": "float16"}
     return [
-        *(
-            epochs(draw, [3, 3, 2], 2, mode=mode)
-            for mode in ("train", "eval", "mixed")
-        ),
-        epochs(draw, [3, 3, 2], 2, traps=True),
-        epochs(draw, [4] * 3, 2, **low),  # type: ignore[arg-type]
+        draw.once(epochs, [4] * 4, 2),
+        *(epochs(draw, [3, 3, 2], 2, mode=mode) for mode in ("eval", "mixed")),
+        draw.once(epochs, [3, 3, 2], 2, traps=True, weight_decay=0.1),
+        draw.once(epochs, [4] * 3, 2, **low),  # type: ignore[arg-type]
     ]
 
 
@@ -1886,6 +1902,6 @@ def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
 )
 def epoch_without_gradients(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [3, 3, 2], 2, traps=True, weight_decay=0.1),
+        draw.once(epochs, [3, 3, 2], 2, traps=True, weight_decay=0.1),
         epochs(draw, [3] * 4, 2, three_groups=True, overflows=(1,)),
     ]

@@ -1065,12 +1065,13 @@ with visible_check("know_your_gpus"):
 r"""
 ## 8 · Recap
 
-- `CUDA_VISIBLE_DEVICES=2,0 python train.py`: said before the program starts. It hides, orders and renumbers; an invalid entry ends it.
+- `CUDA_VISIBLE_DEVICES=2,0 python train.py`: said before the program starts. It hides, orders and renumbers; an invalid entry ends the list.
 - Ask `is_available()` before you ask a GPU for anything. A report is for machines that are not as expected.
 - `x = x.to(device)` for tensors, `model.to(device)` for modules; then the optimizer.
 - A module moves its parameters, buffers and submodules. Lists and plain tensors stay: `nn.ModuleList`, `register_buffer`.
 - New tensors take device and dtype from one that is there: `new_zeros`, `zeros_like`, or `device=` and `dtype=` both. Not from the token ids.
-- *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
+- *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass,
+  and takes what *meta* refuses because it has no values: `x[mask]`, `.item()`.
 
 **Primary sources**
 

@@ -228,7 +228,7 @@ r"""
 | base seeds of loader workers | a generator that a dataset holds |
 
 **Keep apart** what must not be disturbed, and what must not disturb. The loader gets a generator
-of its own. It does not reach a `sampler=` that you pass: give it to that, too. What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
+of its own. It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed` instead). What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
 back, and only those.
 """
 
@@ -252,6 +252,7 @@ than with workers that end with the epoch. Chapter 13 gives it to the sampler; t
 How a worker starts decides what may reach it. `fork` copies the process, classes and functions of a notebook
 included: Linux does that up to Python 3.13. Since Python 3.14 Linux starts workers by `forkserver`; Windows and macOS use `spawn`.
 With these two the dataset and `worker_init_fn` are pickled: they have to stand at the top level of a module that can be imported, not in another function.
+A script also starts its loop under `if __name__ == "__main__":`, as workers import it.
 On Linux `multiprocessing_context="fork"` asks for the old way.
 """
 
@@ -745,10 +746,10 @@ r"""
 where the choice would change the numbers: it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not set it. (The flag is private; so it is in the PyTorch that
 is installed here.)
 
-**TF32.** On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not. That is
-not random. It repeats, and differs from a CPU. `torch.backends.cudnn.conv.fp32_precision = "ieee"` asks for full float32 there, `"tf32"` for
-speed. Such names came with PyTorch 2.9; `allow_tf32` is the older one. Do not mix the two: reading `allow_tf32` may then raise
-an error, and so may `cudnn.flags(...)`, which reads it.
+**TF32.** On NVIDIA cards since Ampere, convolutions and cuDNN's recurrent layers round float32 inputs to 10 bits by default, matrix products do not. That is
+not random. It repeats, and differs from a CPU. `torch.backends.cudnn.conv.fp32_precision = "ieee"`
+(and `rnn` for `conv`) asks for full float32 there, `"tf32"` for speed. Such names came with PyTorch 2.9; `allow_tf32` is the older one. After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets
+`torch.backends.cudnn.allow_tf32 = False` instead.
 
 **The size of the batch.** Another number of rows may mean another kernel, which adds in another order. So a sample alone and the same sample
 in a batch can differ in the last bits, with all seeds and switches set.

@@ -294,7 +294,7 @@ A sample whose label equals `ignore_index` costs nothing. Then the samples are r
 | `"mean"` | $\sum_n \ell_n \big/ \sum_n w_{y_n}$, both over the labels that are not ignored |
 
 Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored. A CPU adds up in the dtype of the
-logits: in 16 bits a mean over many may be far off if labels are ignored, in float16 also infinite or NaN. Give it `logits.float()`.
+logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes far off if labels are ignored. Give it `logits.float()`.
 """
 
 # %% [markdown]
@@ -498,7 +498,7 @@ r"""
 
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
 with the same result up to rounding if all logits are finite, and refuses rows of integers. (Rows make NaN of a class
-that is masked by a logit of −∞, even where its target is 0; indices do not.) With class weights the
+that is masked by a logit of −∞, even where its target is 0; indices do not, though with label smoothing the loss is infinite.) With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
 given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
 """

@@ -212,7 +212,7 @@ for name, p in list(net.named_parameters())[:6]:
 r"""
 **Look behind each layer** with forward hooks. Four things belong together: eval mode, no gradient,
 `finally`, and modes that are put back one by one. `model.train()` at the end would wake layers that were
-in eval on purpose.
+in eval on purpose. (A layer whose own `train()` does more, as a LoRA layer that merges its weights, needs that call for itself.)
 """
 
 
@@ -274,7 +274,8 @@ What hooks cannot see:
 - Functions have no hooks. A model that calls `F.relu` shows no ReLU, and `nn.MultiheadAttention` uses its
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
-- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
+- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it does in eval without gradients inside an
+  `nn.TransformerEncoder` that gets a padding mask, unless it was made with `enable_nested_tensor=False`.
 - A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A hook on the compiled model, if that has a `forward` of its own, is heard at once.)
   Look at the model itself, before it is compiled.
 """
@@ -1124,7 +1125,7 @@ r"""
 - A model is what it has registered. Lists, dicts and functions do not register; `nn.ModuleList`,
   `nn.ModuleDict` and `nn.ParameterList` do.
 - Count over `parameters()`: shared ones once, frozen ones too, buffers never. `state_dict()` is for saving.
-- List by name, with shape, `requires_grad` and the gradient. None is not 0: it says that nothing arrived.
+- List by name, with shape, `requires_grad` and the gradient. None is not 0: nothing has arrived since `zero_grad()`.
 - A look: eval, no gradient, hooks removed in `finally`, modes back one by one.
 - The picture of the graph shows what is cut off. Large models are better asked by name.
 - `it/s` is batches per second, `s/it` seconds per batch; `total=` must be known by somebody.

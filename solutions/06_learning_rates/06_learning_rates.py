@@ -214,8 +214,8 @@ r"""
 ### Groups
 
 One pass over `named_parameters()`, one list for each kind, and a count. Decay is usually kept
-off biases and the weights of norms. They are told by their one dimension. (A `LayerNorm` over
-several axes has weights of several; those go by name.)
+off biases and the weights of norms. They are told by their one dimension. (A `LayerNorm` over several axes has weights of several, and so have an attention's `bias_k`
+and `bias_v`; those go by name.)
 """
 
 # %% cell="shortest_groups"
@@ -347,7 +347,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is
-not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`.
+not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
@@ -626,7 +626,8 @@ memory for another copy of the parameters.
 ### Averaging weights
 
 A decaying rate lets the weights settle. An average over the last steps does something similar at a
-*constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters. Buffers it copies from the model at each update, so BatchNorm's
+*constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters,
+in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's
 statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages
 them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 """
@@ -805,7 +806,7 @@ r"""
 > optimizer.
 
 The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer
-was used before, and from `0 * output` in the loss. An embedding has them in the rows of all tokens that are not in the batch.
+was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. An embedding has them in the rows of all tokens that are not in the batch.
 """
 
 # %% cell="claim_004_36"

@@ -229,7 +229,7 @@ is empty after its first use.
 
 **Between two models**: `b(a(x).detach())` trains `b` alone.
 To train `a` through a fixed `b`, freeze the *parameters* of `b`; its operations must stay on
-the graph, for the gradient comes back through them.
+the graph, for the gradient comes back through them. (In training mode the BatchNorm of `b` still moves.)
 
 **Load what fits**: filter the file by key *and* by shape, then `load_state_dict(...,
 strict=False)`, and print what was left out.

@@ -137,7 +137,7 @@ norm is larger than `max_norm`, every gradient is multiplied by the same factor:
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
 (The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. In float16 alone, 1 / norm is
-infinite below a norm of some 1.5e-5, and nothing is clipped.)
+infinite below a norm of some 1.5e-5, and nothing is clipped; with `max_norm=0` all becomes NaN.)
 The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than `lr` times
 `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
 clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
@@ -333,7 +333,7 @@ r"""
 
 A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.) The module to blame is the one whose *inputs are finite and whose output is
 not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it
-writes down is the place. (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
+writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in the model itself: once compiled, it does not hear a hook that comes later.) (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
 forward *pre*-hook sees it before.)
 """
 
@@ -372,7 +372,8 @@ All ReLUs were off, the row's mean was 0, and 0 / 0 is NaN.
 
 `torch.autograd.detect_anomaly()` checks what each operation returns on the way back. At the first NaN it raises an error
 that names the operation, and, if the forward pass was in the block as well, prints where in *your* code that operation stood. (It does not see a NaN
-that is made where two gradients of the same weight are added: $\infty - \infty$.)
+that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it also stops at an overflow that would only be
+skipped: switch the scaler off for the hunt.
 """
 
 # %% cell="anomaly"

@@ -3,7 +3,7 @@ r"""
 # 09 · Gradient accumulation
 
 A batch of 256 does not fit, eight of 32 do. `backward()` *adds* to `.grad`, so one can
-run the eight one after another and step once. The update is then that of the 256, up to
+run the eight one after another and step once. The gradient is then that of the 256, up to
 rounding, if the parts are weighted rightly and no layer and no loss looks at the whole batch, draws random numbers
 or, as spectral norm, changes with each pass. The usual loop does not weight them rightly.
 
@@ -261,7 +261,7 @@ $$g = \frac{1}{D} \sum_j \sum_{n \in \text{part } j} \nabla \ell_n$$
 | the loss is | $D$, over the whole window |
 |---|---|
 | a mean over samples | number of samples |
-| a mean over all outputs, as `F.mse_loss` | number of outputs of all samples together |
+| a mean over all outputs, as `F.mse_loss` without `weight` | number of outputs of all samples together |
 | with `ignore_index` | number of labels that are not ignored |
 | `F.cross_entropy` with class weights, labels as indices | sum of the weights $w_{y_n}$ of these labels |
 

@@ -286,7 +286,7 @@ r"""
 
 ### Autocast, operation by operation
 
-Autocast keeps lists. Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; most
+Autocast keeps lists. Matrix products of two matrices or more and convolutions go to 16 bit; some operations that lose too much go to float32; most
 others take what they get, or the widest of their inputs. The lists differ between devices: this is yours.
 """
 
@@ -456,7 +456,7 @@ One training step of a multilayer perceptron, in each precision. `tf32` is no au
 products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020, after
 `torch.set_float32_matmul_precision("high")`. On a GPU `torch.cuda.is_bf16_supported(including_emulation=False)` tells
 whether bfloat16 is built in. Without the argument it is True as well where bfloat16 is emulated, and slow, as on a T4. Convolutions by cuDNN round to
-tf32 by default, so float32 is not quite float32 there: `torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee".
+tf32 by default, so float32 is not quite float32 there: `torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee" (chapter 01 has what then raises).
 
 On a CPU the time depends on what it has built in for 16 bit; float16 is often far slower than float32. The memory kept for
 the backward pass falls anywhere, though not to half: the 16-bit copies of the weights are kept as well. With few rows

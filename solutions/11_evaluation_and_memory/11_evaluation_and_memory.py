@@ -202,6 +202,7 @@ r"""
 | `torch.no_grad()` | autograd: no graph, nothing kept for backward | the layers' modes |
 | `torch.inference_mode()` | as `no_grad`, and its new tensors cannot be saved for `backward()` | the layers' modes |
 
+(An `nn.TransformerEncoder` in eval takes another path without gradients: what stands at masked positions comes out as 0.)
 The first belongs to the *model* and stays until somebody sets it back. The other two belong to the *thread*
 and end with their block. The cell asks each of them the same four questions.
 """
@@ -348,7 +349,7 @@ explore(
 # %% [markdown]
 r"""
 With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number,
-not the number of rows. Sums and counts are right in both cases. With class weights the count is the sum of the labels' weights.
+not the number of rows. Sums and counts are right in both cases. With class weights, and labels as numbers, the count is the sum of the labels' weights.
 
 ### Metrics that are no means
 
@@ -552,7 +553,7 @@ print("without the error: ", "alive" if watched[0]() is not None else "freed")
 r"""
 So a second attempt belongs *after* the `except` block, not inside it. Jupyter keeps the last error
 as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as
-`get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error), takes the
+`get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error or unknown magic), takes the
 place of all of them; then `gc.collect()`.
 
 ## 5 · Where memory goes in time
@@ -660,7 +661,7 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
 with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves
 nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The loss of the chunks has the dtype of the input, under autocast too: for
-an input in bfloat16 it has two or three digits. Older versions of PyTorch lack it.
+an input in bfloat16 it has two or three digits. In float16 leave it: loss scaling does not reach inside. Older versions of PyTorch lack it.
 """
 
 # %% cell="chunked_loss"
@@ -964,7 +965,7 @@ r"""
 > *Wrong.* A temporary tensor is freed with its last reference, and `empty_cache` frees no tensor.
 >
 > **"Variables that are no longer used are reclaimed by themselves."**
-> *Correct*, at once. What keeps them are names that live on in a loop, lists, and tracebacks.
+> *Correct*, at once. What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook what a cell has shown (`%reset -f out`).
 """
 
 # %% cell="claim_000_20_24"

@@ -291,8 +291,7 @@ and has no pickle at all.
 `torch.cuda.get_rng_state_all()` too (an empty list without a GPU) and set it with
 `torch.cuda.set_rng_state_all`. The same goes for generators of your own: that of a `DataLoader`
 (`get_state()`), and each `np.random.default_rng`, which `np.random.get_state()` does not cover.
-*To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware and the
-same versions.
+*To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware, versions and number of threads.
 
 Three things more from practice. Keep the last few checkpoints: the newest may be whole and hold a run
 that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, and save after

@@ -823,7 +823,7 @@ r"""
 
 DDP keeps everything on every rank: weights, gradients, optimizer state. FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank. Before a layer runs, its slices are
 gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`). Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
-`full_tensor()` the whole. Make the optimizer afterwards: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
+`full_tensor()` the whole. Make the optimizer right afterwards, before a first forward pass: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
 """
 
 
@@ -881,7 +881,7 @@ assert sum(held) == whole_size
 # %% [markdown]
 r"""
 Same gradient; each rank holds its slice of weights, gradients and momentum. What does not get smaller are activations (chapter 11) and the largest part that `fully_shard` was called on, which has
-to be whole while it runs. Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08). Saving many gigabytes is the business of
+to be whole while it runs. Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08); it is a DTensor, too: log its `.item()`. Saving many gigabytes is the business of
 `torch.distributed.checkpoint`, where each rank writes its slices (chapter 12).
 """
 

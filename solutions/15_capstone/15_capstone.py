@@ -732,8 +732,8 @@ for rank, gradients in enumerate(both):
 
 # %% [markdown]
 r"""
-The run around the step changes, too. Rank 0 alone writes checkpoints and log, and the others wait for it. Each process takes its own share of the rows, has a seed
-of its own, and its own random states in the file. The parts of the model are at `net.module`.
+The run around the step changes, too. Rank 0 alone writes checkpoints and log, and the others wait for it. Each process takes its own share of the rows, in an order that all draw
+from one seed; for what else it draws it has a seed of its own, and its own random states in the file. The loss of the log is the sum over all processes. The parts of the model are at `net.module`.
 """
 
 # %% [markdown]
@@ -1059,7 +1059,7 @@ bit, as if nothing had happened.
 - The log has a dict per step of the whole run: what `run.step` returned, and beside it `"epoch"` and `"step"`, counted from 1 through all epochs. The best
   is a dict: `"epoch"` and `"metric"` of the highest metric, and `"model"`: a state dict of the model as it was then.
 - After every `run.config["save_every"]` steps, and at the end of the run, a checkpoint such as `step_000012.pt`, the number of steps done, is written into
-  the `Path` `folder`. It and the `run.config["keep"]` − 1 before it stay, and the older ones go.
+  the `Path` `folder`. It and the `run.config["keep"]` − 1 before it stay, and the older ones go once it is there.
 - It holds everything: all `run.parts` (by `state_dict()` and `load_state_dict()`), random states, log, best. Whatever kills the process, also in the
   middle of a write: a file named `step_….pt` is whole.
 - Called again, with a new `run` and other seeds, `fit` goes on from the newest whole checkpoint. What that holds is not made again.

@@ -102,6 +102,17 @@ class Draw:
             self.kept[name] = SharedCase(make(Draw(self.seed, name)))
         return self.kept[name]
 
+    def once(
+        self, make: Callable[..., Case], *given: Any, **options: Any
+    ) -> Case:
+        """What `make(draw, *given, **options)` makes, one and the same for all checks
+        that ask for it in the same words: a case that is `shared`."""
+        words = [*map(repr, given), *(f"{k}={v!r}" for k, v in options.items())]
+        return self.shared(
+            f"{make.__name__}({', '.join(words)})",
+            lambda own: make(own, *given, **options),
+        )
+
     def normal(
         self,
         *shape: int,

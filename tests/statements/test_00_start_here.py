@@ -95,7 +95,7 @@ BY_SOURCE = {
 def test_one_operation_two_devices():
     """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move, though not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
-    *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass.
+    *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass, and takes what *meta* refuses because it has no values: `x[mask]`, `.item()`.
     """
     here, away = torch.ones(3), torch.ones(3, device="meta")
     assert (away.shape, away.dtype) == (here.shape, here.dtype)
@@ -124,6 +124,9 @@ def test_one_operation_two_devices():
         lambda: nn.Embedding(5, 3)(ids.to("meta")),
     ):
         passes()
+    for needs_values in (lambda: away[away > 0], away.sum().item):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            needs_values()
     assert (away * torch.tensor(2.0)).is_meta
     assert away[torch.tensor([0, 1])].is_meta
     assert away.copy_(here).is_meta
@@ -265,7 +268,7 @@ def test_visible_devices(monkeypatch, text, wanted):
 
     A GPU named twice leaves none. An empty list too: a good way to try a script without one.
 
-    It hides, orders and renumbers; an invalid entry ends it.
+    It hides, orders and renumbers; an invalid entry ends the list.
 
     Physical GPU 2 is its `cuda:0`, physical GPU 0 its `cuda:1`; the others do not exist for it.
 

@@ -19,6 +19,7 @@ from torch.nn.utils import parameters_to_vector
 from torch.utils.data import (
     DataLoader,
     Dataset,
+    DistributedSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
     get_worker_info,
@@ -86,7 +87,7 @@ BY_SOURCE = {
         "`cudnn.benchmark_limit` caps how many algorithms are tried.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices": [
-        "On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not.",
+        "On NVIDIA cards since Ampere, convolutions and cuDNN's recurrent layers round float32 inputs to 10 bits by default, matrix products do not.",
         "Such names came with PyTorch 2.9; `allow_tf32` is the older one.",
     ],
     "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods": [
@@ -396,7 +397,7 @@ def test_the_generator_of_a_loader():
 
     Give loaders (and samplers) a generator of their own
 
-    It does not reach a `sampler=` that you pass: give it to that, too.
+    It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed` instead).
     """
     orders = []
     for draws in (0, 5):
@@ -424,21 +425,47 @@ def test_the_generator_of_a_loader():
                 )
                 orders.append([batch.tolist() for batch in loader])
             assert (orders[0] == orders[1]) == gives
+    with pytest.raises(TypeError, match="generator"):
+        DistributedSampler(range(10), 2, 0, generator=torch.Generator())
+    drawn = [list(DistributedSampler(range(10), 2, 0, seed=n)) for n in (3, 4)]
+    assert drawn[0] != drawn[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_import_the_script(tmp_path, method):
+    """A script also starts its loop under `if __name__ == "__main__":`, as workers import it."""
+    guard = 'if __name__ == "__main__":\n    '
+    loop = (
+        "print(len(list(DataLoader(range(2), num_workers=1, "
+        f"multiprocessing_context={method!r}))))\n"
+    )
+    script = tmp_path / "script.py"
+    for before in ("", guard):
+        script.write_text(
+            f"from torch.utils.data import DataLoader\n{before}{loop}"
+        )
+        ended = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True
+        )
+        assert (ended.returncode == 0) == bool(before)
 
 
 @pytest.mark.slow
 def test_two_names_for_one_setting():
-    """Do not mix the two: reading `allow_tf32` may then raise an error, and so may `cudnn.flags(...)`, which reads it."""
-    for line in (
+    """After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead."""
+    export = "torch.export.export(torch.nn.Conv2d(1, 1, 1), (torch.ones(1, 1, 2, 2),))"
+    lines = [
         "cudnn.allow_tf32",
         "cudnn.flags(enabled=True, deterministic=True).__enter__()",
-    ):
-        program = (
-            "import torch\n"
-            "cudnn = torch.backends.cudnn\n"
-            "cudnn.conv.fp32_precision = 'ieee'\n"
-            f"{line}\n"
-        )
+    ]
+    if torch.__version__.startswith("2.13."):
+        lines.append(export)
+    setting = "import torch\ncudnn = torch.backends.cudnn\n"
+    for line in lines:
+        program = f"{setting}cudnn.allow_tf32 = False\n{line}\n"
+        subprocess.run([sys.executable, "-c", program], check=True)
+        program = f"{setting}cudnn.conv.fp32_precision = 'ieee'\n{line}\n"
         ended = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True
         )
@@ -674,7 +701,7 @@ def test_what_cublas_asks_for(python):
 
 @pytest.mark.gpu
 def test_what_convolutions_round():
-    """On NVIDIA cards since Ampere, convolutions round float32 inputs to 10 bits by default, matrix products do not.
+    """On NVIDIA cards since Ampere, convolutions and cuDNN's recurrent layers round float32 inputs to 10 bits by default, matrix products do not.
 
     Such names came with PyTorch 2.9; `allow_tf32` is the older one.
     """

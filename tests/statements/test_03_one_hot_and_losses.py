@@ -437,13 +437,15 @@ def test_what_the_weighted_mean_divides_by(positions):
 @pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_rows_and_a_masked_class(dtype, reduction):
-    """(Rows make NaN of a class that is masked by a logit of −∞, even where its target is 0; indices do not.)"""
+    """(Rows make NaN of a class that is masked by a logit of −∞, even where its target is 0; indices do not, though with label smoothing the loss is infinite.)"""
     z, y = torch.randn(6, 4, dtype=dtype), torch.tensor([0, 3, 1, 1, 3, 0])
     rows = F.one_hot(y, 4).to(dtype)
     both = [F.cross_entropy(z, one, reduction=reduction) for one in (y, rows)]
     torch.testing.assert_close(*both)
     z[:, 2] = -torch.inf
     assert F.cross_entropy(z, y, reduction=reduction).isfinite().all()
+    smoothed = F.cross_entropy(z, y, reduction=reduction, label_smoothing=0.1)
+    assert (smoothed == torch.inf).all()
     assert F.cross_entropy(z, rows, reduction=reduction).isnan().all()
 
 
@@ -753,7 +755,7 @@ def test_shapes_are_compared_with_shapes(n):
 
 
 def test_a_mean_in_sixteen_bits():
-    """A CPU adds up in the dtype of the logits: in 16 bits a mean over many may be far off if labels are ignored, in float16 also infinite or NaN. Give it `logits.float()`."""
+    """A CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes far off if labels are ignored. Give it `logits.float()`."""
     torch.manual_seed(0)
     logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
     ignored = labels.clone()
@@ -772,6 +774,9 @@ def test_a_mean_in_sixteen_bits():
         assert found == share or abs(found - share) < 0.2
         mended = F.cross_entropy(low.float(), given).double() / exact
         assert abs(mended - 1) < 1e-5
+    many = torch.zeros(300_000, 10).half()
+    nothing = torch.zeros(len(many)).long()
+    assert F.cross_entropy(many, nothing).isnan()
     low, weights = logits.bfloat16(), torch.ones(100, dtype=torch.bfloat16)
     weighted = F.cross_entropy(low, ignored, weights).double()
     exact = F.cross_entropy(low.double(), ignored)

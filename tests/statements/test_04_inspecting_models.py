@@ -1,5 +1,6 @@
 """What chapter 04 states about looking into models, run."""
 
+import contextlib
 import functools
 import io
 import re
@@ -161,7 +162,7 @@ def test_what_hooks_cannot_see():
 
     A layer that is called twice is seen twice. One that is never called is not seen.
 
-    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises.
+    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it does in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask, unless it was made with `enable_nested_tensor=False`.
     """
     seen = []
 
@@ -191,6 +192,26 @@ def test_what_hooks_cannot_see():
     assert len(out[1]) == 2
     with pytest.raises(AttributeError):
         _ = out.shape
+
+
+def test_nested_tensors_of_an_encoder():
+    """So it does in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask, unless it was made with `enable_nested_tensor=False`."""
+    padding = torch.tensor([[False, False, True], [False, True, True]])
+    for nested in (True, False):
+        layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+        encoder.layers[0].register_forward_hook(lambda *given: given[2].shape)
+        for train, grad in ((True, False), (False, True), (False, False)):
+            encoder.train(train)
+            raises = nested and not train and not grad
+            with (
+                torch.set_grad_enabled(grad),
+                warnings.catch_warnings(action="ignore"),
+                pytest.raises(RuntimeError, match="support sizes")
+                if raises
+                else contextlib.nullcontext(),
+            ):
+                encoder(torch.randn(2, 3, 4), src_key_padding_mask=padding)
 
 
 def test_a_hook_on_a_compiled_model():
@@ -405,7 +426,7 @@ def test_what_is_compiled_in_place():
 
 
 def test_none_is_not_zero():
-    """None is not 0: it says that nothing arrived.
+    """None is not 0: nothing has arrived since `zero_grad()`.
 
     First ask whether `p.grad is None`: the truth value of a tensor is something else.
     """
@@ -416,6 +437,8 @@ def test_none_is_not_zero():
     with pytest.raises(RuntimeError, match="ambiguous"):
         bool(used.grad)
     assert not torch.zeros(1)
+    torch.optim.SGD([used]).zero_grad()
+    assert used.grad is None
 
 
 def test_grad_modes_nest():

@@ -408,8 +408,25 @@ def test_warm_up_and_past_the_end():
 
 
 @pytest.mark.slow
+def test_zeros_of_a_compiled_model():
+    """and, in a compiled model, from each output that the loss leaves out."""
+    for compiled in (False, True):
+        torch._dynamo.reset()
+        used, unused = one_weight(), one_weight()
+
+        def both(used=used, unused=unused):
+            return 2 * used, 2 * unused
+
+        called = torch.compile(both, backend="aot_eager") if compiled else both
+        called()[0].sum().backward()
+        assert (unused.grad is None) == (not compiled)
+    assert not unused.grad.any()
+    torch._dynamo.reset()
+
+
+@pytest.mark.slow
 def test_a_compiled_step():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`."""
+    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -432,6 +449,22 @@ def test_a_compiled_step():
             adam.param_groups[0]["lr"] = 1e-4
         step()
         assert (len(compiled) > before) == (not tensor)
+    for scheduler_first in (True, False):
+        torch._dynamo.reset()
+        weight = one_weight()
+        weight.grad = torch.ones(1)
+        sgd = torch.optim.SGD([weight], lr=0.1)
+        if scheduler_first:
+            plan = lr_scheduler.ExponentialLR(sgd, 0.5)
+        step = torch.compile(sgd.step, backend="eager")
+        if not scheduler_first:
+            plan = lr_scheduler.ExponentialLR(sgd, 0.5)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            step()
+            plan.step()
+        of_order = [one for one in told if "Detected call" in str(one.message)]
+        assert bool(of_order) == (not scheduler_first)
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -498,7 +531,7 @@ def test_one_optimizer_one_schedule():
 def test_none_is_skipped(optimizer, options):
     """`grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 
-    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, and from `0 * output` in the loss. An embedding has them in the rows of all tokens that are not in the batch.
+    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. An embedding has them in the rows of all tokens that are not in the batch.
     """
     default = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
     assert default["set_to_none"].default is True
@@ -514,6 +547,13 @@ def test_none_is_skipped(optimizer, options):
         one.step()
         assert (weight.grad is None) == (zeros is None)
         assert (weight.item() == before) == (zeros is None)
+    for cut in (
+        lambda used, unused: torch.cat([used, unused])[:1],
+        lambda used, unused: used.index_add(0, torch.arange(0), unused[:0]),
+    ):
+        used, unused = one_weight(), one_weight()
+        cut(2 * used, 2 * unused).sum().backward()
+        assert unused.grad.tolist() == [0.0]
     table = nn.Embedding(3, 2)
     one = optimizer(table.parameters(), lr=0.03, **options)
     for tokens in ([0, 1], [0]):
@@ -580,7 +620,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters. Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -730,7 +770,7 @@ def test_a_penalty():
 
 
 def test_vectors_and_matrices():
-    """They are told by their one dimension. (A `LayerNorm` over several axes has weights of several; those go by name.)"""
+    """They are told by their one dimension. (A `LayerNorm` over several axes has weights of several, and so have an attention's `bias_k` and `bias_v`; those go by name.)"""
     for norm in (
         nn.LayerNorm(4),
         nn.BatchNorm2d(4),
@@ -742,6 +782,8 @@ def test_vectors_and_matrices():
     for layer in (nn.Linear(2, 3), nn.Conv2d(1, 2, 3), nn.Conv1d(1, 2, 3)):
         assert layer.bias.dim() == 1 < layer.weight.dim()
     assert nn.LayerNorm((4, 5)).weight.dim() == 2
+    attention = nn.MultiheadAttention(4, 2, add_bias_kv=True)
+    assert attention.bias_k.dim() == attention.bias_v.dim() == 3
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
@@ -1011,6 +1053,21 @@ def test_an_average_settles():
             sgd.step()
             average.update_parameters(model)
         assert average.module.weight.norm() < 0.5 * model.weight.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_average_in_its_dtype(dtype):
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still)."""
+    model = nn.Linear(2, 2).to(dtype)
+    nn.init.ones_(model.weight)
+    decay = swa_utils.get_ema_multi_avg_fn(0.999)
+    average = swa_utils.AveragedModel(model, multi_avg_fn=decay)
+    average.update_parameters(model)
+    nn.init.constant_(model.weight, 1.1)
+    for _ in range(1000):
+        average.update_parameters(model)
+    stands = dtype == torch.bfloat16
+    assert torch.equal(average.module.weight, torch.ones(2, 2)) == stands
 
 
 @pytest.mark.parametrize("set_to_none", [True, False])

@@ -176,7 +176,7 @@ def test_flags_on_modules():
 
 @pytest.mark.parametrize("which", ["b", "a"])
 def test_between_two_models(which):
-    """`b(a(x).detach())` trains `b` alone. To train `a` through a fixed `b`, freeze the *parameters* of `b`; its operations must stay on the graph, for the gradient comes back through them.
+    """`b(a(x).detach())` trains `b` alone. To train `a` through a fixed `b`, freeze the *parameters* of `b`; its operations must stay on the graph, for the gradient comes back through them. (In training mode the BatchNorm of `b` still moves.)
 
     A still *runs*: in training mode its BatchNorm counts and its dropout drops. It builds a graph that nobody uses, unless it runs under `no_grad`.
 
@@ -195,6 +195,9 @@ def test_between_two_models(which):
     else:
         b.requires_grad_(False)
         b(a(x)).sum().backward()
+        norm = nn.BatchNorm1d(2).requires_grad_(False)
+        norm(a(x).detach())
+        assert norm.running_mean.any()
     assert all((p.grad is None) == (which == "b") for p in a.parameters())
     assert all((p.grad is None) == (which == "a") for p in b.parameters())
 

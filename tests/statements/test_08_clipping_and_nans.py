@@ -113,12 +113,14 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
 
 @pytest.mark.parametrize("foreach", [None, True, False])
 def test_what_is_added_to_the_norm(foreach):
-    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. In float16 alone, 1 / norm is infinite below a norm of some 1.5e-5, and nothing is clipped.)"""
+    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. In float16 alone, 1 / norm is infinite below a norm of some 1.5e-5, and nothing is clipped; with `max_norm=0` all becomes NaN.)"""
     for norm, clipped in ((1e-5, False), (1.6e-5, True)):
         (one,) = with_gradients([norm], dtype=torch.float16)
         assert (1 / one.grad).isfinite().item() == clipped
         clip([one], norm / 10, foreach=foreach)
         assert (one.grad.item() < norm / 5) == clipped
+        clip([one], 0.0, foreach=foreach)
+        assert one.grad.isnan().item() == (not clipped)
     for norm, bound, error in (
         (1.0, 0.5, 1e-6),
         (1e6, 1e-9, 1e-12),
@@ -467,7 +469,7 @@ class Container(nn.Module):
 
 @pytest.mark.parametrize("own_fault", [True, False])
 def test_a_forward_hook_finds_the_place(own_fault):
-    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place.
+    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in the model itself: once compiled, it does not hear a hook that comes later.)
 
     `module.register_forward_hook(hook)` calls `hook(module, inputs, output)` when the module has finished.
 
@@ -558,7 +560,7 @@ def complaint_of(function):
 def test_anomaly_mode():
     r"""`torch.autograd.detect_anomaly()` checks what each operation returns on the way back.
 
-    (It does not see a NaN that is made where two gradients of the same weight are added: $\infty - \infty$.)
+    (It does not see a NaN that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it also stops at an overflow that would only be skipped: switch the scaler off for the hunt.
 
     it complains of a NaN that a mask throws away later.
 
@@ -594,6 +596,43 @@ def test_anomaly_mode():
     y = torch.ones(3, requires_grad=True)
     x = (0 * y).detach().requires_grad_()
     complaint_of(masked)
+
+
+def test_anomaly_mode_and_a_scaler():
+    """With a `GradScaler` it also stops at an overflow that would only be skipped: switch the scaler off for the hunt."""
+    for scale in (2.0**30, 1.0):
+        weight = torch.ones(4, 4, requires_grad=True)
+        with torch.autograd.set_detect_anomaly(True):
+            with torch.autocast("cpu", torch.float16):
+                hidden = torch.ones(4, 4) @ weight
+                loss = (hidden @ weight - hidden @ weight).float().sum()
+            if scale == 1:
+                (scale * loss).backward()
+            else:
+                with pytest.raises(RuntimeError, match="returned nan values"):
+                    (scale * loss).backward()
+
+
+def test_a_mask_is_no_fault():
+    """(A mask of −∞ is no fault: leave it out of the inputs. Hunt in the model itself: once compiled, it does not hear a hook that comes later.)"""
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    layer.self_attn.in_proj_weight.data.mul_(1e25)
+    mask = nn.Transformer.generate_square_subsequent_mask(3)
+    finite = {}
+
+    def hook(module, inputs, options, output):
+        given = [*inputs, *options.values()]
+        for name, left_out in (("all", None), ("but the mask", mask)):
+            finite[name] = all(
+                one.isfinite().all()
+                for one in given
+                if isinstance(one, torch.Tensor) and one is not left_out
+            )
+        finite["output"] = bool(output[0].isfinite().all())
+
+    layer.self_attn.register_forward_hook(hook, with_kwargs=True)
+    layer(torch.randn(1, 3, 4), src_mask=mask)
+    assert finite == {"all": False, "but the mask": True, "output": False}
 
 
 def test_set_detect_anomaly_does_not_warn():

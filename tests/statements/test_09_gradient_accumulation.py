@@ -244,7 +244,7 @@ def test_what_to_divide_by(ignored, weighted, sizes):
 
     | a mean over samples | number of samples |
 
-    | a mean over all outputs, as `F.mse_loss` | number of outputs of all samples together |
+    | a mean over all outputs, as `F.mse_loss` without `weight` | number of outputs of all samples together |
 
     `weight[labels]` is the weight of each, and their sum the share of this micro-batch in the denominator. Without `weight` it is their number.
 
@@ -509,7 +509,7 @@ def test_dropout_draws_numbers():
     ],
 )
 def test_layers_that_keep_the_update(make, at_least):
-    """The update is then that of the 256, up to rounding, if the parts are weighted rightly and no layer and no loss looks at the whole batch, draws random numbers or, as spectral norm, changes with each pass.
+    """The gradient is then that of the 256, up to rounding, if the parts are weighted rightly and no layer and no loss looks at the whole batch, draws random numbers or, as spectral norm, changes with each pass.
 
     *Correct*, for layers and losses that look at one sample at a time, draw nothing and do not change from pass to pass.
     """

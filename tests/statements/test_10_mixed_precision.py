@@ -323,7 +323,7 @@ def test_an_overflow_in_a_window():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16])
 def test_operation_by_operation(dtype):
-    """Matrix products and convolutions go to 16 bit; some operations that lose too much go to float32; most others take what they get, or the widest of their inputs.
+    """Matrix products of two matrices or more and convolutions go to 16 bit; some operations that lose too much go to float32; most others take what they get, or the widest of their inputs.
 
     on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first: a formula that you write yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
     """
@@ -544,7 +544,7 @@ def test_sgd_uses_divided_gradients_as_printed():
 
 
 def test_tf32_in_convolutions():
-    """`torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee"."""
+    """`torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee" (chapter 01 has what then raises)."""
     convolutions = torch.backends.cudnn.conv
     assert convolutions.fp32_precision == "tf32"
     try:

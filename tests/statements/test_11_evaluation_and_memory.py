@@ -158,6 +158,24 @@ def test_three_switches(training, context):
     assert net.training == training
 
 
+def test_the_other_path_of_an_encoder():
+    """(An `nn.TransformerEncoder` in eval takes another path without gradients: what stands at masked positions comes out as 0.)"""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder, x = nn.TransformerEncoder(layer, 2).eval(), torch.randn(2, 4, 8)
+    masked = torch.tensor([[False] * 4, [False, False, True, True]])
+    outputs = []
+    for grad in (True, False):
+        with (
+            torch.set_grad_enabled(grad),
+            warnings.catch_warnings(action="ignore"),
+        ):
+            outputs.append(encoder(x, src_key_padding_mask=masked))
+    recorded, other = outputs
+    assert recorded[masked].all()
+    assert not other[masked].any()
+    torch.testing.assert_close(recorded[~masked], other[~masked])
+
+
 def test_where_a_switch_holds():
     """The first belongs to the *model* and stays until somebody sets it back. The other two belong to the *thread* and end with their block."""
     for context in (torch.no_grad, torch.inference_mode):
@@ -258,7 +276,7 @@ def test_inference_tensors():
 def test_means(batch_size):
     """17 samples in batches of 4 make four full batches and a last one of a single sample. The mean of the batches' means gives that sample the weight of four.
 
-    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in both cases. With class weights the count is the sum of the labels' weights.
+    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in both cases. With class weights, and labels as numbers, the count is the sum of the labels' weights.
 
     Averages: add up sums, count what counts, divide once.
 
@@ -555,6 +573,8 @@ def test_linear_cross_entropy():
     Older versions of PyTorch lack it.
 
     The loss of the chunks has the dtype of the input, under autocast too: for an input in bfloat16 it has two or three digits.
+
+    In float16 leave it: loss scaling does not reach inside.
     """
     if not hasattr(nn, "LinearCrossEntropyOptions"):
         pytest.skip("this torch is older")
@@ -583,6 +603,17 @@ def test_linear_cross_entropy():
             torch.autograd.grad(loss, (h, w)), wanted, strict=True
         ):
             torch.testing.assert_close(got, one)
+    # a model that is sure of its answers: tiny gradients
+    table = 0.02 * torch.randn(2000, 64)
+    y = torch.randint(2000, (4096,))
+    h = 14 * table[y] / table[y].square().sum(1, keepdim=True)
+    lost = []
+    for options in (None, nn.LinearCrossEntropyOptions()):
+        low = h.half().requires_grad_()
+        loss = F.linear_cross_entropy(low, table.half(), y, options=options)
+        (4096.0 * loss).backward()
+        lost.append((low.grad == 0).double().mean().item())
+    assert lost[0] < 0.01 < 0.3 < lost[1]
 
 
 def test_numbers_of_the_optimizers():
@@ -868,11 +899,22 @@ jupyter.run_cell("1 +")
 assert alive()
 jupyter.run_cell("1 / 0")
 assert not alive()
+
+jupyter.run_cell(
+    "x = Activations(); watched.append(weakref.ref(x)); x", store_history=True
+)
+jupyter.run_cell("del x", store_history=True)
+assert alive()
+jupyter.run_cell("%reset -f out", store_history=True)
+assert not alive()
 """
 
 
 def test_what_jupyter_keeps(tmp_path):
-    """Jupyter keeps the last error as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as `get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error), takes the place of all of them; then `gc.collect()`."""
+    """Jupyter keeps the last error as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as `get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error or unknown magic), takes the place of all of them; then `gc.collect()`.
+
+    What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook what a cell has shown (`%reset -f out`).
+    """
     done = subprocess.run(
         [sys.executable, "-c", JUPYTER],
         env={**os.environ, "IPYTHONDIR": str(tmp_path)},

@@ -93,7 +93,7 @@ BY_SOURCE = {
         "Clusters send SIGTERM before they kill",
     ],
     "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
-        "*To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware and the same versions.",
+        "*To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware, versions and number of threads.",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.load.html": [
         "That is quick to begin with, and it helps where only a part is needed.",

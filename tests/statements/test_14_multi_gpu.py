@@ -53,7 +53,6 @@ BY_CELL = {
         "FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank.",
         "FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient.",
         "Same gradient; each rank holds its slice of weights, gradients and momentum.",
-        "Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08).",
     ],
     "claim_001_38": [
         "*Correct*: the batch is chunked. It need not come out even,",
@@ -705,7 +704,10 @@ def one_process(tmp_path: Path):
 
 
 def test_fully_shard(one_process):
-    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. Make the optimizer afterwards: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix."""
+    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. Make the optimizer right afterwards, before a first forward pass: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
+
+    Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08); it is a DTensor, too: log its `.item()`.
+    """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor
@@ -725,7 +727,19 @@ def test_fully_shard(one_process):
         before = weight.full_tensor().detach().clone()
         one.step()
         assert torch.equal(weight.full_tensor(), before) == (not trains)
+    norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    assert isinstance(norm, DTensor)
+    assert isinstance(norm.item(), float)
+    with pytest.raises(TypeError, match="format"):
+        f"{norm:.3f}"
     net.set_requires_gradient_sync(False)
+    with torch.no_grad():
+        net(torch.ones(4, 2))
+    gathered = torch.optim.SGD(net.parameters(), lr=0.1)
+    net(torch.ones(4, 2)).sum().backward()
+    before = weight.full_tensor().detach().clone()
+    gathered.step()
+    assert torch.equal(weight.full_tensor(), before)
 
 
 def test_what_the_outermost_call_keeps(one_process):

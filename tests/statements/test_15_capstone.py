@@ -697,7 +697,7 @@ def test_the_order_of_one_step(max_norm):
 
 
 def test_each_process_has_its_own_states():
-    """Each process takes its own share of the rows, has a seed of its own, and its own random states in the file. The parts of the model are at `net.module`."""
+    """Each process takes its own share of the rows, in an order that all draw from one seed; for what else it draws it has a seed of its own, and its own random states in the file. The loss of the log is the sum over all processes. The parts of the model are at `net.module`."""
 
     def masks(states):
         drawn = []
@@ -715,6 +715,18 @@ def test_each_process_has_its_own_states():
     assert own[0] != own[1]
     of_rank_0 = masks([states[0], states[0]])
     assert of_rank_0[0] == own[0] == of_rank_0[1] != own[1]
+    for one_order in (True, False):
+        rows = []
+        for rank in range(2):
+            order = torch.Generator().manual_seed(0 if one_order else rank)
+            rows += torch.randperm(64, generator=order)[rank::2].tolist()
+        assert (sorted(rows) == list(range(64))) == one_order
+    z, y = torch.randn(6, 3), torch.randint(3, (6,))
+    parts = [
+        F.cross_entropy(some, few, reduction="sum") / len(y)
+        for some, few in zip(z.split(4), y.split(4), strict=True)
+    ]
+    torch.testing.assert_close(sum(parts), F.cross_entropy(z, y))
 
 
 def test_all_but_the_head_is_loaded():
