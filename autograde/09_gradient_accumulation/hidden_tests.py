@@ -1734,7 +1734,7 @@ def dtype_is_kept(draw: Draw) -> list[Case]:
 )
 def original_left_alone(draw: Draw) -> list[Case]:
     return [
-        draw.once(model, "convnet", frozen_norm=("bias",), trained=True),
+        model(draw, "convnet", trained=True, frozen_norm=("weight", "bias")),
         model(draw, "nested", trained=True),
         draw.once(model, "alone", 7, trained=True),
     ]
@@ -1789,7 +1789,7 @@ def small_eps(draw: Draw) -> list[Case]:
 def frozen_norms(draw: Draw) -> list[Case]:
     return [
         model(draw, "mlp", frozen_norm=("weight", "bias"), norm_in_eval=True),
-        draw.once(model, "convnet", frozen_norm=("bias",), trained=True),
+        model(draw, "convnet", frozen_norm=("bias",), trained=True),
         model(draw, "mlp", frozen_norm=("weight",)),
     ]
 

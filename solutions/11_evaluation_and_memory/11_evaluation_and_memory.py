@@ -965,7 +965,7 @@ r"""
 > *Wrong.* A temporary tensor is freed with its last reference, and `empty_cache` frees no tensor.
 >
 > **"Variables that are no longer used are reclaimed by themselves."**
-> *Correct*, at once. What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook what a cell has shown (`%reset -f out`).
+> *Correct*, at once. What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook what a cell has shown (in `Out`).
 """
 
 # %% cell="claim_000_20_24"

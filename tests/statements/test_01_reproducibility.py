@@ -658,7 +658,7 @@ def test_a_context_manager_from_a_generator(protected):
 
 
 def test_precision_by_name():
-    """`torch.backends.cudnn.conv.fp32_precision = "ieee"` asks for full float32 there, `"tf32"` for speed."""
+    """`torch.backends.cudnn.conv.fp32_precision = "ieee"` (and `rnn` for `conv`) asks for full float32 there, `"tf32"` for speed."""
     program = """
 import os, torch
 cudnn = torch.backends.cudnn
@@ -671,18 +671,19 @@ for after in ("nothing", "flags", "allow_tf32"):
             pass
     if after == "allow_tf32":
         cudnn.allow_tf32 = True
-    print(cudnn.conv.fp32_precision)
-    for name in ("ieee", "tf32"):
-        cudnn.conv.fp32_precision = name
-        print(cudnn.conv.fp32_precision)
-    try:
-        cudnn.conv.fp32_precision = "float32"
-    except RuntimeError:
-        print("refused", flush=True)
+    for kind in (cudnn.conv, cudnn.rnn):
+        print(kind.fp32_precision)
+        for name in ("ieee", "tf32"):
+            kind.fp32_precision = name
+            print(kind.fp32_precision)
+        try:
+            kind.fp32_precision = "float32"
+        except RuntimeError:
+            print("refused", flush=True)
     os._exit(0)
 """
     said = subprocess.check_output([sys.executable, "-c", program], text=True)
-    assert said.split() == ["tf32", "ieee", "tf32", "refused"] * 3
+    assert said.split() == ["tf32", "ieee", "tf32", "refused"] * 6
 
 
 @pytest.mark.gpu

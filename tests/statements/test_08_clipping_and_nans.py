@@ -119,6 +119,7 @@ def test_what_is_added_to_the_norm(foreach):
         assert (1 / one.grad).isfinite().item() == clipped
         clip([one], norm / 10, foreach=foreach)
         assert (one.grad.item() < norm / 5) == clipped
+        (one,) = with_gradients([norm], dtype=torch.float16)
         clip([one], 0.0, foreach=foreach)
         assert one.grad.isnan().item() == (not clipped)
     for norm, bound, error in (

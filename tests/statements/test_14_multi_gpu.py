@@ -732,7 +732,6 @@ def test_fully_shard(one_process):
     assert isinstance(norm.item(), float)
     with pytest.raises(TypeError, match="format"):
         f"{norm:.3f}"
-    net.set_requires_gradient_sync(False)
     with torch.no_grad():
         net(torch.ones(4, 2))
     gathered = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -740,6 +739,7 @@ def test_fully_shard(one_process):
     before = weight.full_tensor().detach().clone()
     gathered.step()
     assert torch.equal(weight.full_tensor(), before)
+    net.set_requires_gradient_sync(False)
 
 
 def test_what_the_outermost_call_keeps(one_process):
