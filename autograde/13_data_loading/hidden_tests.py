@@ -1470,8 +1470,8 @@ def asked(draw: Draw, question: str) -> list[Case]:
 READ = {
     "message": "section 1, where the workers run out of memory",
     "cure": "section 5, the claims about shared memory",
-    "lone": "section 5, the claim about the check beforehand",
-    "dropped": "section 5, the claim about the check beforehand",
+    "lone": "section 5, the claim about the check beforehand: a last batch of one row",
+    "dropped": "section 5, the claim about the check beforehand: what `drop_last` leaves",
     "pinned": "section 2, what pinned memory is",
     "started": "section 2, how workers are started",
 }
