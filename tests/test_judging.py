@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from course_grader.chapter.grading import load_grading
-from course_grader.checks import Case, Result
+from course_grader.checks import Case, Draw, Result, SharedCase
 from course_grader.course import Course, CourseError
 from course_grader.judge.inprocess import grade
 from course_grader.judge.judging import (
@@ -62,6 +62,23 @@ def test_checks_of_one_run_share_the_case_of_a_name(mini: Course) -> None:
     assert first["doubles"][0] is first["keeps"][0]
     assert first["doubles"][0]["x"].tolist() != second["keeps"][0]["x"].tolist()
     assert alone["keeps"][0]["x"].tolist() == first["keeps"][0]["x"].tolist()
+
+
+def test_checks_share_what_they_ask_for_in_the_same_words() -> None:
+    kept: dict[str, SharedCase] = {}
+    one, other = Draw(1, "one", kept), Draw(1, "other", kept)
+
+    def of_size(draw: Draw, size: int, *, std: float = 1.0) -> Case:
+        return {"x": draw.normal(size, std=std)}
+
+    case = one.once(of_size, 3)
+
+    assert other.once(of_size, 3) is case
+    assert other.once(of_size, 3, std=1.0) is not case
+    assert len(one.once(of_size, 4)["x"]) == 4
+    elsewhere = Draw(1, "third").once(of_size, 3)
+    assert torch.equal(elsewhere["x"], case["x"])
+    assert not torch.equal(Draw(2, "one").once(of_size, 3)["x"], case["x"])
 
 
 def test_the_bank_of_the_small_course_is_judged_as_it_must_be(
