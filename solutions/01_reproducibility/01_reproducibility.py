@@ -228,7 +228,7 @@ r"""
 | base seeds of loader workers | a generator that a dataset holds |
 
 **Keep apart** what must not be disturbed, and what must not disturb. The loader gets a generator
-of its own. It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed` instead). What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
+of its own. It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed`, and `set_epoch` before each epoch). What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
 back, and only those.
 """
 
@@ -303,7 +303,8 @@ r"""
 | `torch.backends.cudnn.deterministic` | `True` | `False` |
 | `torch.use_deterministic_algorithms(...)` | `True` | `False` |
 
-With the switch on, an operation of PyTorch's list without a deterministic way raises an error and says so. The list does
+With the switch on, an operation of PyTorch's list without a deterministic way raises an error and says so,
+outside of compiled code. The list does
 not hold kernels that others wrote (CUDA, Triton), nor the order in which several GPUs add up. On a
 GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first
 CUDA call.

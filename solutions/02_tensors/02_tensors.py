@@ -566,8 +566,8 @@ assert not hasattr(torch, "Float8_e4m3fnTensor")
 
 # %% [markdown]
 r"""
-> **"`tensor.type()` shows the type."** *Correct*: as a string with dtype and device in one. `.dtype` and `.device`
-> can be compared.
+> **"`tensor.type()` shows the type."** *Correct*: as a string with dtype and device in one. `.dtype` can be compared, and
+> `.device.type` (`cuda` is not equal to `cuda:0`).
 """
 
 # %% cell="claim_002_30"
@@ -634,7 +634,7 @@ r"""
 > *Outdated.*
 
 It warns; use `torch.set_default_dtype` and `torch.set_default_device`. The default is what *Python* floats
-become. An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)` and
+become (a `DataLoader` makes them float64). An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)` and
 `torch.FloatTensor(array)`, and in `x.new_tensor(array)`, which takes the dtype of `x`), and then meets float32 weights.
 """
 

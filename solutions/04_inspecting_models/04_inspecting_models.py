@@ -274,8 +274,8 @@ What hooks cannot see:
 - Functions have no hooks. A model that calls `F.relu` shows no ReLU, and `nn.MultiheadAttention` uses its
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
-- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it does in eval without gradients inside an
-  `nn.TransformerEncoder` that gets a padding mask, unless it was made with `enable_nested_tensor=False`.
+- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it may in eval without gradients inside an
+  `nn.TransformerEncoder` that gets a padding mask; `enable_nested_tensor=False` prevents it.
 - A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A hook on the compiled model, if that has a `forward` of its own, is heard at once.)
   Look at the model itself, before it is compiled.
 """
@@ -531,7 +531,7 @@ r"""
 
 Summing `state_dict()` counts the shared one twice, and the buffers that are saved. torchinfo may count a shared *tensor* more than once, and a shared
 *layer* that stands in two containers. And a lazy layer has no size before its first batch: `numel`
-raises. torchinfo says 0.
+raises. torchinfo says 0, or, given a size, makes it a layer with one.
 """
 
 # %% cell="claim_002_37"
@@ -1080,7 +1080,7 @@ a slip in the loader: ask with `len` yourself, and give `total=`.
 </details>
 <details><summary>Hint 2: two kinds of rate</summary>
 
-What stands after the slash decides. With `s` after it: batches per second. Else: seconds per batch.
+What stands after the slash decides. With `s` alone after it: batches per second. Else: seconds per batch.
 </details>
 """
 

@@ -387,7 +387,7 @@ for name in ("batch", "group"):
 r"""
 The line `none` is what the measurement itself costs: the product, the sum and their gradients.
 In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the
-convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` needs `transpose=True`).
+convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` needs `transpose=True`, and one group).
 Layer norm and group norm
 cannot, nor can an instance norm without running statistics, which is the usual one.
 """

@@ -279,7 +279,8 @@ for name, make in {
 r"""
 ### Warm-up
 
-`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own,
+`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses, nor a `ChainedScheduler` or another
+`SequentialLR`, which raise when their turn comes. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
 and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 """
 
@@ -347,7 +348,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is
-not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
+not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
@@ -628,7 +629,7 @@ memory for another copy of the parameters.
 A decaying rate lets the weights settle. An average over the last steps does something similar at a
 *constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters,
 in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's
-statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages
+statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose; `use_buffers=True` averages
 them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 """
 
@@ -806,7 +807,7 @@ r"""
 > optimizer.
 
 The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer
-was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. An embedding has them in the rows of all tokens that are not in the batch.
+was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. A dense embedding has them in the rows of all tokens that are not in the batch.
 """
 
 # %% cell="claim_004_36"

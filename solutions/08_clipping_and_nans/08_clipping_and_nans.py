@@ -132,7 +132,7 @@ optimizer.step()
 ```
 
 After `backward()`, before `step()`. All gradients are taken together as one long vector $g$. If its
-norm is larger than `max_norm`, every gradient is multiplied by the same factor:
+norm is larger than `max_norm`, every gradient is multiplied by the same factor (name a tied weight once):
 
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
@@ -244,7 +244,8 @@ The last line is the same in disguise. All four entries are finite, but PyTorch 
 their dtype, and beyond 65504 that is infinite in float16. The gradient is 0, and nobody hears of it. (Autocast
 keeps gradients of float32 weights in float32; chapter 10 has the rest.)
 
-So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error.
+So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error; not
+beside a `GradScaler`, which leaves such steps out itself.
 """
 
 # %% [markdown]
@@ -333,7 +334,7 @@ r"""
 
 A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.) The module to blame is the one whose *inputs are finite and whose output is
 not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it
-writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in the model itself: once compiled, it does not hear a hook that comes later.) (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
+writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.) (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
 forward *pre*-hook sees it before.)
 """
 
@@ -372,8 +373,8 @@ All ReLUs were off, the row's mean was 0, and 0 / 0 is NaN.
 
 `torch.autograd.detect_anomaly()` checks what each operation returns on the way back. At the first NaN it raises an error
 that names the operation, and, if the forward pass was in the block as well, prints where in *your* code that operation stood. (It does not see a NaN
-that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it also stops at an overflow that would only be
-skipped: switch the scaler off for the hunt.
+that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it may also stop at an overflow that would only be
+skipped: switch the scaler off for the hunt. Of compiled code it names the whole.
 """
 
 # %% cell="anomaly"
@@ -1288,7 +1289,7 @@ r"""
 - Clipping by value, or tensor by tensor, can turn the step.
 - Clipping bounds what is finite. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
 - `isfinite`, not `isnan`: infinity often comes first.
-- A bad batch is skipped whole: no step, no gradients left, buffers put back.
+- A bad batch is skipped whole, under DDP (chapter 14) by all ranks: no step, no gradients left, buffers put back.
 - Make the input safe *before* the root, the log, the division; a single `torch.where` saves the value and not the gradient.
 - To find the first NaN: state, data, layer (finite in, not finite out), loss, gradient (anomaly mode), and whether a smaller
   rate cures it.

@@ -232,7 +232,8 @@ for _ in range(3):
 # %% [markdown]
 r"""
 Nobody knows the right scale, so the scaler looks for it: it starts high, halves the scale when a gradient overflows
-(and *skips that step*), and doubles it after 2000 good steps in a row. If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
+(and *skips that step*), and doubles it after 2000 good steps in a row. (Where the forward pass has overflowed, a batch norm's statistics are NaN from then on: chapter 08
+puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
 Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
@@ -458,8 +459,8 @@ products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020, after
 whether bfloat16 is built in. Without the argument it is True as well where bfloat16 is emulated, and slow, as on a T4. Convolutions by cuDNN round to
 tf32 by default, so float32 is not quite float32 there: `torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee" (chapter 01 has what then raises).
 
-On a CPU the time depends on what it has built in for 16 bit; float16 is often far slower than float32. The memory kept for
-the backward pass falls anywhere, though not to half: the 16-bit copies of the weights are kept as well. With few rows
+On a CPU the time depends on what it has built in for 16 bit; float16 is often far slower than float32. With many rows the memory kept for
+the backward pass falls on any device, though not to half: the 16-bit copies of the weights are kept as well. With few rows
 they outweigh what is saved.
 """
 
@@ -1209,7 +1210,7 @@ r"""
   checkpoint.
 - Step and update once per window of accumulation; divide by the window's samples; an overflow skips all of it.
 - Only a skipped step lowers the scale. With one optimizer, step the schedule if it did not fall.
-- Test such a loop with SGD: Adam without weight decay hides a factor in a gradient that is large beside its `eps`, and so a missing unscale.
+- Test such a loop with SGD: AdamW, and Adam without weight decay, hide a factor in a gradient that is large beside `eps`, and so a missing unscale.
 
 **Primary sources**
 

@@ -202,7 +202,7 @@ r"""
 | `torch.no_grad()` | autograd: no graph, nothing kept for backward | the layers' modes |
 | `torch.inference_mode()` | as `no_grad`, and its new tensors cannot be saved for `backward()` | the layers' modes |
 
-(An `nn.TransformerEncoder` in eval takes another path without gradients: what stands at masked positions comes out as 0.)
+(An `nn.TransformerEncoder` with `batch_first=True` may take another path in eval without gradients: padding at the end then comes out as 0, or as the bias of its last norm.)
 The first belongs to the *model* and stays until somebody sets it back. The other two belong to the *thread*
 and end with their block. The cell asks each of them the same four questions.
 """

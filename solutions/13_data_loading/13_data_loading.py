@@ -495,8 +495,8 @@ r"""
 
 Chapter 01 gave the loader a generator of its own: the first epoch is the same for any number of workers. With
 workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start
-of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to
-its end. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index. Workers that
+of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to its end, as `for` reads it
+(not `zip`, which may stop before the loader says that it ends). (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index. Workers that
 stay see an epoch that you write into the dataset later only in memory that they share. The loader itself then draws its seeds from the global
 generator, so with workers that stay dropout draws other numbers: give the loader another generator, too.)
 """

@@ -247,7 +247,7 @@ ever copied again: if each rank gives a `ReduceLROnPlateau` its own metric, rate
 writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep
 it from hanging:
 
-- a group has a **timeout** (by default 10 minutes with NCCL, 30 with gloo): with gloo a rank that waits in vain raises an error; NCCL ends its process,
+- a group has a **timeout** (by default 10 minutes where the backend is named "nccl", else 30): with gloo a rank that waits in vain raises an error; NCCL ends its process,
   and no `except` sees it;
 - `torchrun` **ends the others** as soon as one rank fails;
 - the notebook has a **deadline** of its own, three minutes. Ranks read from a pipe that it holds open, and end when it is closed: after the
@@ -707,7 +707,7 @@ r"""
 Repeated samples do little harm in training. In a metric they are wrong, and the mean over ranks of their accuracies is a mean of means
 again. To evaluate, deal samples out without filling up, add up counts, and divide once. Exercise 3 does it. The ranks may then have unequally many batches, or none, so
 no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`. The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch others
-(by gloo not all) wait for it until the timeout.
+(by gloo not all) wait for it until the timeout. With batch norm send rank 0's buffers to all before (`dist.broadcast`): after training each rank has its own.
 
 Two more traps. `DataLoader(sampler=..., shuffle=True)` is refused with a ValueError: the sampler shuffles. And augmentation seeded
 alike on all ranks draws the same crops on each: seed it with the rank as well (chapter 01).
@@ -804,7 +804,8 @@ r"""
 - **A layer that no rank uses** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: by default no gradient is averaged, not even those of
   the other layers, and the ranks part. A layer that only *some* ranks use holds these up in their first step already, until the others end in the error or the timeout is over. `find_unused_parameters=True` looks for such layers in each
   step, which costs time. `static_graph=True` looks once, for models that use the same layers always; its first backward pass must not stand in `no_sync()`. Better: leave it out, or freeze it *before* the model is wrapped.
-- **Freezing a wrapped model** is the same accident: DDP waits for gradients that no longer come. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
+- **Freezing a part of a wrapped model** is the same accident: DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor for a
+  model that is frozen whole, as a GAN's discriminator in the generator's step). The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
   or unfreeze in mid-run, wrap the model anew. (What was frozen when the model was wrapped is never averaged, and no step raises.)
 """
 

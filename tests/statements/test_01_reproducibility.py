@@ -5,6 +5,7 @@ import functools
 import inspect
 import os
 import random
+import shutil
 import subprocess
 import sys
 from multiprocessing import get_start_method
@@ -322,7 +323,7 @@ def test_memory_that_nobody_wrote(dtype):
 
 
 def test_the_switch_raises_and_says_so():
-    """With the switch on, an operation of PyTorch's list without a deterministic way raises an error and says so."""
+    """With the switch on, an operation of PyTorch's list without a deterministic way raises an error and says so, outside of compiled code."""
     torch.use_deterministic_algorithms(True)
     try:
         with pytest.raises(RuntimeError, match="does not have a deterministic"):
@@ -333,6 +334,22 @@ def test_the_switch_raises_and_says_so():
     finally:
         torch.use_deterministic_algorithms(False)
     torch.zeros(3).put_(torch.tensor([0, 0]), torch.ones(2))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="no compiler")
+def test_the_switch_and_compiled_code(python):
+    """raises an error and says so, outside of compiled code."""
+    said = python(
+        "import torch\n"
+        "torch.use_deterministic_algorithms(True)\n"
+        "given = torch.zeros(3), torch.tensor([0, 0]), torch.tensor([1.0, 2.0])\n"
+        "put = lambda x, at, values: x.clone().put_(at, values)\n"
+        "print(torch.compile(put)(*given).tolist())\n"
+        "put(*given)"
+    )
+    assert said.startswith("[2.0, 0.0, 0.0]")
+    assert "does not have a deterministic" in said
 
 
 def test_the_same_order_without_atomics():
@@ -397,7 +414,7 @@ def test_the_generator_of_a_loader():
 
     Give loaders (and samplers) a generator of their own
 
-    It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed` instead).
+    It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed`, and `set_epoch` before each epoch).
     """
     orders = []
     for draws in (0, 5):
@@ -429,6 +446,10 @@ def test_the_generator_of_a_loader():
         DistributedSampler(range(10), 2, 0, generator=torch.Generator())
     drawn = [list(DistributedSampler(range(10), 2, 0, seed=n)) for n in (3, 4)]
     assert drawn[0] != drawn[1]
+    sampler = DistributedSampler(range(10), 2, 0, seed=3)
+    assert list(sampler) == list(sampler) == drawn[0]
+    sampler.set_epoch(1)
+    assert list(sampler) != drawn[0]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 BY_CELL = {
     "four_pictures": [
@@ -58,7 +59,7 @@ BY_CELL = {
         "an array with a negative stride (as after a flip) is refused by `from_numpy` *and* by `torch.tensor`.",
     ],
     "claim_002_30": [
-        "*Correct*: as a string with dtype and device in one. `.dtype` and `.device` can be compared.",
+        "*Correct*: as a string with dtype and device in one.",
     ],
 }
 
@@ -299,7 +300,7 @@ def test_small_formats():
     "default", [torch.float32, torch.float64, torch.float16]
 )
 def test_the_default_dtype(default):
-    """The default is what *Python* floats become.
+    """The default is what *Python* floats become (a `DataLoader` makes them float64).
 
     float64 comes from NumPy whatever the default dtype is, but for `torch.Tensor(array)` and its like.
 
@@ -310,6 +311,8 @@ def test_the_default_dtype(default):
         torch.set_default_dtype(default)
         assert torch.tensor([1.5]).dtype == torch.zeros(1).dtype == default
         assert torch.tensor([1]).dtype == torch.int64
+        (batch,) = DataLoader([1.0, 0.5], batch_size=2)
+        assert batch.dtype == torch.float64
         assert torch.tensor(np.ones(1)).dtype == torch.float64
         assert torch.from_numpy(np.ones(1)).dtype == torch.float64
         assert torch.Tensor(np.ones(1)).dtype == default
@@ -322,6 +325,15 @@ def test_the_default_dtype(default):
             line(array)
     finally:
         torch.set_default_dtype(before)
+
+
+def test_devices_are_compared_by_their_type():
+    """`.dtype` can be compared, and `.device.type` (`cuda` is not equal to `cuda:0`)."""
+    assert torch.zeros(2).dtype == torch.float32
+    assert torch.zeros(2).device.type == "cpu"
+    assert torch.zeros(2).device != "cpu"
+    assert torch.device("cuda") != torch.device("cuda:0")
+    assert torch.device("cuda").type == torch.device("cuda:0").type
 
 
 def test_who_shares_with_numpy():

@@ -1,5 +1,6 @@
 """What chapter 03 states about one-hot rows and losses, run."""
 
+import contextlib
 import inspect
 import math
 import warnings
@@ -473,12 +474,19 @@ def test_it_builds_no_rows(dtype):
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool, torch.float32])
 def test_dtypes_of_class_indices(dtype):
-    """`F.cross_entropy` wants raw logits, and class indices of int64. (Labels of shape (N,) may be uint8, too.)"""
+    """`F.cross_entropy` wants raw logits, and class indices of int64. (Labels of shape (N,) may be uint8, too, if there are no weights with smoothing.)"""
     z, y = torch.randn(3, 2), torch.tensor([1, 0, 1]).to(dtype)
     if dtype in (torch.int64, torch.uint8):
         torch.testing.assert_close(
             F.cross_entropy(z, y), F.cross_entropy(z, y.long())
         )
+        smoothed = {"weight": torch.ones(2), "label_smoothing": 0.1}
+        with (
+            pytest.raises(RuntimeError, match="index")
+            if dtype == torch.uint8
+            else contextlib.nullcontext()
+        ):
+            F.cross_entropy(z, y, **smoothed)
     else:
         with pytest.raises(RuntimeError):
             F.cross_entropy(z, y)
@@ -755,7 +763,7 @@ def test_shapes_are_compared_with_shapes(n):
 
 
 def test_a_mean_in_sixteen_bits():
-    """A CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes far off if labels are ignored. Give it `logits.float()`."""
+    """Outside of autocast and compiled code a CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes far off if labels are ignored. Give it `logits.float()`."""
     torch.manual_seed(0)
     logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
     ignored = labels.clone()
@@ -774,6 +782,10 @@ def test_a_mean_in_sixteen_bits():
         assert found == share or abs(found - share) < 0.2
         mended = F.cross_entropy(low.float(), given).double() / exact
         assert abs(mended - 1) < 1e-5
+    with torch.autocast("cpu", torch.bfloat16):
+        kept = F.cross_entropy(logits.bfloat16(), ignored)
+    exact = F.cross_entropy(logits.bfloat16().double(), ignored)
+    assert abs(kept.double() / exact - 1) < 1e-5
     many = torch.zeros(300_000, 10).half()
     nothing = torch.zeros(len(many)).long()
     assert F.cross_entropy(many, nothing).isnan()

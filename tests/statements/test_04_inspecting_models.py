@@ -162,7 +162,7 @@ def test_what_hooks_cannot_see():
 
     A layer that is called twice is seen twice. One that is never called is not seen.
 
-    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it does in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask, unless it was made with `enable_nested_tensor=False`.
+    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; `enable_nested_tensor=False` prevents it.
     """
     seen = []
 
@@ -195,7 +195,7 @@ def test_what_hooks_cannot_see():
 
 
 def test_nested_tensors_of_an_encoder():
-    """So it does in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask, unless it was made with `enable_nested_tensor=False`."""
+    """So it may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; `enable_nested_tensor=False` prevents it."""
     padding = torch.tensor([[False, False, True], [False, True, True]])
     for nested in (True, False):
         layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
@@ -505,7 +505,7 @@ def test_torchinfo_moves_the_model():
 
 
 def test_what_torchinfo_does():
-    """torchinfo may count a shared *tensor* more than once, and a shared *layer* that stands in two containers. And a lazy layer has no size before its first batch: `numel` raises. torchinfo says 0.
+    """torchinfo may count a shared *tensor* more than once, and a shared *layer* that stands in two containers. And a lazy layer has no size before its first batch: `numel` raises. torchinfo says 0, or, given a size, makes it a layer with one.
 
     Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default, so batch norm is left alone. After the pass it puts the model's mode on *all* layers: one that was in eval on purpose is woken.
 
@@ -529,6 +529,9 @@ def test_what_torchinfo_does():
     with pytest.raises(ValueError, match="uninitialized"):
         lazy.weight.numel()
     assert total(lazy) == 0
+    lazy = nn.Sequential(lazy)
+    assert total(lazy, (1, 4)) == 15
+    assert type(lazy[0]) is nn.Linear
     for single, size, out in (
         (nn.Linear(3, 4), (3,), (4,)),
         (nn.Conv2d(3, 8, 3), (3, 9, 9), (8, 7, 7)),
@@ -694,7 +697,7 @@ def test_a_layer_without_a_gradient():
 def test_the_rate_of_a_bar():
     """`it/s` is batches per second, `s/it` seconds per batch; `total=` must be known by somebody.
 
-    What stands after the slash decides. With `s` after it: batches per second. Else: seconds per batch.
+    What stands after the slash decides. With `s` alone after it: batches per second. Else: seconds per batch.
 
     tqdm shows `"?it/s"` as long as it does not know the rate
 
@@ -703,6 +706,7 @@ def test_the_rate_of_a_bar():
     assert "2.00it/s" in tqdm.format_meter(10, 20, 5.0)
     assert "2.00s/it" in tqdm.format_meter(5, 20, 10.0)
     assert "2.00rows/s" in tqdm.format_meter(10, 20, 5.0, unit="rows")
+    assert "3.00s/step" in tqdm.format_meter(3, None, 9.0, unit="step")
     assert "?it/s" in tqdm.format_meter(0, 20, 0.0)
     # given a rate of its own, the bar shows that one and not the mean
     assert "8.00it/s" in tqdm.format_meter(10, 20, 5.0, rate=8.0)

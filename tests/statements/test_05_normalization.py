@@ -292,7 +292,7 @@ def test_none_never_forgets():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_folding(bias):
-    """In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` needs `transpose=True`). Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
+    """In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` needs `transpose=True`, and one group). Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
     conv, norm = nn.Conv2d(3, 4, 3, bias=bias), nn.BatchNorm2d(4)
     for _ in range(3):
         norm(conv(torch.randn(5, 3, 6, 6) + 1))
@@ -306,6 +306,9 @@ def test_folding(bias):
     right = fuse_conv_bn_eval(up, norm, transpose=True)(x)
     torch.testing.assert_close(right, after, rtol=1e-4, atol=1e-5)
     assert not torch.allclose(fuse_conv_bn_eval(up, norm)(x), after, 0.01)
+    grouped = nn.ConvTranspose2d(4, 4, 3, groups=2, bias=bias).eval()
+    with pytest.raises(RuntimeError):
+        fuse_conv_bn_eval(grouped, norm, transpose=True)(x)
     y = torch.randn(2, 4, 5, 5)
 
     def is_fixed_scale_and_shift(layer):

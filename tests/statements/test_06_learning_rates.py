@@ -352,7 +352,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses, nor a `ChainedScheduler` or another `SequentialLR`, which raise when their turn comes. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -381,6 +381,19 @@ def test_warm_up_and_past_the_end():
             return lr_scheduler.SequentialLR(o, [rise, second(o)], [4])
 
         return [one for (one,) in rates_of(make, 5)]
+
+    for group in (
+        lambda o: lr_scheduler.ChainedScheduler(
+            [lr_scheduler.ExponentialLR(o, 0.9)]
+        ),
+        make,
+    ):
+        with pytest.raises(NotImplementedError):
+            behind_a_rise(group)
+    with_factors = behind_a_rise(
+        lambda o: lr_scheduler.MultiplicativeLR(o, lambda step: 0.9)
+    )
+    assert with_factors[-1] == pytest.approx(0.9 * 0.775)
 
     rise = [0.1, 0.325, 0.55, 0.775, 1.0]
     for second in (
@@ -426,7 +439,7 @@ def test_zeros_of_a_compiled_model():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -449,6 +462,10 @@ def test_a_compiled_step():
             adam.param_groups[0]["lr"] = 1e-4
         step()
         assert (len(compiled) > before) == (not tensor)
+        before = len(compiled)
+        adam.param_groups[0]["betas"] = (0.8, 0.99)
+        step()
+        assert len(compiled) > before
     for scheduler_first in (True, False):
         torch._dynamo.reset()
         weight = one_weight()
@@ -531,7 +548,7 @@ def test_one_optimizer_one_schedule():
 def test_none_is_skipped(optimizer, options):
     """`grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 
-    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. An embedding has them in the rows of all tokens that are not in the batch.
+    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. A dense embedding has them in the rows of all tokens that are not in the batch.
     """
     default = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
     assert default["set_to_none"].default is True
@@ -620,7 +637,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -656,6 +673,9 @@ def test_averaged_models(use_buffers):
     with torch.no_grad():
         seen = torch.stack([average.module[0](x).mean(0) for x in batches])
     torch.testing.assert_close(average.module[1].running_mean, seen.mean(0))
+    average.module[1].eval()
+    swa_utils.update_bn([torch.randn(8, 2) - 5], average)
+    assert not torch.allclose(average.module[1].running_mean, seen.mean(0))
 
 
 def test_decoupled_decay():

@@ -160,6 +160,19 @@ def test_a_prefix_with_its_dot():
     assert not "layer10.weight".startswith("layer1.")
 
 
+def test_a_tied_weight_has_one_name():
+    """(A tied weight has one name in `named_parameters()`, its first; frozen or loaded under one name, it is so under both.)"""
+    net = nn.ModuleDict({"embed": nn.Embedding(5, 3), "head": nn.Linear(3, 5)})
+    net["head"].weight = net["embed"].weight
+    names = [name for name, _ in net.named_parameters()]
+    assert names == ["embed.weight", "head.bias"]
+    dict(net.named_parameters())["embed.weight"].requires_grad_(False)
+    assert not net["head"].weight.requires_grad
+    held = {"embed.weight": torch.ones(5, 3)}
+    net.load_state_dict(held, strict=False)
+    assert (net["head"].weight == 1).all()
+
+
 def test_flags_on_modules():
     """A flag set on a *module* is the no-op of section 1; `module.requires_grad_(False)`, with the underscore at the end, reaches its parameters.
 
@@ -423,7 +436,7 @@ def test_added_under_a_schedule():
 
 @pytest.mark.parametrize("delete", [True, False])
 def test_a_scheduler_anew(delete):
-    """The old groups still have a key `initial_lr`, and a new `LambdaLR` begins there again. Delete the key first, and it begins at the present rate."""
+    """The old groups still have a key `initial_lr`, and a new `LambdaLR`, `SequentialLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key first, and it begins at the present rate."""
     head, later = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
     sgd = torch.optim.SGD([head], lr=0.1)
     plan = lr_scheduler.LambdaLR(sgd, lambda n: 0.5**n)
@@ -434,6 +447,23 @@ def test_a_scheduler_anew(delete):
     assert ["initial_lr" in g for g in sgd.param_groups] == [True, False]
     if delete:
         del sgd.param_groups[0]["initial_lr"]
+    begun = sgd.param_groups[0].get("initial_lr")
+    for make in (
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 10),
+        lambda o: lr_scheduler.SequentialLR(
+            o,
+            [
+                lr_scheduler.ConstantLR(o, 1.0),
+                lr_scheduler.ExponentialLR(o, 0.5),
+            ],
+            [2],
+        ),
+    ):
+        twin = torch.optim.SGD([head], lr=0.025)
+        if begun:
+            twin.param_groups[0]["initial_lr"] = begun
+        make(twin)
+        assert twin.param_groups[0]["lr"] == (begun or 0.025)
     lr_scheduler.LambdaLR(sgd, lambda n: 0.5**n)
     rates = [round(group["lr"], 6) for group in sgd.param_groups]
     assert rates == [0.025 if delete else 0.1, 0.3]

@@ -87,7 +87,7 @@ def slope(function, at, dtype=torch.float32):
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("bound", [0.5, 100.0])
 def test_all_gradients_get_one_factor(bound, p, foreach):
-    r"""All gradients are taken together as one long vector $g$. If its norm is larger than `max_norm`, every gradient is multiplied by the same factor:
+    r"""All gradients are taken together as one long vector $g$. If its norm is larger than `max_norm`, every gradient is multiplied by the same factor (name a tied weight once):
 
     $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
@@ -109,6 +109,9 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
     after = torch.cat([one.grad for one in pair])
     torch.testing.assert_close(after, before * factor, rtol=1e-13, atol=0)
     assert (total > bound) == (not torch.equal(after, before))
+    (tied,) = with_gradients([3.0, 4.0], dtype=torch.float64)
+    clip([tied, tied], 1.0, 2.0, foreach=foreach)
+    assert tied.grad.norm() < 0.1
 
 
 @pytest.mark.parametrize("foreach", [None, True, False])
@@ -287,7 +290,7 @@ def test_what_clipping_by_value_makes_of_them(foreach, dtype):
 def test_the_norm_overflows_in_float16():
     """PyTorch takes the norm in their dtype, and beyond 65504 that is infinite in float16. The gradient is 0, and nobody hears of it.
 
-    So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error.
+    So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error; not beside a `GradScaler`, which leaves such steps out itself.
     """
     assert torch.finfo(torch.float16).max == 65504
     for gradients in ([[6e4, 6e4, 1, 1]], [[6e4, 1], [6e4, 1]]):
@@ -470,7 +473,7 @@ class Container(nn.Module):
 
 @pytest.mark.parametrize("own_fault", [True, False])
 def test_a_forward_hook_finds_the_place(own_fault):
-    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in the model itself: once compiled, it does not hear a hook that comes later.)
+    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)
 
     `module.register_forward_hook(hook)` calls `hook(module, inputs, output)` when the module has finished.
 
@@ -561,7 +564,7 @@ def complaint_of(function):
 def test_anomaly_mode():
     r"""`torch.autograd.detect_anomaly()` checks what each operation returns on the way back.
 
-    (It does not see a NaN that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it also stops at an overflow that would only be skipped: switch the scaler off for the hunt.
+    (It does not see a NaN that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it may also stop at an overflow that would only be skipped: switch the scaler off for the hunt. Of compiled code it names the whole.
 
     it complains of a NaN that a mask throws away later.
 
@@ -600,7 +603,7 @@ def test_anomaly_mode():
 
 
 def test_anomaly_mode_and_a_scaler():
-    """With a `GradScaler` it also stops at an overflow that would only be skipped: switch the scaler off for the hunt."""
+    """With a `GradScaler` it may also stop at an overflow that would only be skipped: switch the scaler off for the hunt. Of compiled code it names the whole."""
     for scale in (2.0**30, 1.0):
         weight = torch.ones(4, 4, requires_grad=True)
         with torch.autograd.set_detect_anomaly(True):
@@ -614,8 +617,28 @@ def test_anomaly_mode_and_a_scaler():
                     (scale * loss).backward()
 
 
+@pytest.mark.slow
+def test_anomaly_mode_and_compiled_code():
+    """Of compiled code it names the whole."""
+    torch._dynamo.reset()
+
+    def length(x):
+        return x.pow(2).sum().sqrt()
+
+    compiled = torch.compile(length, backend="aot_eager")
+    for function, name in ((length, "Pow"), (compiled, "CompiledFunction")):
+        x = torch.zeros(3, requires_grad=True)
+        with (
+            warnings.catch_warnings(action="ignore"),
+            torch.autograd.set_detect_anomaly(True),
+            pytest.raises(RuntimeError, match=f"'{name}Backward"),
+        ):
+            function(x).backward()
+    torch._dynamo.reset()
+
+
 def test_a_mask_is_no_fault():
-    """(A mask of −∞ is no fault: leave it out of the inputs. Hunt in the model itself: once compiled, it does not hear a hook that comes later.)"""
+    """(A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)"""
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     layer.self_attn.in_proj_weight.data.mul_(1e25)
     mask = nn.Transformer.generate_square_subsequent_mask(3)
@@ -1117,7 +1140,7 @@ class Counted(nn.Module):
 def test_buffers_that_are_put_back():
     """Where the *loss* turns out bad it is too late: keep a clone of each of `model.buffers()` from before, and copy it into what `model.buffers()` gives then: a layer may have put another tensor in a buffer's place.
 
-    A bad batch is skipped whole: no step, no gradients left, buffers put back.
+    A bad batch is skipped whole, under DDP (chapter 14) by all ranks: no step, no gradients left, buffers put back.
     """
     net = nn.Sequential(nn.BatchNorm1d(2), Counted())
     net(torch.randn(4, 2))

@@ -126,9 +126,9 @@ def test_parts_are_added(parts):
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
 def test_adam_hides_the_factor(optimizer):
-    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, and nothing else is added to it, as Adam's `weight_decay` is.
+    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, nothing clips it, and nothing else is added to it, as Adam's `weight_decay` is.
 
-    and Adam without weight decay hides it while gradients are large beside `eps`.
+    and without clipping AdamW, and Adam without weight decay, hide it while gradients are large beside `eps`.
     """
     ends = {}
     for kind, decay in ((optimizer, 0), (optimizer, 0.1), (torch.optim.SGD, 0)):
@@ -162,6 +162,21 @@ def test_adam_hides_the_factor(optimizer):
         optimizer([weight], lr=0.01).step()
         steps.append(weight.item())
     assert steps[0] < 5 * steps[1] < 0
+    ends = []
+    for factor in (1.0, 0.125):
+        model = mlp()
+        one = optimizer(model.parameters(), lr=0.01, weight_decay=0)
+        for scale in (1.0, 8.0):  # of gradients, the second ones clipped
+            one.zero_grad()
+            accumulated(
+                model,
+                [32],
+                lambda z, y, f=factor * scale: f * F.cross_entropy(z, y),
+            )
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            one.step()
+        ends.append(nn.utils.parameters_to_vector(model.parameters()))
+    assert (ends[0] - ends[1]).abs().max() > 1e-4
 
 
 def test_what_is_left_enters_the_next_epoch():
@@ -242,7 +257,7 @@ def test_what_to_divide_by(ignored, weighted, sizes):
 
     Let $D$ be the denominator of the full batch's mean. Each part contributes its *sum* over that same $D$:
 
-    | a mean over samples | number of samples |
+    | a mean over samples | number of samples; of `F.cross_entropy` of labels: of each token, each pixel |
 
     | a mean over all outputs, as `F.mse_loss` without `weight` | number of outputs of all samples together |
 
@@ -308,6 +323,25 @@ def test_what_to_divide_by(ignored, weighted, sizes):
         )
         assert max(error(whole, mean), error(parts, mean)) < 1e-12
         assert error(by_samples, 3 * mean) < 1e-12
+
+
+def test_parts_of_ctc_loss():
+    """(`F.ctc_loss` divides each sample by its target's length first: weight each part's mean by its share of the samples.)"""
+    torch.manual_seed(0)
+    logits = torch.randn(9, 6, 4, dtype=torch.float64).log_softmax(2)
+    lengths, targets = torch.tensor([1, 4, 2, 1, 3, 2]), torch.ones(6, 4).long()
+    targets[:, 1::2] = 2
+
+    def loss(rows, reduction="mean"):
+        frames = torch.full((len(lengths[rows]),), 9)
+        given = logits[:, rows], targets[rows], frames, lengths[rows]
+        return F.ctc_loss(*given, reduction=reduction)
+
+    first, rest, whole = slice(0, 2), slice(2, 6), slice(0, 6)
+    by_share = loss(first) * 2 / 6 + loss(rest) * 4 / 6
+    torch.testing.assert_close(by_share, loss(whole))
+    for count in (6, lengths.sum()):
+        assert not torch.isclose(loss(whole, "sum") / count, loss(whole))
 
 
 def parts_and_whole(model, X, y, num_parts, of=F.cross_entropy):

@@ -159,7 +159,7 @@ def test_three_switches(training, context):
 
 
 def test_the_other_path_of_an_encoder():
-    """(An `nn.TransformerEncoder` in eval takes another path without gradients: what stands at masked positions comes out as 0.)"""
+    """(An `nn.TransformerEncoder` with `batch_first=True` may take another path in eval without gradients: padding at the end then comes out as 0, or as the bias of its last norm.)"""
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     encoder, x = nn.TransformerEncoder(layer, 2).eval(), torch.randn(2, 4, 8)
     masked = torch.tensor([[False] * 4, [False, False, True, True]])
@@ -174,6 +174,12 @@ def test_the_other_path_of_an_encoder():
     assert recorded[masked].all()
     assert not other[masked].any()
     torch.testing.assert_close(recorded[~masked], other[~masked])
+    last = nn.LayerNorm(8)
+    nn.init.constant_(last.bias, 0.5)
+    encoder = nn.TransformerEncoder(layer, 2, norm=last).eval()
+    with torch.no_grad(), warnings.catch_warnings(action="ignore"):
+        other = encoder(x, src_key_padding_mask=masked)
+    assert (other[masked] == 0.5).all()
 
 
 def test_where_a_switch_holds():

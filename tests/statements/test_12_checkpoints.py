@@ -1012,6 +1012,22 @@ def test_a_scale_that_starts_over(kept, new):
     assert scale == (2.0**15 if new else 2.0**16)
 
 
+def test_what_was_frozen_is_trained_again():
+    """no state dict holds `requires_grad`: all is trained again"""
+    old, new = nn.Linear(2, 1), nn.Linear(2, 1)
+    old.weight.requires_grad_(False)
+    new.load_state_dict(old.state_dict())
+    assert new.weight.requires_grad
+    sgd = torch.optim.SGD(old.parameters(), lr=0.1)
+    again = torch.optim.SGD(new.parameters(), lr=0.1)
+    again.load_state_dict(sgd.state_dict())
+    for net, one in ((old, sgd), (new, again)):
+        before = net.weight.detach().clone()
+        net(torch.ones(1, 2)).sum().backward()
+        one.step()
+        assert torch.equal(net.weight, before) == (net is old)
+
+
 def test_an_average_that_starts_over(there):
     """the average starts over"""
     net = nn.Linear(1, 1)

@@ -252,7 +252,7 @@ def epochs(workers, to_the_sampler, count=3):
 
 
 def test_the_same_batches_with_and_without_workers():
-    """the first epoch is the same for any number of workers. With workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to its end. (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index.
+    """the first epoch is the same for any number of workers. With workers that stay, the second is not. The loader draws a seed for its workers from that generator, once per start of workers, and without workers in every epoch. Give the generator to the *sampler*. Then each batch has the same samples, if each epoch is read to its end, as `for` reads it (not `zip`, which may stop before the loader says that it ends). (What a dataset draws itself, such as crops, still differs with the number of workers: seed it with epoch and index.
 
     A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if each epoch is read to its end.
     """
@@ -307,7 +307,7 @@ def test_dropout_with_and_without_workers(another):
 
 @pytest.mark.parametrize("to_its_end", [True, False])
 def test_epochs_that_are_broken_off(to_its_end):
-    """if each epoch is read to its end."""
+    """if each epoch is read to its end, as `for` reads it (not `zip`, which may stop before the loader says that it ends)."""
 
     def orders(workers):
         rng = torch.Generator().manual_seed(3)
@@ -328,6 +328,23 @@ def test_epochs_that_are_broken_off(to_its_end):
         return found
 
     assert (orders(0) == orders(1)) == to_its_end
+
+    def zipped(workers):
+        rng = torch.Generator().manual_seed(3)
+        loader = DataLoader(
+            range(8),
+            4,
+            sampler=RandomSampler(range(8), generator=rng),
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            multiprocessing_context="fork" if workers else None,
+        )
+        first = [0, 1], loader
+        pairs = zip(*(first if not to_its_end else first[::-1]), strict=False)
+        read = [str(pair) for pair in pairs]
+        return read, [rows.tolist() for rows in loader]
+
+    assert (zipped(0) == zipped(1)) == to_its_end
 
 
 class Epoch(Dataset):

@@ -47,7 +47,7 @@ BY_CELL = {
         "**Statistics** differ between ranks right after a forward pass.",
         "**Names** begin with `module.`.",
         "**A layer that no rank uses** is an error in the *second* step: DDP still waits for its gradient.",
-        "**Freezing a wrapped model** is the same accident",
+        "**Freezing a part of a wrapped model** is the same accident",
     ],
     "fsdp_tour": [
         "FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank.",
@@ -187,7 +187,7 @@ def test_chunks_are_filled_up(batch_size):
 
 
 def test_default_timeouts():
-    """a group has a **timeout** (by default 10 minutes with NCCL, 30 with gloo)
+    """a group has a **timeout** (by default 10 minutes where the backend is named "nccl", else 30)
 
     NCCL ends its process, and no `except` sees it;
     """
@@ -860,6 +860,8 @@ def test_a_rank_that_leaves(on_ranks):
     The wrapper sends buffers in eval mode too (section 7), and where one rank has no batch others (by gloo not all) wait for it until the timeout.
 
     so no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`.
+
+    With batch norm send rank 0's buffers to all before (`dist.broadcast`): after training each rank has its own.
     """
 
     def evaluate(rank, group, inside):
@@ -878,6 +880,19 @@ def test_a_rank_that_leaves(on_ranks):
     together = on_ranks(lambda r, g: evaluate(r, g, False), 2)
     assert alone == ["evaluated", "no batch"]
     assert together == ["waited in vain", "no batch"]
+
+    def statistics(rank, group):
+        norm = nn.BatchNorm1d(2)
+        ddp = DistributedDataParallel(norm, process_group=group)
+        ddp(torch.randn(8, 2) + rank)
+        own = norm.running_mean.tolist()
+        for buffer in norm.buffers():
+            dist.broadcast(buffer, group_src=0, group=group)
+        return own, norm.running_mean.tolist()
+
+    (own, sent), (other, also_sent) = on_ranks(statistics, 2)
+    assert own != other
+    assert sent == also_sent == own
 
 
 def test_the_signal_of_torchrun():
@@ -981,7 +996,7 @@ def test_augmentation_by_rank():
 def test_frozen_in_mid_run(on_ranks, anew):
     """Freeze first and wrap then; to freeze or unfreeze in mid-run, wrap the model anew.
 
-    DDP waits for gradients that no longer come.
+    DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor for a model that is frozen whole, as a GAN's discriminator in the generator's step).
     """
 
     def gradient(rank, group):
@@ -1004,6 +1019,36 @@ def test_frozen_in_mid_run(on_ranks, anew):
     (first, goes_on), (second, too) = on_ranks(gradient, 2)
     assert (first == second) == anew
     assert goes_on == too == ("goes on" if anew else "error")
+
+    def gan(rank, group):
+        torch.manual_seed(0)
+        made, judge = (
+            DistributedDataParallel(nn.Linear(2, n), process_group=group)
+            for n in (2, 1)
+        )
+        for _ in range(3):
+            fake = made(torch.full((1, 2), rank + 1.0))
+            judge(fake.detach()).sum().backward()
+            judge.requires_grad_(False)
+            judge(fake).sum().backward()
+            judge.requires_grad_(True)
+        return [p.grad.tolist() for m in (made, judge) for p in m.parameters()]
+
+    def looks(rank, group):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        ddp = DistributedDataParallel(
+            net, process_group=group, find_unused_parameters=True
+        )
+        for frozen in (False, True, True):
+            net.zero_grad()
+            net[0].requires_grad_(not frozen)
+            ddp(torch.full((1, 2), rank + 1.0)).sum().backward()
+        return net[1].weight.grad.tolist()
+
+    for run in (gan, looks):
+        first, second = on_ranks(run, 2)
+        assert first == second
 
 
 @pytest.mark.parametrize("options", [{}, {"find_unused_parameters": True}])
