@@ -1065,7 +1065,7 @@ with visible_check("know_your_gpus"):
 r"""
 ## 8 · Recap
 
-- `CUDA_VISIBLE_DEVICES=2,0 python train.py`: said before the program starts. It hides, orders and renumbers; an invalid entry ends the list.
+- `CUDA_VISIBLE_DEVICES=2,0 python train.py`: said before the program starts. It hides, orders and renumbers; an entry that is no GPU ends the list, one named twice empties it.
 - Ask `is_available()` before you ask a GPU for anything. A report is for machines that are not as expected.
 - `x = x.to(device)` for tensors, `model.to(device)` for modules; then the optimizer.
 - A module moves its parameters, buffers and submodules. Lists and plain tensors stay: `nn.ModuleList`, `register_buffer`.

@@ -294,7 +294,7 @@ A sample whose label equals `ignore_index` costs nothing. Then the samples are r
 | `"mean"` | $\sum_n \ell_n \big/ \sum_n w_{y_n}$, both over the labels that are not ignored |
 
 Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored. Outside of autocast and compiled code a CPU adds up in the dtype of the
-logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes far off if labels are ignored. Give it `logits.float()`.
+logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes far off if labels of shape (N,) are ignored. Give it `logits.float()`.
 """
 
 # %% [markdown]
@@ -966,7 +966,7 @@ r"""
 
 - `F.one_hot(labels.long(), num_classes).to(dtype)`: the number of classes is given, never
   guessed from the batch. `resize_` is not `reshape`.
-- `F.cross_entropy` wants raw logits, and class indices of int64. (Labels of shape (N,) may be uint8, too, if there are no weights with smoothing.) If a ten-class loss stays above 1.46, suspect a second softmax.
+- `F.cross_entropy` wants raw logits, and class indices of int64. (uint8 works in some cases, not in compiled code.) If a ten-class loss stays above 1.46, suspect a second softmax.
 - With class indices the weighted mean divides by the weights of the targets that count, not by N. With rows it
   divides by N. Smoothing gives every class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.

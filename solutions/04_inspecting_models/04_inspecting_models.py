@@ -212,7 +212,7 @@ for name, p in list(net.named_parameters())[:6]:
 r"""
 **Look behind each layer** with forward hooks. Four things belong together: eval mode, no gradient,
 `finally`, and modes that are put back one by one. `model.train()` at the end would wake layers that were
-in eval on purpose. (A layer whose own `train()` does more, as a LoRA layer that merges its weights, needs that call for itself.)
+in eval on purpose. (A layer whose own `train()` does more, as a LoRA layer that merges its weights, needs `module.train(was)`.)
 """
 
 
@@ -274,9 +274,8 @@ What hooks cannot see:
 - Functions have no hooks. A model that calls `F.relu` shows no ReLU, and `nn.MultiheadAttention` uses its
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
-- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it may in eval without gradients inside an
-  `nn.TransformerEncoder` that gets a padding mask; `enable_nested_tensor=False` prevents it.
-- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A hook on the compiled model, if that has a `forward` of its own, is heard at once.)
+- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. It also may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; the encoder's `use_nested_tensor = False` prevents it.
+- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (On what `torch.compile` gave back it is heard at once, on the model itself only if that has a `forward` of its own.)
   Look at the model itself, before it is compiled.
 """
 

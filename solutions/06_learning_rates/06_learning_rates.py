@@ -279,8 +279,8 @@ for name, make in {
 r"""
 ### Warm-up
 
-`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses, nor a `ChainedScheduler` or another
-`SequentialLR`, which raise when their turn comes. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
+`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a
+`SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
 and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 """
 
@@ -807,7 +807,7 @@ r"""
 > optimizer.
 
 The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer
-was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. A dense embedding has them in the rows of all tokens that are not in the batch.
+was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, often from outputs that the loss leaves out. A dense embedding has them in the rows of all tokens that are not in the batch.
 """
 
 # %% cell="claim_004_36"

@@ -184,7 +184,7 @@ r"""
 ## 2 · The trick, in its shortest correct form
 
 **Freeze** by name, with the dot at the end: `"layer1."` is not the beginning of
-`layer10.weight`. (A tied weight has one name in `named_parameters()`, its first; frozen or loaded under one name, it is so under both.)
+`layer10.weight`. (A tied weight has one name in `named_parameters()`, its first; frozen, or loaded without `assign=True`, under one name, it is so under both.)
 """
 
 
@@ -587,7 +587,7 @@ assert refused(torch.optim.SGD, once, lr=0.1) == "ValueError"
 r"""
 `optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the
 present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew. The old groups still have a key `initial_lr`, and a new
-`LambdaLR`, `SequentialLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key first, and it begins at the present rate.
+`LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key first.
 """
 
 # %% cell="added_under_a_schedule"

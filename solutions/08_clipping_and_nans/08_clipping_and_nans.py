@@ -136,8 +136,8 @@ norm is larger than `max_norm`, every gradient is multiplied by the same factor 
 
 $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10^{-6}}\right)$$
 
-(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. In float16 alone, 1 / norm is
-infinite below a norm of some 1.5e-5, and nothing is clipped; with `max_norm=0` all becomes NaN.)
+(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. Where all is float16, 1 / norm is
+infinite below a norm of some 1.5e-5: nothing is clipped, and `max_norm=0` makes all NaN.)
 The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than `lr` times
 `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
 clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
@@ -244,8 +244,8 @@ The last line is the same in disguise. All four entries are finite, but PyTorch 
 their dtype, and beyond 65504 that is infinite in float16. The gradient is 0, and nobody hears of it. (Autocast
 keeps gradients of float32 weights in float32; chapter 10 has the rest.)
 
-So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error; not
-beside a `GradScaler`, which leaves such steps out itself.
+So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error.
+Leave it off beside an enabled `GradScaler`, which skips steps with a bad entry.
 """
 
 # %% [markdown]

@@ -260,7 +260,7 @@ $$g = \frac{1}{D} \sum_j \sum_{n \in \text{part } j} \nabla \ell_n$$
 
 | the loss is | $D$, over the whole window |
 |---|---|
-| a mean over samples | number of samples; of `F.cross_entropy` of labels: of each token, each pixel |
+| a mean over samples | number of samples; for `F.cross_entropy`, of tokens or pixels |
 | a mean over all outputs, as `F.mse_loss` without `weight` | number of outputs of all samples together |
 | with `ignore_index` | number of labels that are not ignored |
 | `F.cross_entropy` with class weights, labels as indices | sum of the weights $w_{y_n}$ of these labels |
@@ -1220,7 +1220,7 @@ r"""
 - `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
 - Divide each part's *sum* by the denominator of the whole window: samples, outputs, labels that count, or the sum of their
   weights. Dividing means by `k` is right only for equal parts.
-- Undivided, plain SGD trains at `k` times its learning rate, and without clipping AdamW, and Adam without weight decay, hide it while gradients are large beside `eps`.
+- Undivided, plain SGD trains at `k` times its learning rate in full windows. If all are full and nothing is clipped, AdamW, and Adam without weight decay, hide it while gradients are large beside `eps`.
 - One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
 - Go backward on each part before the next goes forward, or no memory is saved.
 - Batch norm in training sees the micro-batch, and so does a contrastive loss. No weighting repairs that; per-sample

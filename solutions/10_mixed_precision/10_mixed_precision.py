@@ -232,8 +232,7 @@ for _ in range(3):
 # %% [markdown]
 r"""
 Nobody knows the right scale, so the scaler looks for it: it starts high, halves the scale when a gradient overflows
-(and *skips that step*), and doubles it after 2000 good steps in a row. (Where the forward pass has overflowed, a batch norm's statistics are NaN from then on: chapter 08
-puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
+(and *skips that step*), and doubles it after 2000 good steps in a row. (Where an overflow has gone through a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
 Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
@@ -287,7 +286,7 @@ r"""
 
 ### Autocast, operation by operation
 
-Autocast keeps lists. Matrix products of two matrices or more and convolutions go to 16 bit; some operations that lose too much go to float32; most
+Autocast keeps lists. Matrix products by `@` or a linear layer, and convolutions, go to 16 bit; some operations that lose too much go to float32; most
 others take what they get, or the widest of their inputs. The lists differ between devices: this is yours.
 """
 
@@ -1210,7 +1209,7 @@ r"""
   checkpoint.
 - Step and update once per window of accumulation; divide by the window's samples; an overflow skips all of it.
 - Only a skipped step lowers the scale. With one optimizer, step the schedule if it did not fall.
-- Test such a loop with SGD: AdamW, and Adam without weight decay, hide a factor in a gradient that is large beside `eps`, and so a missing unscale.
+- Test such a loop with SGD: AdamW, and Adam without weight decay, may hide a factor in the gradient, and so a missing unscale.
 
 **Primary sources**
 

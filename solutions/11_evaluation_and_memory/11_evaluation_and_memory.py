@@ -349,7 +349,7 @@ explore(
 # %% [markdown]
 r"""
 With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number,
-not the number of rows. Sums and counts are right in both cases. With class weights, and labels as numbers, the count is the sum of the labels' weights.
+not the number of rows. Sums and counts are right in both cases. With class weights, and labels as indices, the count is the sum of the labels' weights.
 
 ### Metrics that are no means
 
@@ -661,7 +661,7 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
 with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves
 nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The loss of the chunks has the dtype of the input, under autocast too: for
-an input in bfloat16 it has two or three digits. In float16 leave it: loss scaling does not reach inside. Older versions of PyTorch lack it.
+an input in bfloat16 it has two or three digits. In float16 leave it: with a mean or a sum, loss scaling does not reach inside. Older versions of PyTorch lack it.
 """
 
 # %% cell="chunked_loss"
@@ -965,7 +965,7 @@ r"""
 > *Wrong.* A temporary tensor is freed with its last reference, and `empty_cache` frees no tensor.
 >
 > **"Variables that are no longer used are reclaimed by themselves."**
-> *Correct*, at once. What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook what a cell has shown (in `Out`).
+> *Correct*, at once but for circles. What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook the value of a cell's last line (in `Out`).
 """
 
 # %% cell="claim_000_20_24"

@@ -286,7 +286,7 @@ and has no pickle at all.
 | where you are: step, order of this epoch | samples come twice or never |
 | best metric, losses so far | "the best so far" is forgotten |
 | averaged weights (`AveragedModel`), if any | the average starts over |
-| what is frozen, if that changes in mid-run | no state dict holds `requires_grad`: all is trained again |
+| what is frozen, if that changes in mid-run | no state dict holds `requires_grad`: it is as at the start |
 
 `torch.get_rng_state()` is the generator of the *CPU*. Dropout on a GPU draws from another one, so save
 `torch.cuda.get_rng_state_all()` too (an empty list without a GPU) and set it with

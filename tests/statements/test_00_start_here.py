@@ -268,7 +268,7 @@ def test_visible_devices(monkeypatch, text, wanted):
 
     A GPU named twice leaves none. An empty list too: a good way to try a script without one.
 
-    It hides, orders and renumbers; an invalid entry ends the list.
+    It hides, orders and renumbers; an entry that is no GPU ends the list, one named twice empties it.
 
     Physical GPU 2 is its `cuda:0`, physical GPU 0 its `cuda:1`; the others do not exist for it.
 

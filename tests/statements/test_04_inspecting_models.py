@@ -1,6 +1,7 @@
 """What chapter 04 states about looking into models, run."""
 
 import contextlib
+import copy
 import functools
 import io
 import re
@@ -162,7 +163,7 @@ def test_what_hooks_cannot_see():
 
     A layer that is called twice is seen twice. One that is never called is not seen.
 
-    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. So it may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; `enable_nested_tensor=False` prevents it.
+    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. It also may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; the encoder's `use_nested_tensor = False` prevents it.
     """
     seen = []
 
@@ -195,11 +196,12 @@ def test_what_hooks_cannot_see():
 
 
 def test_nested_tensors_of_an_encoder():
-    """So it may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; `enable_nested_tensor=False` prevents it."""
+    """It also may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; the encoder's `use_nested_tensor = False` prevents it."""
     padding = torch.tensor([[False, False, True], [False, True, True]])
     for nested in (True, False):
         layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
-        encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+        encoder = nn.TransformerEncoder(layer, 1)
+        encoder.use_nested_tensor = encoder.use_nested_tensor and nested
         encoder.layers[0].register_forward_hook(lambda *given: given[2].shape)
         for train, grad in ((True, False), (False, True), (False, False)):
             encoder.train(train)
@@ -215,7 +217,7 @@ def test_nested_tensors_of_an_encoder():
 
 
 def test_a_hook_on_a_compiled_model():
-    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A hook on the compiled model, if that has a `forward` of its own, is heard at once.)"""
+    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (On what `torch.compile` gave back it is heard at once, on the model itself only if that has a `forward` of its own.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -244,12 +246,19 @@ def test_a_hook_on_a_compiled_model():
     compiled(torch.ones(1, 2))
     assert heard == [1]
     torch._dynamo.reset()
-    own, heard = Forward(), []
-    compiled = torch.compile(own, backend="eager")
-    compiled(torch.ones(1, 2))
-    own.register_forward_hook(lambda *_: heard.append(1))
-    compiled(torch.ones(1, 2))
-    assert heard == [1]
+    for own, on_itself in (
+        (Forward(), True),
+        (nn.Sequential(nn.ReLU()), False),
+    ):
+        for itself in (True, False):
+            torch._dynamo.reset()
+            net, heard = copy.deepcopy(own), []
+            compiled = torch.compile(net, backend="eager")
+            compiled(torch.ones(1, 2))
+            hooked = net if itself else compiled
+            hooked.register_forward_hook(lambda *_, h=heard: h.append(1))
+            compiled(torch.ones(1, 2))
+            assert bool(heard) == (on_itself or not itself)
     torch._dynamo.reset()
 
 

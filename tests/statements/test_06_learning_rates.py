@@ -352,7 +352,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses, nor a `ChainedScheduler` or another `SequentialLR`, which raise when their turn comes. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -362,7 +362,7 @@ def test_warm_up_and_past_the_end():
         fall = lr_scheduler.CosineAnnealingLR(o, 8)
         return lr_scheduler.SequentialLR(o, [rise, fall], [4])
 
-    seen = [one for (one,) in rates_of(make, 12)]
+    seen = seen_alone = [one for (one,) in rates_of(make, 12)]
     assert seen[:5] == sorted(seen[:5])
     wanted = [(1 + math.cos(math.pi * n / 8)) / 2 for n in range(8)]
     assert seen[4:] == pytest.approx(wanted)
@@ -395,6 +395,13 @@ def test_warm_up_and_past_the_end():
     )
     assert with_factors[-1] == pytest.approx(0.9 * 0.775)
 
+    def in_front(o):
+        behind = lr_scheduler.ConstantLR(o, 1.0)
+        return lr_scheduler.SequentialLR(o, [make(o), behind], [9])
+
+    early = [one for (one,) in rates_of(in_front, 8)]
+    assert early[3:7] == pytest.approx(seen_alone[4:8])
+
     rise = [0.1, 0.325, 0.55, 0.775, 1.0]
     for second in (
         lambda o: lr_scheduler.StepLR(o, 10),
@@ -422,7 +429,7 @@ def test_warm_up_and_past_the_end():
 
 @pytest.mark.slow
 def test_zeros_of_a_compiled_model():
-    """and, in a compiled model, from each output that the loss leaves out."""
+    """and, in a compiled model, often from outputs that the loss leaves out."""
     for compiled in (False, True):
         torch._dynamo.reset()
         used, unused = one_weight(), one_weight()
@@ -548,7 +555,7 @@ def test_one_optimizer_one_schedule():
 def test_none_is_skipped(optimizer, options):
     """`grad=None` is skipped, whatever the decay, by all but LBFGS. Zeros are a gradient.
 
-    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, from each output that the loss leaves out. A dense embedding has them in the rows of all tokens that are not in the batch.
+    The default of `zero_grad` has been `None` since 2.0. Zeros come from `set_to_none=False`, if the layer was used before, from an output that is cut away or multiplied by 0, and, in a compiled model, often from outputs that the loss leaves out. A dense embedding has them in the rows of all tokens that are not in the batch.
     """
     default = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
     assert default["set_to_none"].default is True

@@ -161,7 +161,7 @@ def test_a_prefix_with_its_dot():
 
 
 def test_a_tied_weight_has_one_name():
-    """(A tied weight has one name in `named_parameters()`, its first; frozen or loaded under one name, it is so under both.)"""
+    """(A tied weight has one name in `named_parameters()`, its first; frozen, or loaded without `assign=True`, under one name, it is so under both.)"""
     net = nn.ModuleDict({"embed": nn.Embedding(5, 3), "head": nn.Linear(3, 5)})
     net["head"].weight = net["embed"].weight
     names = [name for name, _ in net.named_parameters()]
@@ -170,6 +170,9 @@ def test_a_tied_weight_has_one_name():
     assert not net["head"].weight.requires_grad
     held = {"embed.weight": torch.ones(5, 3)}
     net.load_state_dict(held, strict=False)
+    assert (net["head"].weight == 1).all()
+    held = {"embed.weight": torch.zeros(5, 3)}
+    net.load_state_dict(held, strict=False, assign=True)
     assert (net["head"].weight == 1).all()
 
 
@@ -436,7 +439,7 @@ def test_added_under_a_schedule():
 
 @pytest.mark.parametrize("delete", [True, False])
 def test_a_scheduler_anew(delete):
-    """The old groups still have a key `initial_lr`, and a new `LambdaLR`, `SequentialLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key first, and it begins at the present rate."""
+    """The old groups still have a key `initial_lr`, and a new `LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key first."""
     head, later = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
     sgd = torch.optim.SGD([head], lr=0.1)
     plan = lr_scheduler.LambdaLR(sgd, lambda n: 0.5**n)
@@ -464,6 +467,11 @@ def test_a_scheduler_anew(delete):
             twin.param_groups[0]["initial_lr"] = begun
         make(twin)
         assert twin.param_groups[0]["lr"] == (begun or 0.025)
+    twin = torch.optim.SGD([head], lr=0.025, momentum=0.9)
+    if begun:
+        twin.param_groups[0]["initial_lr"] = begun
+    lr_scheduler.CyclicLR(twin, 0.01, 0.2)
+    assert twin.param_groups[0]["lr"] == (begun or 0.01)
     lr_scheduler.LambdaLR(sgd, lambda n: 0.5**n)
     rates = [round(group["lr"], 6) for group in sgd.param_groups]
     assert rates == [0.025 if delete else 0.1, 0.3]

@@ -116,7 +116,7 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
 
 @pytest.mark.parametrize("foreach", [None, True, False])
 def test_what_is_added_to_the_norm(foreach):
-    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. In float16 alone, 1 / norm is infinite below a norm of some 1.5e-5, and nothing is clipped; with `max_norm=0` all becomes NaN.)"""
+    """(The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. Where all is float16, 1 / norm is infinite below a norm of some 1.5e-5: nothing is clipped, and `max_norm=0` makes all NaN.)"""
     for norm, clipped in ((1e-5, False), (1.6e-5, True)):
         (one,) = with_gradients([norm], dtype=torch.float16)
         assert (1 / one.grad).isfinite().item() == clipped
@@ -290,7 +290,7 @@ def test_what_clipping_by_value_makes_of_them(foreach, dtype):
 def test_the_norm_overflows_in_float16():
     """PyTorch takes the norm in their dtype, and beyond 65504 that is infinite in float16. The gradient is 0, and nobody hears of it.
 
-    So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error; not beside a `GradScaler`, which leaves such steps out itself.
+    So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error. Leave it off beside an enabled `GradScaler`, which skips steps with a bad entry.
     """
     assert torch.finfo(torch.float16).max == 65504
     for gradients in ([[6e4, 6e4, 1, 1]], [[6e4, 1], [6e4, 1]]):

@@ -128,7 +128,7 @@ def test_parts_are_added(parts):
 def test_adam_hides_the_factor(optimizer):
     """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, nothing clips it, and nothing else is added to it, as Adam's `weight_decay` is.
 
-    and without clipping AdamW, and Adam without weight decay, hide it while gradients are large beside `eps`.
+    If all are full and nothing is clipped, AdamW, and Adam without weight decay, hide it while gradients are large beside `eps`.
     """
     ends = {}
     for kind, decay in ((optimizer, 0), (optimizer, 0.1), (torch.optim.SGD, 0)):
@@ -257,7 +257,7 @@ def test_what_to_divide_by(ignored, weighted, sizes):
 
     Let $D$ be the denominator of the full batch's mean. Each part contributes its *sum* over that same $D$:
 
-    | a mean over samples | number of samples; of `F.cross_entropy` of labels: of each token, each pixel |
+    | a mean over samples | number of samples; for `F.cross_entropy`, of tokens or pixels |
 
     | a mean over all outputs, as `F.mse_loss` without `weight` | number of outputs of all samples together |
 

@@ -38,7 +38,7 @@ BY_CELL = {
     ],
     "claim_000_20_24": [
         "A temporary tensor is freed with its last reference",
-        "*Correct*, at once.",
+        "*Correct*, at once but for circles.",
     ],
     "claim_002_26": ["*Half the story:* the cache, not the memory."],
     "claim_003_23": [
@@ -282,7 +282,7 @@ def test_inference_tensors():
 def test_means(batch_size):
     """17 samples in batches of 4 make four full batches and a last one of a single sample. The mean of the batches' means gives that sample the weight of four.
 
-    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in both cases. With class weights, and labels as numbers, the count is the sum of the labels' weights.
+    With padding it is worse: the mean of a batch is over the labels that count, so its weight is *their* number, not the number of rows. Sums and counts are right in both cases. With class weights, and labels as indices, the count is the sum of the labels' weights.
 
     Averages: add up sums, count what counts, divide once.
 
@@ -580,7 +580,7 @@ def test_linear_cross_entropy():
 
     The loss of the chunks has the dtype of the input, under autocast too: for an input in bfloat16 it has two or three digits.
 
-    In float16 leave it: loss scaling does not reach inside.
+    In float16 leave it: with a mean or a sum, loss scaling does not reach inside.
     """
     if not hasattr(nn, "LinearCrossEntropyOptions"):
         pytest.skip("this torch is older")
@@ -620,6 +620,16 @@ def test_linear_cross_entropy():
         (4096.0 * loss).backward()
         lost.append((low.grad == 0).double().mean().item())
     assert lost[0] < 0.01 < 0.3 < lost[1]
+    low = h.half().requires_grad_()
+    each = F.linear_cross_entropy(
+        low,
+        table.half(),
+        y,
+        reduction="none",
+        options=nn.LinearCrossEntropyOptions(),
+    )
+    each.backward(torch.ones_like(each))
+    assert (low.grad == 0).double().mean() < 0.01
 
 
 def test_numbers_of_the_optimizers():
@@ -917,7 +927,7 @@ for shows in ("", "; x"):
 def test_what_jupyter_keeps(tmp_path):
     """Jupyter keeps the last error as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as `get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error or unknown magic), takes the place of all of them; then `gc.collect()`.
 
-    What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook what a cell has shown (in `Out`).
+    What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook the value of a cell's last line (in `Out`).
     """
     done = subprocess.run(
         [sys.executable, "-c", JUPYTER],

@@ -1013,7 +1013,7 @@ def test_a_scale_that_starts_over(kept, new):
 
 
 def test_what_was_frozen_is_trained_again():
-    """no state dict holds `requires_grad`: all is trained again"""
+    """no state dict holds `requires_grad`: it is as at the start"""
     old, new = nn.Linear(2, 1), nn.Linear(2, 1)
     old.weight.requires_grad_(False)
     new.load_state_dict(old.state_dict())

@@ -704,7 +704,7 @@ def one_process(tmp_path: Path):
 
 
 def test_fully_shard(one_process):
-    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. Make the optimizer right afterwards, before a first forward pass: one from before holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
+    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. Make the optimizer right after `fully_shard`, before a forward pass: an older one holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
 
     Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08); it is a DTensor, too: log its `.item()`.
     """
@@ -996,7 +996,7 @@ def test_augmentation_by_rank():
 def test_frozen_in_mid_run(on_ranks, anew):
     """Freeze first and wrap then; to freeze or unfreeze in mid-run, wrap the model anew.
 
-    DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor for a model that is frozen whole, as a GAN's discriminator in the generator's step).
+    DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor, without `static_graph`, for a model that is frozen whole, as a GAN's discriminator in the generator's step).
     """
 
     def gradient(rank, group):
