@@ -309,9 +309,9 @@ def test_dropout_with_and_without_workers(another):
 def test_epochs_that_are_broken_off(to_its_end):
     """if each epoch is read to its end, as `for` reads it (not `zip`, which may stop before the loader says that it ends)."""
 
-    def orders(workers):
+    def shuffled(workers):
         rng = torch.Generator().manual_seed(3)
-        loader = DataLoader(
+        return DataLoader(
             range(8),
             4,
             sampler=RandomSampler(range(8), generator=rng),
@@ -319,7 +319,9 @@ def test_epochs_that_are_broken_off(to_its_end):
             persistent_workers=workers > 0,
             multiprocessing_context="fork" if workers else None,
         )
-        found = []
+
+    def orders(workers):
+        loader, found = shuffled(workers), []
         for _ in range(3):
             for rows in loader:
                 found.append(rows.tolist())
@@ -327,24 +329,14 @@ def test_epochs_that_are_broken_off(to_its_end):
                     break
         return found
 
-    assert (orders(0) == orders(1)) == to_its_end
-
     def zipped(workers):
-        rng = torch.Generator().manual_seed(3)
-        loader = DataLoader(
-            range(8),
-            4,
-            sampler=RandomSampler(range(8), generator=rng),
-            num_workers=workers,
-            persistent_workers=workers > 0,
-            multiprocessing_context="fork" if workers else None,
-        )
-        first = [0, 1], loader
-        pairs = zip(*(first if not to_its_end else first[::-1]), strict=False)
-        read = [str(pair) for pair in pairs]
+        loader = shuffled(workers)
+        pair = (loader, [0, 1]) if to_its_end else ([0, 1], loader)
+        read = [str(both) for both in zip(*pair, strict=False)]
         return read, [rows.tolist() for rows in loader]
 
-    assert (zipped(0) == zipped(1)) == to_its_end
+    for way in (orders, zipped):
+        assert (way(0) == way(1)) == to_its_end
 
 
 class Epoch(Dataset):
