@@ -448,7 +448,7 @@ def bf16_updates(draw: Draw) -> list[Case]:
     return [
         draw.once(bf16, 4),
         # so large that 1000 times as much is infinite
-        bf16(draw, 1, loudness=1e36, lr=1e-36),
+        bf16(draw, 1, loudness=4e36, lr=2.5e-37),
         bf16(
             draw,
             5,
