@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from course_grader.chapter.grading import load_grading
-from course_grader.checks import Case, Draw, Result, SharedCase
+from course_grader.checks import Case, Draw, Result, SharedCases
 from course_grader.course import Course, CourseError
 from course_grader.judge.inprocess import grade
 from course_grader.judge.judging import (
@@ -47,13 +47,15 @@ def test_cases_stay_when_another_check_goes(mini: Course) -> None:
     assert torch.equal(before[0]["x"], after[0]["x"])
 
 
-def test_checks_of_one_run_share_the_case_of_a_name(mini: Course) -> None:
+def test_checks_of_one_run_share_the_case_that_is_asked_for_once(
+    mini: Course,
+) -> None:
     tests = mini.autograde / "03_mini" / "hidden_tests.py"
     text = tests.read_text()
     own = '{"x": draw.normal(5), "times": 1}'
-    shared = 'draw.shared("five", lambda own: {"x": own.normal(5), "times": 1})'
     assert text.count(own) == 3
-    tests.write_text(text.replace(own, shared, 2))
+    text = text.replace(own, "draw.once(five)", 2)
+    tests.write_text(f"{text}\n\ndef five(draw):\n    return {own}\n")
     grading = load_grading(mini, "03_mini")
 
     first, second = draw_cases(grading, 1), draw_cases(grading, 2)
@@ -65,7 +67,7 @@ def test_checks_of_one_run_share_the_case_of_a_name(mini: Course) -> None:
 
 
 def test_checks_share_what_they_ask_for_in_the_same_words() -> None:
-    kept: dict[str, SharedCase] = {}
+    kept: SharedCases = {}
     one, other = Draw(1, "one", kept), Draw(1, "other", kept)
 
     def of_size(draw: Draw, size: int, *, std: float = 1.0) -> Case:

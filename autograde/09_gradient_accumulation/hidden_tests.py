@@ -795,33 +795,31 @@ def with_a_nan(case: Case) -> Case:
 
 
 def two_epochs(draw: Draw) -> Case:
-    return draw.once(epochs, [4] * 4, 2, num_epochs=2, momentum=0.9)
+    return epochs(draw, [4] * 4, 2, num_epochs=2, momentum=0.9)
 
 
 def with_a_short_window(draw: Draw) -> Case:
-    return draw.once(epochs, [4] * 5, 2, num_epochs=3)
+    return epochs(draw, [4] * 5, 2, num_epochs=3)
 
 
 def of_unequal_sizes(draw: Draw) -> Case:
-    return draw.once(epochs, [6, 2, 5, 3, 6, 1], 3)
+    return epochs(draw, [6, 2, 5, 3, 6, 1], 3)
 
 
 def of_one_short_window(draw: Draw) -> Case:
-    return draw.once(epochs, [4], 3)
+    return epochs(draw, [4], 3)
 
 
 def without_windows(draw: Draw) -> Case:
-    return draw.once(epochs, [4] * 4, 1)
+    return epochs(draw, [4] * 4, 1)
 
 
 def with_weight_decay(draw: Draw) -> Case:
-    return draw.once(epochs, [4] * 6, 3, weight_decay=0.1)
+    return epochs(draw, [4] * 6, 3, weight_decay=0.1)
 
 
 def broken_epoch(draw: Draw) -> Case:
-    return draw.shared(
-        "broken epoch", lambda own: with_a_nan(epochs(own, [4] * 4, 2))
-    )
+    return with_a_nan(epochs(draw, [4] * 4, 2))
 
 
 @check(
@@ -842,14 +840,14 @@ def broken_epoch(draw: Draw) -> Case:
 )
 def full_windows(draw: Draw) -> list[Case]:
     return [
-        without_windows(draw),
-        two_epochs(draw),
-        with_weight_decay(draw),
+        draw.once(without_windows),
+        draw.once(two_epochs),
+        draw.once(with_weight_decay),
         epochs(draw, [2] * 22, 11),
         {**as_ids(epochs(draw, [4] * 2, 2)), "own": "sum"},
         epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
         of_one_class(epochs(draw, [4] * 4, 2, weight_decay=0.1)),
-        broken_epoch(draw),
+        draw.once(broken_epoch),
         epochs(draw, [4] * 2, 2, loudness=1e8, lr=1e-8),
         {**epochs(draw, [4] * 3, 4), "first_again": True},
         {**epochs(draw, [4] * 4, 2), "own": True},
@@ -866,8 +864,8 @@ def full_windows(draw: Draw) -> list[Case]:
 )
 def short_last_window(draw: Draw) -> list[Case]:
     return [
-        with_a_short_window(draw),
-        of_one_short_window(draw),
+        draw.once(with_a_short_window),
+        draw.once(of_one_short_window),
         epochs(draw, [4] * 4, 10),
         epochs(draw, [4] * 5, 3, num_epochs=2, momentum=0.9, weight_decay=0.05),
     ]
@@ -884,7 +882,7 @@ def short_last_window(draw: Draw) -> list[Case]:
 def short_last_micro_batch(draw: Draw) -> list[Case]:
     return [
         draw.once(epochs, [4, 4, 4, 1], 2),
-        of_unequal_sizes(draw),
+        draw.once(of_unequal_sizes),
         epochs(draw, [8, 8, 1], 10, num_epochs=3),
     ]
 
@@ -898,11 +896,11 @@ def short_last_micro_batch(draw: Draw) -> list[Case]:
 )
 def one_step_per_window(draw: Draw) -> list[Case]:
     return [
-        two_epochs(draw),
-        with_a_short_window(draw),
-        with_weight_decay(draw),
-        of_one_short_window(draw),
-        without_windows(draw),
+        draw.once(two_epochs),
+        draw.once(with_a_short_window),
+        draw.once(with_weight_decay),
+        draw.once(of_one_short_window),
+        draw.once(without_windows),
         epochs(draw, [3] * 4, 3),
     ]
 
@@ -924,9 +922,9 @@ def nothing_left(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def clean_at_the_end(draw: Draw) -> list[Case]:
     return [
-        two_epochs(draw),
-        with_a_short_window(draw),
-        broken_epoch(draw),
+        draw.once(two_epochs),
+        draw.once(with_a_short_window),
+        draw.once(broken_epoch),
     ]
 
 
@@ -985,11 +983,11 @@ def one_scheduler_step(draw: Draw) -> list[Case]:
 )
 def loss_of_the_epoch(draw: Draw) -> list[Case]:
     return [
-        two_epochs(draw),
+        draw.once(two_epochs),
         epochs(draw, [4, 4, 4, 1], 3, num_epochs=2, as_list=False, sized=True),
         epochs(draw, [6, 1, 5], 1, num_epochs=2),
         epochs(draw, [4, 4, 4, 4, 1], 3, num_epochs=2),
-        broken_epoch(draw),
+        draw.once(broken_epoch),
     ]
 
 
@@ -1058,9 +1056,9 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
 )
 def small_in_the_loop(draw: Draw) -> list[Case]:
     return [
-        with_a_short_window(draw),
-        of_unequal_sizes(draw),
-        broken_epoch(draw),
+        draw.once(with_a_short_window),
+        draw.once(of_unequal_sizes),
+        draw.once(broken_epoch),
     ]
 
 

@@ -373,7 +373,7 @@ def floats_returned(case: Case, seen: Result, expected: Result) -> str | None:
 def layers_in_bf16(draw: Draw) -> list[Case]:
     return [
         draw.once(bf16),
-        draw.once(bf16, enabled=None),
+        bf16(draw, enabled=None),
         bf16(draw, 1, mode="eval", kinds="i"),
         bf16(draw, 1, kinds="i", enabled=False),
     ]
@@ -1689,7 +1689,7 @@ def one_update_per_window(draw: Draw) -> list[Case]:
 def overflow_skips_the_window(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 6, 2, overflows=(2,), momentum=0.9),
-        draw.once(epochs, [4] * 6, 3, overflows=(2,)),
+        epochs(draw, [4] * 6, 3, overflows=(2,)),
         draw.once(epochs, [3] * 5, 2, overflows=(4,), num_epochs=2),
         draw.once(epochs, [3] * 7, 3, overflows=(0, 1, 4), weight_decay=0.1),
         epochs(draw, [3] * 6, 2, nans=(2,), momentum=0.9),

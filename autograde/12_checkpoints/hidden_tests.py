@@ -476,18 +476,12 @@ def in_float64(case: Case) -> Case:
 
 def interrupted_once(draw: Draw, name: str) -> Case:
     """A run that an exception of this name ends in the middle of a step."""
-    return draw.shared(
-        name,
-        lambda own: running(own, "StepLR", own.integer(2, 6), interrupted=name),
-    )
+    return running(draw, "StepLR", draw.integer(2, 6), interrupted=name)
 
 
 def killed_once(draw: Draw) -> Case:
     """A run that is killed after a step that ends no epoch."""
-    return draw.shared(
-        "killed",
-        lambda own: running(own, "StepLR", own.choice((5, 7)), forks=True),
-    )
+    return running(draw, "StepLR", draw.choice((5, 7)), forks=True)
 
 
 def as_never_stopped(**sentences: str) -> Rule:
@@ -624,7 +618,10 @@ def other_sizes(draw: Draw) -> list[Case]:
 )
 def interrupted_step(draw: Draw) -> list[Case]:
     return [
-        *(interrupted_once(draw, name) for name in ("Interrupted", "Failed")),
+        *(
+            draw.once(interrupted_once, name)
+            for name in ("Interrupted", "Failed")
+        ),
         running(draw, "StepLR", 5, 7, interrupted="Interrupted"),
     ]
 
@@ -647,7 +644,9 @@ def lets_it_through(case: Case, seen: Result, expected: Result) -> str | None:
     says="an exception of `job.step` comes out of `train`",
 )
 def exceptions_come_out(draw: Draw) -> list[Case]:
-    return [interrupted_once(draw, name) for name in ("Failed", "Interrupted")]
+    return [
+        draw.once(interrupted_once, name) for name in ("Failed", "Interrupted")
+    ]
 
 
 @check(
@@ -663,7 +662,7 @@ def exceptions_come_out(draw: Draw) -> list[Case]:
 )
 def learning_rates(draw: Draw) -> list[Case]:
     return [
-        killed_once(draw),
+        draw.once(killed_once),
         *(
             running(draw, name, draw.integer(low, 8))
             for name, low in (
@@ -687,7 +686,7 @@ def learning_rates(draw: Draw) -> list[Case]:
     says="the scaler goes on with its scale and its growth counter",
 )
 def loss_scale(draw: Draw) -> list[Case]:
-    return [killed_once(draw)]
+    return [draw.once(killed_once)]
 
 
 @check(

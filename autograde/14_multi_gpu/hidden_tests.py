@@ -423,39 +423,27 @@ def with_a_nan(case: Case) -> Case:
 
 
 def equal_steps(draw: Draw) -> Case:
-    return draw.shared("equal", lambda own: sharded(own, [[4], [4]]))
+    return sharded(draw, [[4], [4]])
 
 
 def unequal_steps(draw: Draw) -> Case:
-    return draw.shared(
-        "unequal", lambda own: sharded(own, [[1], [5], [own.integer(2, 8)]])
-    )
+    return sharded(draw, [[1], [5], [draw.integer(2, 8)]])
 
 
 def steps_with_a_nan(draw: Draw) -> Case:
-    return draw.shared(
-        "a NaN", lambda own: with_a_nan(sharded(own, [[3], [2]]))
-    )
+    return with_a_nan(sharded(draw, [[3], [2]]))
 
 
 def some_windows(draw: Draw) -> Case:
-    return draw.shared(
-        "windows",
-        lambda own: sharded(own, [[5, 1, 3], [2, own.integer(3, 7), 1]]),
-    )
+    return sharded(draw, [[5, 1, 3], [2, draw.integer(3, 7), 1]])
 
 
 def small_windows(draw: Draw) -> Case:
-    return draw.shared(
-        "small windows", lambda own: sharded(own, [[3, 2], [1, 4]])
-    )
+    return sharded(draw, [[3, 2], [1, 4]])
 
 
 def two_windows(draw: Draw) -> Case:
-    return draw.shared(
-        "two windows",
-        lambda own: sharded(own, [[1, 2, 1, 3], [2, 2, 1, 1]], num_steps=2),
-    )
+    return sharded(draw, [[1, 2, 1, 3], [2, 2, 1, 1]], num_steps=2)
 
 
 def same_update(case: Case, seen: Result, expected: Result) -> str | None:
@@ -581,7 +569,7 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     says="equal shards, one micro-batch per rank: the step of the whole batch",
 )
 def equal_shards(draw: Draw) -> list[Case]:
-    return [equal_steps(draw), sharded(draw, [[3], [3], [3]])]
+    return [draw.once(equal_steps), sharded(draw, [[3], [3], [3]])]
 
 
 @check(
@@ -596,8 +584,8 @@ def equal_shards(draw: Draw) -> list[Case]:
 def unequal_shards(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[6], [2]]),
-        unequal_steps(draw),
-        steps_with_a_nan(draw),
+        draw.once(unequal_steps),
+        draw.once(steps_with_a_nan),
     ]
 
 
@@ -616,7 +604,7 @@ def unequal_shards(draw: Draw) -> list[Case]:
 def windows_of_ranks(draw: Draw) -> list[Case]:
     return [
         sharded(draw, [[2, 2, 2], [2, 2, 2]]),
-        some_windows(draw),
+        draw.once(some_windows),
         sharded(draw, [[2, 1, 3], [2, draw.integer(3, 7), 1]], texts=True),
     ]
 
@@ -637,8 +625,8 @@ def windows_of_ranks(draw: Draw) -> list[Case]:
 )
 def exchanged_once(draw: Draw) -> list[Case]:
     return [
-        small_windows(draw),
-        two_windows(draw),
+        draw.once(small_windows),
+        draw.once(two_windows),
         # so many that two numbers for each of them are too many
         sharded(draw, [[1] * 17, [2] * 17], repeated=True),
     ]
@@ -654,9 +642,9 @@ def exchanged_once(draw: Draw) -> list[Case]:
 )
 def one_graph_at_a_time(draw: Draw) -> list[Case]:
     return [
-        some_windows(draw),
+        draw.once(some_windows),
         sharded(draw, [[3], [draw.integer(2, 6)]], num_steps=2),
-        steps_with_a_nan(draw),
+        draw.once(steps_with_a_nan),
     ]
 
 
@@ -671,10 +659,10 @@ def one_graph_at_a_time(draw: Draw) -> list[Case]:
 )
 def loss_of_all_ranks(draw: Draw) -> list[Case]:
     return [
-        equal_steps(draw),
-        two_windows(draw),
-        unequal_steps(draw),
-        steps_with_a_nan(draw),
+        draw.once(equal_steps),
+        draw.once(two_windows),
+        draw.once(unequal_steps),
+        draw.once(steps_with_a_nan),
     ]
 
 
@@ -740,7 +728,7 @@ def old_and_frozen(draw: Draw) -> list[Case]:
 )
 def step_leaves_the_rest(draw: Draw) -> list[Case]:
     return [
-        small_windows(draw),
+        draw.once(small_windows),
         sharded(draw, [[2, 2], [3, 3]], train=False),
         sharded(draw, [[2], [4]], mixed=True),
     ]

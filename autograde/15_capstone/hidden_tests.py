@@ -827,59 +827,38 @@ END = {"in": "end", "at": 0, "then": []}
 
 
 def killed(draw: Draw) -> Case:
-    return draw.shared(
-        "killed",
-        lambda own: running(
-            own,
-            stop("step", own.integer(5, 8)),
-            schedule="LambdaLR",
-            forks=True,
-        ),
+    return running(
+        draw,
+        stop("step", draw.integer(5, 8)),
+        schedule="LambdaLR",
+        forks=True,
     )
 
 
 def killed_late(draw: Draw) -> Case:
-    return draw.shared(
-        "killed late",
-        lambda own: running(
-            own, stop("step", 10), meter=True, schedule="OneCycleLR"
-        ),
-    )
+    return running(draw, stop("step", 10), meter=True, schedule="OneCycleLR")
 
 
 def killed_twice(draw: Draw) -> Case:
-    return draw.shared(
-        "killed twice",
-        lambda own: looked_into(
-            own, stop("error", 6), stop("step", 9), junk=True
-        ),
-    )
+    return looked_into(draw, stop("error", 6), stop("step", 9), junk=True)
 
 
 def killed_after_a_save(draw: Draw) -> Case:
-    return draw.shared(
-        "killed after a save",
-        lambda own: running(own, stop("step", 7), plan={"save_every": 5}),
-    )
+    return running(draw, stop("step", 7), plan={"save_every": 5})
 
 
 def all_torn(draw: Draw) -> Case:
     """The new checkpoints have lower numbers than the broken ones."""
-    return draw.shared(
-        "all torn",
-        lambda own: looked_into(
-            own,
-            stop("step", 9, "tear all"),
-            stop("step", 5),
-            plan={"save_every": 2, "keep": 2},
-        ),
+    return looked_into(
+        draw,
+        stop("step", 9, "tear all"),
+        stop("step", 5),
+        plan={"save_every": 2, "keep": 2},
     )
 
 
 def finished(draw: Draw) -> Case:
-    return draw.shared(
-        "finished", lambda own: running(own, END, evaluation_draws=3)
-    )
+    return running(draw, END, evaluation_draws=3)
 
 
 RESULTS = {
@@ -951,9 +930,9 @@ def nothing_stops_it(draw: Draw) -> list[Case]:
 )
 def killed_in_a_step(draw: Draw) -> list[Case]:
     return [
-        killed(draw),
-        killed_late(draw),
-        killed_twice(draw),
+        draw.once(killed),
+        draw.once(killed_late),
+        draw.once(killed_twice),
         running(draw, stop("step", 3), plan={"save_every": 1}),
     ]
 
@@ -968,7 +947,7 @@ def killed_in_a_step(draw: Draw) -> list[Case]:
 )
 def random_numbers_go_on(draw: Draw) -> list[Case]:
     return [
-        killed(draw),
+        draw.once(killed),
         running(
             draw,
             stop("step", 5),
@@ -978,7 +957,7 @@ def random_numbers_go_on(draw: Draw) -> list[Case]:
         ),
         # both normal generators hold a number in reserve
         running(draw, stop("step", draw.integer(5, 7)), plan={"save_every": 3}),
-        finished(draw),
+        draw.once(finished),
     ]
 
 
@@ -993,13 +972,13 @@ def random_numbers_go_on(draw: Draw) -> list[Case]:
 )
 def only_what_is_left(draw: Draw) -> list[Case]:
     return [
-        killed(draw),
-        killed_after_a_save(draw),
+        draw.once(killed),
+        draw.once(killed_after_a_save),
         # the checkpoint comes at the end of an epoch
         running(
             draw, stop("step", 6), plan={"save_every": 5}, evaluation_draws=3
         ),
-        finished(draw),
+        draw.once(finished),
         running(draw, END, plan={"num_epochs": 1}),
     ]
 
@@ -1033,11 +1012,11 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
             metrics=[*equal, *equal],
             plan={"save_every": 3},
         ),
-        killed_late(draw),
+        draw.once(killed_late),
         running(draw, stop("evaluate", 3)),
         running(draw, stop("step", 9), metrics=[*equal, *equal], forks=True),
-        killed_after_a_save(draw),
-        finished(draw),
+        draw.once(killed_after_a_save),
+        draw.once(finished),
     ]
 
 
@@ -1112,7 +1091,7 @@ def newest_whole_one(draw: Draw) -> list[Case]:
         looked_into(draw, stop("step", 8, "empty"), plan=often),
         looked_into(draw, stop("step", 9, "date"), plan=often),
         looked_into(draw, stop("step", 7, "tear all"), plan=often),
-        all_torn(draw),
+        draw.once(all_torn),
         looked_into(draw, stop("step", draw.integer(2, 4))),
     ]
 
@@ -1142,7 +1121,7 @@ def newest_whole_one(draw: Draw) -> list[Case]:
 )
 def files_in_the_folder(draw: Draw) -> list[Case]:
     return [
-        killed_twice(draw),
+        draw.once(killed_twice),
         looked_into(
             draw,
             stop("write", 3, share=0.5),
@@ -1151,7 +1130,7 @@ def files_in_the_folder(draw: Draw) -> list[Case]:
             plan={"save_every": 1, "keep": draw.integer(3, 6)},
         ),
         looked_into(draw, END, plan={"save_every": 3, "keep": 1}),
-        all_torn(draw),
+        draw.once(all_torn),
         looked_into(
             draw,
             stop("step", 9, "older"),

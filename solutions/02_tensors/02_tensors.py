@@ -566,8 +566,8 @@ assert not hasattr(torch, "Float8_e4m3fnTensor")
 
 # %% [markdown]
 r"""
-> **"`tensor.type()` shows the type."** *Correct*: as a string with dtype and device in one. `.dtype` compares
-> better, and `.device.type`: the *device* `cuda` is not equal to `cuda:0`.
+> **"`tensor.type()` shows the type."** *Correct*: as a string with dtype and device in one. `.dtype` and
+> `.device.type` compare better: the *device* `cuda` is not equal to `cuda:0`.
 """
 
 # %% cell="claim_002_30"

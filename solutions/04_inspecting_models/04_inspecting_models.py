@@ -275,7 +275,7 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. It also may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; the encoder's `use_nested_tensor = False` prevents it.
-- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (On what `torch.compile` gave back it is heard at once, on the model itself only if that has a `forward` of its own.)
+- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if that has a `forward` of its own.)
   Look at the model itself, before it is compiled.
 """
 

@@ -232,7 +232,7 @@ for _ in range(3):
 # %% [markdown]
 r"""
 Nobody knows the right scale, so the scaler looks for it: it starts high, halves the scale when a gradient overflows
-(and *skips that step*), and doubles it after 2000 good steps in a row. (Where an overflow has gone through a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
+(and *skips that step*), and doubles it after 2000 good steps in a row. (Where the *forward* pass overflowed before a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
 Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
@@ -286,7 +286,7 @@ r"""
 
 ### Autocast, operation by operation
 
-Autocast keeps lists. Matrix products by `@` or a linear layer, and convolutions, go to 16 bit; some operations that lose too much go to float32; most
+Autocast keeps lists. Matrix products by `@` or a linear layer, and convolutions, of float32 go to 16 bit; some operations that lose too much go to float32; most
 others take what they get, or the widest of their inputs. The lists differ between devices: this is yours.
 """
 

@@ -965,7 +965,7 @@ r"""
 > *Wrong.* A temporary tensor is freed with its last reference, and `empty_cache` frees no tensor.
 >
 > **"Variables that are no longer used are reclaimed by themselves."**
-> *Correct*, at once but for circles. What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook the value of a cell's last line (in `Out`).
+> *Correct*, at once without reference cycles. What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook the value of a cell's last line (in `Out`).
 """
 
 # %% cell="claim_000_20_24"

@@ -733,7 +733,7 @@ for rank, gradients in enumerate(both):
 # %% [markdown]
 r"""
 The run around the step changes, too. Rank 0 alone writes checkpoints and log, and the others wait for it. Each process takes its own share of the rows, in an order that all draw
-from one seed; for what else it draws it has a seed of its own, and its own random states in the file. The log's loss is the sum of all processes' totals over all samples. The parts of the model are at `net.module`.
+from one seed; for what else it draws it has a seed of its own, and its own random states in the file. The log's loss is the total of all processes, divided by the number of all samples. The parts of the model are at `net.module`.
 """
 
 # %% [markdown]

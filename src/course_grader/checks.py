@@ -22,8 +22,12 @@ Case = dict[str, Any]
 
 
 class SharedCase(Case):
-    """A case of several checks (see `Draw.shared`): an implementation is probed on
+    """A case of several checks (see `Draw.once`): an implementation is probed on
     it once, and each of these checks judges what that gave."""
+
+
+SharedCases = dict[tuple[Callable[..., Case], str], SharedCase]
+"""By what makes them and the words in which they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Draw:
     """
 
     def __init__(
-        self, seed: int, name: str, kept: dict[str, SharedCase] | None = None
+        self, seed: int, name: str, kept: SharedCases | None = None
     ) -> None:
         """
         Args:
@@ -94,24 +98,18 @@ class Draw:
         of_its_own = zlib.crc32(f"{seed}:{name}".encode())
         self.generator = torch.Generator().manual_seed(of_its_own)
 
-    def shared(self, name: str, make: Callable[[Draw], Case]) -> Case:
-        """The case of this name, one and the same for all checks of the chapter that
-        ask for it; `make` draws it. For probes that cost much: an implementation is
-        probed on it once. Only for checks of one exercise with the same probe."""
-        if name not in self.kept:
-            self.kept[name] = SharedCase(make(Draw(self.seed, name)))
-        return self.kept[name]
-
     def once(
         self, make: Callable[..., Case], *given: Any, **options: Any
     ) -> Case:
-        """What `make(draw, *given, **options)` makes, one and the same for all checks
-        that ask for it in the same words: a case that is `shared`."""
+        """What `make(draw, *given, **options)` makes, one and the same case for all
+        checks that ask for it in the same words: an implementation is probed on it
+        once. Only for checks of one exercise with the same probe."""
         words = [*map(repr, given), *(f"{k}={v!r}" for k, v in options.items())]
-        return self.shared(
-            f"{make.__name__}({', '.join(words)})",
-            lambda own: make(own, *given, **options),
-        )
+        name = f"{make.__name__}({', '.join(words)})"
+        if (make, name) not in self.kept:
+            own = Draw(self.seed, name)
+            self.kept[make, name] = SharedCase(make(own, *given, **options))
+        return self.kept[make, name]
 
     def normal(
         self,

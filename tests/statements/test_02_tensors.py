@@ -328,7 +328,7 @@ def test_the_default_dtype(default):
 
 
 def test_devices_are_compared_by_their_type():
-    """`.dtype` compares better, and `.device.type`: the *device* `cuda` is not equal to `cuda:0`."""
+    """`.dtype` and `.device.type` compare better: the *device* `cuda` is not equal to `cuda:0`."""
     assert torch.zeros(2).dtype == torch.float32
     assert torch.zeros(2).device.type == "cpu"
     assert torch.zeros(2).device != "cpu"

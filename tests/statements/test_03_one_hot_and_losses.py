@@ -772,7 +772,7 @@ def test_shapes_are_compared_with_shapes(n):
 
 
 def test_a_mean_in_sixteen_bits():
-    """Outside of autocast and compiled code a CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes far off if labels of shape (N,) are ignored. Give it `logits.float()`."""
+    """Outside of autocast and compiled code a CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes it may be far off if labels are ignored. Give it `logits.float()`."""
     torch.manual_seed(0)
     logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
     ignored = labels.clone()

@@ -217,7 +217,7 @@ def test_nested_tensors_of_an_encoder():
 
 
 def test_a_hook_on_a_compiled_model():
-    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (On what `torch.compile` gave back it is heard at once, on the model itself only if that has a `forward` of its own.)"""
+    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if that has a `forward` of its own.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),

@@ -224,7 +224,7 @@ def test_defaults_of_autocast():
 
 
 def test_how_the_scaler_looks_for_its_scale():
-    """it starts high, halves the scale when a gradient overflows (and *skips that step*), and doubles it after 2000 good steps in a row. (Where an overflow has gone through a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.)
+    """it starts high, halves the scale when a gradient overflows (and *skips that step*), and doubles it after 2000 good steps in a row. (Where the *forward* pass overflowed before a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.)
 
     `GradScaler(..., enabled=False)` lets the same loop serve both.
 
@@ -336,12 +336,13 @@ def test_an_overflow_in_a_window():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16])
 def test_operation_by_operation(dtype):
-    """Matrix products by `@` or a linear layer, and convolutions, go to 16 bit; some operations that lose too much go to float32; most others take what they get, or the widest of their inputs.
+    """Matrix products by `@` or a linear layer, and convolutions, of float32 go to 16 bit; some operations that lose too much go to float32; most others take what they get, or the widest of their inputs.
 
     on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first: a formula that you write yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
     """
     wide, target = torch.ones(4, 4), torch.zeros(4, dtype=torch.long)
     with torch.autocast("cpu", dtype):
+        assert (wide.double() @ wide.double()).dtype == torch.float64
         low = wide @ wide
         for got in (
             low,

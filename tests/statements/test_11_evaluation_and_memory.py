@@ -38,7 +38,7 @@ BY_CELL = {
     ],
     "claim_000_20_24": [
         "A temporary tensor is freed with its last reference",
-        "*Correct*, at once but for circles.",
+        "*Correct*, at once without reference cycles.",
     ],
     "claim_002_26": ["*Half the story:* the cache, not the memory."],
     "claim_003_23": [

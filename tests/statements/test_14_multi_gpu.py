@@ -996,7 +996,7 @@ def test_augmentation_by_rank():
 def test_frozen_in_mid_run(on_ranks, anew):
     """Freeze first and wrap then; to freeze or unfreeze in mid-run, wrap the model anew.
 
-    DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor, without `static_graph`, for a model that is frozen whole, as a GAN's discriminator in the generator's step).
+    DDP waits for gradients that no longer come (without `static_graph`, not with `find_unused_parameters=True`, nor for a model that is frozen whole, as a GAN's discriminator in the generator's step).
     """
 
     def gradient(rank, group):

@@ -697,7 +697,7 @@ def test_the_order_of_one_step(max_norm):
 
 
 def test_each_process_has_its_own_states():
-    """Each process takes its own share of the rows, in an order that all draw from one seed; for what else it draws it has a seed of its own, and its own random states in the file. The log's loss is the sum of all processes' totals over all samples. The parts of the model are at `net.module`."""
+    """Each process takes its own share of the rows, in an order that all draw from one seed; for what else it draws it has a seed of its own, and its own random states in the file. The log's loss is the total of all processes, divided by the number of all samples. The parts of the model are at `net.module`."""
 
     def masks(states):
         drawn = []

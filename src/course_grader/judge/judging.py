@@ -30,7 +30,7 @@ from course_grader.checks import (
     Draw,
     Result,
     Rule,
-    SharedCase,
+    SharedCases,
     leaves_inputs_alone,
     leaves_state_alone,
 )
@@ -133,7 +133,7 @@ def draw_cases(
     """All cases for a seed, each check with a generator of its own, so that a
     change to one check leaves the cases of the others as they are."""
     cases = {}
-    shared: dict[str, SharedCase] = {}
+    shared: SharedCases = {}
     for check in grading.checks:
         if exercises is None or check.exercise in exercises:
             cases[check.name] = check.cases(Draw(seed, check.name, shared))
