@@ -1389,6 +1389,13 @@ def clipped_loss(draw: Draw) -> list[Case]:
         draw.once(steps, "..."),
         draw.once(steps, max_norm=1e4, settings={"init_scale": 2.0**16}),
         draw.once(steps, weights_dtype="float32", autocast="bfloat16"),
+        # a loss that is finite, and infinite when scaled
+        steps(
+            draw,
+            settings={"init_scale": 2.0**127},
+            weights_dtype="float32",
+            loudness=30.0,
+        ),
         # in calls in which the scale grows and falls
         steps(draw, "..x.", settings={"init_scale": 4.0, "growth_interval": 1}),
     ]
@@ -1708,7 +1715,13 @@ def skipped_windows(draw: Draw) -> list[Case]:
         draw.once(epochs, [3] * 7, 3, overflows=(0, 1, 4), weight_decay=0.1),
         draw.once(epochs, [4] * 4, 2),
         epochs(draw, [3] * 4, 1, overflows=(0, 3), num_epochs=2),
-        epochs(draw, [3] * 4, 2, overflows=(1,), settings={"init_scale": 8.0}),
+        epochs(
+            draw,
+            [3] * 4,
+            2,
+            overflows=(1,),
+            settings={"init_scale": 8.0, "growth_interval": 1},
+        ),
     ]
 
 
@@ -1830,6 +1843,15 @@ def epoch_loss(draw: Draw) -> list[Case]:
             epochs, [6, 2, 5, 3, 7, 1], 3, settings={"init_scale": 2.0**16}
         ),
         epochs(draw, [], 2),
+        # losses that are finite, and infinite when scaled
+        epochs(
+            draw,
+            [3, 4],
+            1,
+            settings={"init_scale": 2.0**127},
+            weights_dtype="float32",
+            loudness=30.0,
+        ),
         epochs(draw, [4, 3, 4, 2], 3, overflows=(1,), num_epochs=2),
         epochs(draw, [4, 3, 2], 2, nans=(1,)),
         epochs(

@@ -893,3 +893,19 @@ def tracking_off_for_a_while(model, X, y, num_micro):
     for norm in norms:
         norm.track_running_stats = True
     return ((many - full).norm() / full.norm()).item()
+
+
+gap_of_each_parameter_added = edit(
+    SOLUTION,
+    {
+        "return torch.cat([grad.flatten() for grad in grads])": "return grads",
+        "return ((gradient(num_micro) - full).norm() / full.norm()).item()": """
+        pairs = zip(gradient(num_micro), full, strict=True)
+        off = sum((one - other).norm() for one, other in pairs)
+        return (off / sum(one.norm() for one in full)).item()
+        """,
+    },
+    breaks=hidden_tests.gap_of_batch_norm,
+    tells="You add up the norms of the parameters one by one. The gradient is one long vector: take "
+    "the norm of all of them together.",
+)

@@ -1091,3 +1091,18 @@ clip_one_tensor_for_two_gradients = edit(
     tells="What `torch.autograd.grad` gives may be one tensor for two parameters, where the "
     "model adds them up. What is done to it in place then happens twice. Put a `clone()` there.",
 )
+
+clip_loss_divided_again = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss).backward()": """
+        loss = scaler.scale(loss)
+        loss.backward()
+        mean = loss.item() / scaler.get_scale()
+        """,
+        "return loss.item(), norm.item()": "return mean, norm.item()",
+    },
+    breaks=hidden_tests.clipped_loss,
+    tells="You scale the loss and divide it by the scale again. Under a large scale the product is "
+    "infinite, though the loss is not. Take the loss before it is scaled.",
+)

@@ -1321,3 +1321,27 @@ layers_cleared_after_a_window = edit(
     tells="You clear the gradients of the model's layers alone. A parameter that stands beside them "
     "keeps its own: `optimizer.zero_grad()` clears all.",
 )
+
+epoch_counts_each_new_scale = edit(
+    SOLUTION,
+    {
+        "num_skipped += int(skipped)": "num_skipped += int(scaler.get_scale() != scale)",
+    },
+    breaks=hidden_tests.skipped_windows,
+    tells="You count a window as skipped whenever the scale changes. It also grows, after good steps: "
+    "a window was skipped where the scale fell.",
+)
+
+epoch_divides_the_loss_again = edit(
+    SOLUTION,
+    {
+        "scaler.scale(loss / window_size).backward()": """
+        scaled = scaler.scale(loss / window_size)
+        scaled.backward()
+        """,
+        "loss_sum += loss.item()": "loss_sum += scaled.item() / scaler.get_scale() * window_size",
+    },
+    breaks=hidden_tests.epoch_loss,
+    tells="You scale the loss and divide it by the scale again. Under a large scale the product is "
+    "infinite, though the loss is not. Take the loss before it is scaled.",
+)
