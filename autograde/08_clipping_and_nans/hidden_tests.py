@@ -1209,6 +1209,7 @@ def buffers_of_any_layer(draw: Draw) -> list[Case]:
     counts = {"extra": "counts"}
     return [
         spoilt(draw, batches(draw, 3, **counts), (1, "row", 0.0)),
+        spoilt(draw, batches(draw, 2, mode="eval", **counts), (1, "row", 0.0)),
         spoilt(
             draw,
             batches(draw, 3, loss="ratio", **counts),

@@ -190,7 +190,7 @@ class Watched(nn.Module):
     layer have no gradient at all. It writes down what goes through it.
 
     A "blind" one does not look at the first feature. One that "counts" has a
-    buffer of its own that no `state_dict` holds, and writes into it; one that
+    buffer of its own that no `state_dict` holds, and writes into it, in eval, too; one that
     "assigns" puts another tensor into its place. One that "shares" is one that
     "counts", and has that buffer a second time, in one of its layers. A "single"
     one is in float32. One that is called as an error raises it for one row. One that
@@ -228,7 +228,7 @@ class Watched(nn.Module):
             raise getattr(builtins, self.extra)("one row")
         if self.extra == "blind":
             x = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], 1)
-        if self.extra in ("counts", "shares") and self.training:
+        if self.extra in ("counts", "shares"):
             with torch.no_grad():
                 self.total += x.sum(0)
         if self.extra == "assigns" and self.training:

@@ -950,6 +950,10 @@ def clipped_once(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 2, max_norm=5e3, loudness=1e5, lr=1e-5),
         with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
         {**epochs(draw, [4] * 2, 2, max_norm=0.1), "own": "nan"},
+        {
+            **with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
+            "own": "apart",
+        },
         epochs(draw, [4] * 4, 2, max_norm=0.1, two_groups=True),
         epochs(draw, [4] * 3, 2, max_norm=0.0),
         epochs(draw, [4] * 4, 2, max_norm=0.1, weight_decay=0.1, loudness=0.0),

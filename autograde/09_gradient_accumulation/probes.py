@@ -27,7 +27,7 @@ class Classifier(nn.Module):
     Its middle layer shares its weights with the one behind it, and a batch norm
     is never used: only its mode counts. With `own` it has a parameter beside its
     layers, or two that it adds up (`"sum"`), or one whose gradient is NaN while the
-    loss is none (`"nan"`). If `traps`, its first layer is frozen and
+    loss is none (`"nan"`), or finite while the loss is NaN (`"apart"`). If `traps`, its first layer is frozen and
     one layer is never used. Of samples with a third dimension it takes the mean
     over that; if it `reads_ids`, it takes whole numbers alone. `loudness`
     multiplies its logits, and so all gradients.
@@ -78,6 +78,9 @@ class Classifier(nn.Module):
         logits = self.last(self.again(hidden).tanh())
         if self.own == "sum":
             logits = logits * (self.scale + self.more)
+        elif self.own == "apart":  # of the rows without a NaN alone
+            finite = logits.isfinite()
+            logits = logits + torch.where(finite, self.scale, 0.0)
         elif self.own == "nan":
             logits = logits + 0 * (self.scale - self.scale.detach()).sqrt()
         elif self.own:
@@ -298,6 +301,10 @@ def gradients_of_a_window(accumulate_gradients, case):
     }
 
 
+class Unread(OSError, RuntimeError):
+    """What a loader raises in the middle, of a kind that many catch."""
+
+
 class Recorder:
     """Yields micro-batches as a `DataLoader` does, in lists, and knows how far it
     has been read. Its data set is larger, as where the last batch is dropped. Its length
@@ -319,7 +326,7 @@ class Recorder:
             self.num_read += 1
             yield [x, y]
         if self.breaks:
-            raise OSError("the next file cannot be read")
+            raise Unread("the next file cannot be read")
 
 
 class Scheduler(torch.optim.lr_scheduler.LambdaLR):
@@ -376,7 +383,7 @@ def some_epochs(train_epoch, case):
         with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
             try:
                 loss = train_epoch(model, optimizer, loader, k, **options)
-            except OSError:
+            except Unread:
                 if not breaks:
                     raise
                 return {"came_out": True}

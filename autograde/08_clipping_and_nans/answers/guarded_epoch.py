@@ -987,8 +987,8 @@ guarded_epoch_lists_the_buffers_once = edit(
         "zip(model.buffers(), kept, strict=True)": "zip(buffers, kept, strict=True)",
     },
     breaks=hidden_tests.buffers_of_any_layer,
-    tells="You list the buffers once, before the epoch. A `forward` may put another tensor "
-    "into a buffer's place (`self.seen = self.seen + 1`): list them for each batch.",
+    tells="You put values back into tensors that you listed before. A `forward` may put another tensor "
+    "into a buffer's place (`self.seen = self.seen + 1`): copy into what `model.buffers()` gives afterwards.",
 )
 
 guarded_epoch_puts_clones_by_name = edit(
@@ -1146,4 +1146,32 @@ one_tensor_for_two_gradients = edit(
     breaks=hidden_tests.clipped_updates,
     tells="What `torch.autograd.grad` gives may be one tensor for two parameters, where the "
     "model adds them up. What is done to it in place then happens twice. Put a `clone()` there.",
+)
+
+guarded_epoch_of_a_model_in_training = edit(
+    SOLUTION,
+    {
+        "for buffer, value in zip(model.buffers(), kept, strict=True):": "for buffer, value in zip(model.buffers() if model.training else [], kept):",
+    },
+    breaks=hidden_tests.buffers_of_any_layer,
+    tells="You put back the buffers of what is in training alone. A layer may write into its buffer "
+    "in eval, too.",
+)
+
+guarded_epoch_of_layers_in_training = edit(
+    SOLUTION,
+    {
+        "kept = [buffer.clone() for buffer in model.buffers()]": """
+        def buffers():
+            for layer in model.modules():
+                if layer.training:
+                    yield from layer.buffers(recurse=False)
+
+        kept = [buffer.clone() for buffer in buffers()]
+        """,
+        "zip(model.buffers(), kept, strict=True)": "zip(buffers(), kept, strict=True)",
+    },
+    breaks=hidden_tests.buffers_of_any_layer,
+    tells="You put back the buffers of what is in training alone. A layer may write into its buffer "
+    "in eval, too.",
 )

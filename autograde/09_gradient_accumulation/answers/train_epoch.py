@@ -1455,3 +1455,34 @@ errors_of_the_loader_end_it = edit(
     tells="You take every error of the loader for its end. A file that cannot be read then shortens the "
     "epoch, and nobody hears of it. Catch `StopIteration` alone, or use `for` or `itertools.islice`.",
 )
+
+epoch_clips_where_the_loss_is_finite = edit(
+    SOLUTION,
+    {
+        "if max_norm is not None:": "if max_norm is not None and math.isfinite(loss_sum):",
+    },
+    breaks=hidden_tests.clipped_once,
+    tells="You do not clip where the loss is NaN. One gradient of NaN then leaves the others as they are: "
+    "clipped, all become NaN, and everybody sees it.",
+)
+
+epoch_ends_at_a_runtime_error = edit(
+    SOLUTION,
+    {
+        "while window := list(itertools.islice(micro_batches, accumulation_steps)):": """
+        def window_of_pairs():
+            pairs = []
+            try:
+                while len(pairs) < accumulation_steps:
+                    pairs.append(next(micro_batches))
+            except (StopIteration, RuntimeError):
+                pass
+            return pairs
+
+        while window := window_of_pairs():
+        """
+    },
+    breaks=hidden_tests.loader_without_a_length,
+    tells="You take every error of the loader for its end. A file that cannot be read then shortens the "
+    "epoch, and nobody hears of it. Catch `StopIteration` alone, or use `for` or `itertools.islice`.",
+)
