@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -317,9 +318,15 @@ def test_the_cases_after_the_one_that_kills_are_not_answered(
             "import os\ndef f(x):\n    return x if x < 2 else os._exit(0)", "a"
         )
         with kernel.probing(ECHO) as probing:
-            runs = list(
-                probing.probe_all("echo", [{"x": n} for n in range(9)], 5)
+            answers = probing.probe_all(
+                "echo", [{"x": n} for n in range(9)], 5
             )
+            runs = [next(answers)]
+            # what it had answered before it ended is taken still
+            ended = select.poll()
+            ended.register(probing.channel.socket, select.POLLHUP)
+            ended.poll()
+            runs += answers
     assert [one.died is None for one in runs] == [True, True, False]
 
 

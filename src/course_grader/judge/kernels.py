@@ -372,7 +372,9 @@ class Probing:
             return ProbeRun(None, died=self.died)
         ends = min(time.monotonic() + timeout_s, self.deadline)
         try:
-            self.channel.send_frames(batch, _left(timeout_s, ends))
+            # whoever has ended since may have answered before
+            with contextlib.suppress(ChannelClosed):
+                self.channel.send_frames(batch, _left(timeout_s, ends))
             answer, blob = self.channel.receive(
                 _left(timeout_s, ends), self.patience.beyond(timeout_s)
             )
