@@ -318,9 +318,7 @@ def test_the_cases_after_the_one_that_kills_are_not_answered(
             "import os\ndef f(x):\n    return x if x < 2 else os._exit(0)", "a"
         )
         with kernel.probing(ECHO) as probing:
-            answers = probing.probe_all(
-                "echo", [{"x": n} for n in range(9)], 5
-            )
+            answers = probing.probe_all("echo", [{"x": n} for n in range(9)], 5)
             runs = [next(answers)]
             # what it had answered before it ended is taken still
             ended = select.poll()
