@@ -37,6 +37,7 @@ from course_grader.judge.judging import (
 )
 from course_grader.judge.kernels import (
     Died,
+    Exchanged,
     Kernel,
     ProbeRun,
     Probing,
@@ -143,8 +144,9 @@ def prepare(
         from course_grader.chapter.build import build_chapter
 
         grading, _, released = build_chapter(course, chapter)
-    reference = Reference(warm, grading, seed)
-    expected = Expectations(seed, draw_cases(grading, seed), reference)
+    cases, exchanged = draw_cases(grading, seed), Exchanged()
+    reference = Reference(warm, grading, cases, exchanged)
+    expected = Expectations(seed, cases, reference, exchanged)
     kernels = PreparedKernels(warm, grading)
     signatures = functools.cache(
         functools.partial(
@@ -319,7 +321,9 @@ class _Run:
                 if kernel.run_cell(cell.source, cell.id).died is not None:
                     yield None
                     return
-            with kernel.probing(prepared.grading.probes_source) as probing:
+            with kernel.probing(
+                prepared.grading.probes_source, prepared.expected.exchanged
+            ) as probing:
                 yield probing
 
     def cells(self) -> None:
@@ -500,7 +504,9 @@ class _Run:
             self._ensure(self.cells_to_run)
             assert self.kernel is not None
             probing = self.probing = stack.enter_context(
-                self.kernel.probing(prepared.grading.probes_source)
+                self.kernel.probing(
+                    prepared.grading.probes_source, prepared.expected.exchanged
+                )
             )
             if self.kernel.died is None:
                 break

@@ -28,8 +28,9 @@ from course_grader.checks import Case
 from course_grader.course import CourseError, find_course
 from course_grader.judge.judging import (
     Expectations,
-    expectations,
+    draw_cases,
     judge_exercise,
+    reference_results,
 )
 from course_grader.judge.kernels import (
     ProbeRun,
@@ -120,7 +121,9 @@ def local_expectations(
 ) -> Expectations:
     """Cases and reference results, worked out in this process."""
     prober = LocalProber(grading.probes_source, reference_namespace(grading))
-    return expectations(grading, seed, lambda _: prober, [exercise_id])
+    cases = draw_cases(grading, seed, [exercise_id])
+    results = reference_results(prober, grading.checks_of(exercise_id), cases)
+    return Expectations(seed, cases, results)
 
 
 def judge_namespace(

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
 from course_grader.chapter.source import Role
-from course_grader.checks import Check, Result
+from course_grader.checks import Case, Check, Result
 from course_grader.course import CourseError
 from course_grader.judge.failing import Shows
 from course_grader.judge.judging import (
@@ -23,13 +23,13 @@ from course_grader.judge.judging import (
     Prober,
     Recognise,
     draw_cases,
-    expectations,
     judge_exercise,
     loses,
+    reference_results,
     run_cells,
     steps,
 )
-from course_grader.judge.kernels import Kernel, Probing
+from course_grader.judge.kernels import Exchanged, Kernel, Probing
 from course_grader.judge.misconceptions import RunAnswer, Steps
 from course_grader.judge.report import ExerciseReport
 from course_grader.judge.warming import WarmProcess
@@ -52,11 +52,19 @@ class Reference(Mapping[tuple[str, int], Result]):
     Args:
         warm: where its process is forked from.
         grading: the chapter's grading.
-        seed: the cases are drawn from it.
+        cases: by check name.
+        exchanged: what was asked on them, and answered.
     """
 
-    def __init__(self, warm: WarmProcess, grading: Grading, seed: int) -> None:
-        self.warm, self.grading, self.seed = warm, grading, seed
+    def __init__(
+        self,
+        warm: WarmProcess,
+        grading: Grading,
+        cases: Mapping[str, Sequence[Case]],
+        exchanged: Exchanged,
+    ) -> None:
+        self.warm, self.grading = warm, grading
+        self.cases, self.exchanged = cases, exchanged
         self.exercise_of = {one.name: one.exercise for one in grading.checks}
         self.found: dict[str, Future[Behaviour]] = {}
         self.thread: ThreadPoolExecutor | None = None
@@ -105,11 +113,12 @@ class Reference(Mapping[tuple[str, int], Result]):
             [(solution.id, solution.source)],
             self.grading.chapter.name,
         )
-        with self.kernel.probing(self.grading.probes_source) as probing:
-            known = expectations(
-                self.grading, self.seed, lambda _: probing, [exercise_id]
+        with self.kernel.probing(
+            self.grading.probes_source, self.exchanged
+        ) as probing:
+            return reference_results(
+                probing, self.grading.checks_of(exercise_id), self.cases
             )
-        return dict(known.reference)
 
     def __getitem__(self, key: tuple[str, int]) -> Result:
         return self.of(self.exercise_of[key[0]])[key]
@@ -133,7 +142,8 @@ def reference_expectations(
     Raises:
         CourseError: the reference does not run or breaks its own checks.
     """
-    reference = Reference(warm, grading, seed)
+    cases, exchanged = draw_cases(grading, seed, exercises), Exchanged()
+    reference = Reference(warm, grading, cases, exchanged)
     given: Behaviour = {}
     try:
         for one in grading.chapter.exercises:
@@ -141,7 +151,7 @@ def reference_expectations(
                 given |= reference.of(one.id)
     finally:
         reference.rest()
-    return Expectations(seed, draw_cases(grading, seed, exercises), given)
+    return Expectations(seed, cases, given, exchanged)
 
 
 def bank_process(
@@ -155,7 +165,9 @@ def bank_process(
         with kernels.lend() as kernel:
 
             def run(answer: Answer, checks: Sequence[Check]) -> Steps:
-                with kernel.probing(grading.probes_source) as probing:
+                with kernel.probing(
+                    grading.probes_source, expected.exchanged
+                ) as probing:
                     probing.run_cell(
                         grading.answer_cell(answer), answer.exercise
                     )
@@ -200,7 +212,7 @@ def answer_loses(
     """Whether an answer of the bank loses a check."""
     with (
         kernels.lend() as kernel,
-        kernel.probing(grading.probes_source) as probing,
+        kernel.probing(grading.probes_source, expected.exchanged) as probing,
     ):
         probing.run_cell(grading.answer_cell(answer), answer.exercise)
         return loses(probing, check, expected)
@@ -289,7 +301,7 @@ def judge_answer(
         def prober() -> Prober:
             nonlocal asked
             probing = asked = stack.enter_context(
-                kernel.probing(grading.probes_source)
+                kernel.probing(grading.probes_source, expected.exchanged)
             )
             probing.run_cell(source, answer.exercise)
             return probing

@@ -34,6 +34,21 @@ def frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
     return _LENGTHS.pack(len(head), len(blob)) + head + blob
 
 
+def header_of(head: bytes) -> dict[str, Any]:
+    """A frame's header as it was meant.
+
+    Raises:
+        ChannelClosed: it is malformed.
+    """
+    try:
+        header = json.loads(head)
+    except (ValueError, RecursionError) as error:
+        raise ChannelClosed("a frame that is no JSON was sent") from error
+    if not isinstance(header, dict):
+        raise ChannelClosed("a frame without named fields was sent")
+    return header
+
+
 class _Wait:
     """How long one frame may take to come."""
 
@@ -114,21 +129,23 @@ class Channel:
             DeadlinePassed: nothing complete came in time.
             ChannelClosed: the connection ended or the frame is malformed.
         """
+        head, blob = self.receive_bytes(timeout_s, more_s)
+        return header_of(head), blob
+
+    def receive_bytes(
+        self,
+        timeout_s: float | None = None,
+        more_s: Callable[[float], float] = lambda late_s: 0.0,
+    ) -> tuple[bytes, bytes]:
+        """Waits for one frame, as `receive` does: its header as it was sent, for
+        `header_of`, and its blob."""
         wait = None if timeout_s is None else _Wait(timeout_s, more_s)
         head_bytes, blob_bytes = _LENGTHS.unpack(
             self._exactly(_LENGTHS.size, wait)
         )
         if head_bytes > MAX_HEADER_BYTES or blob_bytes > MAX_BLOB_BYTES:
             raise ChannelClosed("a frame larger than allowed was sent")
-        head = self._exactly(head_bytes, wait)
-        blob = self._exactly(blob_bytes, wait)
-        try:
-            header = json.loads(head)
-        except (ValueError, RecursionError) as error:
-            raise ChannelClosed("a frame that is no JSON was sent") from error
-        if not isinstance(header, dict):
-            raise ChannelClosed("a frame without named fields was sent")
-        return header, blob
+        return self._exactly(head_bytes, wait), self._exactly(blob_bytes, wait)
 
     def _exactly(self, size: int, wait: _Wait | None) -> bytes:
         pieces = bytearray()

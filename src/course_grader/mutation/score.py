@@ -303,7 +303,7 @@ def _ended(
     """How it ended on one seed, at the first check that it loses."""
     with (
         kernels.lend() as kernel,
-        kernel.probing(grading.probes_source) as probing,
+        kernel.probing(grading.probes_source, expected.exchanged) as probing,
     ):
         probing.run_cell(grading.answer_cell(answer), answer.exercise)
         for check in order:
