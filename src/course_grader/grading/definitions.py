@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import zip_longest
 
 SHORTEST_CUT = 20
@@ -22,6 +22,9 @@ a merged cell and not for a line that both happen to have."""
 MAX_SOUND_LINES = 300
 """Lines of a cell that is no Python in which definitions are looked for: up to
 a parse for each."""
+
+OFTEN_CHARS = 4_000
+"""Up to how many characters a cell is remembered that has been read."""
 
 _MAGIC = re.compile(r"[%!?]|.*\?\s*$|[\w, ]+=\s*[%!]")
 _PYTHON_CELL_MAGICS = ("time", "timeit", "capture", "prun")
@@ -87,6 +90,10 @@ class Code:
 
 def read_code(source: str) -> Code:
     """Reads a cell's code; never raises."""
+    return _read_often(source) if len(source) <= OFTEN_CHARS else _read(source)
+
+
+def _read(source: str) -> Code:
     if source.lstrip().startswith("%%"):
         magic = source.lstrip()[2:].split(None, 1)[:1]
         if magic and magic[0] not in _PYTHON_CELL_MAGICS:
@@ -95,6 +102,10 @@ def read_code(source: str) -> Code:
     if tree is None:
         return Code(source, False, tuple(_chunks_by_line(source)))
     return Code(source, True, tuple(_chunks(source, tree)))
+
+
+# most cells of a class's notebooks are the chapter's own
+_read_often = lru_cache(maxsize=1024)(_read)
 
 
 def parsed_cell(source: str) -> ast.Module | None:

@@ -12,6 +12,7 @@ run with every submission that may be like it, and `make test` runs either, unti
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import json
@@ -138,8 +139,7 @@ def _essence(text: str) -> str:
 def _reached(text: str, names: Iterable[str]) -> str:
     """Those top-level statements of a module that the definitions of `names`
     use, and theirs in turn; in the order of the module."""
-    statements = ast.parse(text).body
-    defines: Mapping[str, list[int]] = _definitions(statements)
+    statements, defines = _parsed(text)
     reached: set[int] = set()
     waiting = list(names)
     while waiting:
@@ -157,6 +157,12 @@ def _reached(text: str, names: Iterable[str]) -> str:
         )
         parts.append("\n".join(lines[first - 1 : node.end_lineno]))
     return _essence("\n".join(parts))
+
+
+@functools.lru_cache(maxsize=2)  # of all exercises of a chapter
+def _parsed(text: str) -> tuple[list[ast.stmt], Mapping[str, list[int]]]:
+    statements = ast.parse(text).body
+    return statements, _definitions(statements)
 
 
 def _definitions(statements: list[ast.stmt]) -> dict[str, list[int]]:
