@@ -38,7 +38,7 @@ from course_grader.checks import (
 )
 from course_grader.course import Course
 from course_grader.judge.compare import Tolerance, difference
-from course_grader.judge.judging import losses
+from course_grader.judge.judging import Expectations, losses
 from course_grader.judge.misconceptions import (
     Misconceptions,
     RunAnswer,
@@ -62,6 +62,7 @@ from course_grader.judge.trial import (
     unbroken,
 )
 from course_grader.judge.warming import WarmProcess
+from course_grader.kernel import plain
 
 COURSE = Course(Path(__file__).resolve().parent.parent)
 EXERCISES = [
@@ -176,6 +177,7 @@ def test_right_answers_get_full_marks_and_wrong_ones_lose_what_they_break(
         left_out.update(known)
 
     expected = reference_expectations(patient, grading, 1, [exercise])
+    before = written(expected)
     trials = list(
         try_bank(
             patient,
@@ -206,6 +208,16 @@ def test_right_answers_get_full_marks_and_wrong_ones_lose_what_they_break(
     assert not passed, "\n".join(
         f"{answer.name} is wrong but passed {name}" for answer, name in passed
     )
+    # the next submission is judged by the same objects
+    assert written(expected) == before, "a rule changes what it judges"
+
+
+def written(expected: Expectations) -> list[object]:
+    """Cases and the reference's results, as bytes."""
+    return [
+        *map(plain.encode, expected.cases.values()),
+        *(plain.encode(one.data) for one in expected.reference.values()),
+    ]
 
 
 def as_it_must(

@@ -12,9 +12,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_grader.checks import Case, SharedCase
+from course_grader.checks import Case, Result, SharedCase
 from course_grader.judge import sandbox
-from course_grader.judge.kernels import Kernel, ProbeRun, Probing
+from course_grader.judge.kernels import (
+    KEPT_ANSWERS,
+    Exchanged,
+    Kernel,
+    ProbeRun,
+    Probing,
+)
 from course_grader.judge.report import Verdict
 from course_grader.judge.warming import GraderBroken, WarmProcess
 
@@ -326,6 +332,51 @@ def test_the_cases_after_the_one_that_kills_are_not_answered(
             ended.poll()
             runs += answers
     assert [one.died is None for one in runs] == [True, True, False]
+
+
+def test_an_answer_that_came_before_is_not_read_again(
+    warm: WarmProcess,
+) -> None:
+    case, twin, large = {"x": 1}, {"x": 1}, {"x": torch.arange(2**13)}
+    exchanged = Exchanged()
+
+    def given(cell: str) -> list[Result | None]:
+        with Kernel(warm) as kernel:
+            kernel.run_cell(cell, "a")
+            with kernel.probing(ECHO, exchanged) as probing:
+                runs = probing.probe_all("echo", [case, twin, large], 5)
+                return [run.result for run in runs]
+
+    first = given("def f(x):\n    return [x, 'a']")
+    other = given("def f(x):\n    return [x, 'b']")
+    again = given("def f(x, *more):\n    return [x, 'a']")
+
+    assert again[0] is first[0]
+    assert again[1] is first[1]
+    assert first[0] is not first[1]  # of another case
+    assert again[2] is not first[2]  # too large to be kept
+    assert [one and one.data for one in other[:2]] == [[1, "b"]] * 2
+
+
+def test_few_answers_to_a_question_are_kept(warm: WarmProcess) -> None:
+    exchanged = Exchanged()
+    case = {"x": 1}
+    with Kernel(warm) as kernel:
+        kernel.run_cell(
+            "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n", "a"
+        )
+        with kernel.probing(ECHO, exchanged) as probing:
+            for _ in range(2 * KEPT_ANSWERS):
+                one(probing, "echo", case, 5)
+            kernel.run_cell("def f(x):\n    return 'x' * 9000", "b")
+        with kernel.probing(ECHO, exchanged) as probing:
+            one(probing, "echo", case, 5)
+
+    (kept,) = exchanged.answers.values()
+    assert [one[2].result and one[2].result.data for one in kept] == [
+        *range(2 * KEPT_ANSWERS - len(kept) + 1, 2 * KEPT_ANSWERS + 1)
+    ]
+    assert len(kept) == KEPT_ANSWERS
 
 
 def test_changes_of_unusual_tensors_are_seen(warm: WarmProcess) -> None:
