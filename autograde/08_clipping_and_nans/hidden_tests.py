@@ -1216,7 +1216,7 @@ def buffers_of_any_layer(draw: Draw) -> list[Case]:
             (draw.integer(0, 3), "y", 0.0),
         ),
         spoilt(draw, batches(draw, 3, extra="assigns"), (1, "row", 0.0)),
-        spoilt(draw, batches(draw, 2, extra="shares"), (1, "row", 0.0)),
+        spoilt(draw, batches(draw, 3, extra="shares"), (1, "row", 0.0)),
         spoilt(
             draw,
             batches(draw, 3, loss="ratio", extra="assigns"),

@@ -351,7 +351,8 @@ def type_of(value):
 
 def number(value):
     """A number that a dict may hold, for a comparison that is not about types."""
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
+    one = isinstance(value, torch.Tensor) and value.numel() == 1
+    if one or isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.inf

@@ -606,7 +606,7 @@ def right_bytes(case: Case, seen: Result, expected: Result) -> str | None:
         given
         == right
         + right
-        // (each * (case["prefetch_factor"] or 2))
+        // (each * (case.get("prefetch_factor") or 2))
         * (case["batch_size"])
     ):
         return "One batch too many is counted: only those ahead count."
@@ -1388,6 +1388,7 @@ def takes_what_comes(draw: Draw) -> list[Case]:
         epoch(draw, draw.integer(3, 7), kind="sequence"),
         epoch(draw, draw.integer(14, 18), strange=True),
         epoch(draw, draw.integer(4, 8), kind="vague"),
+        epoch(draw, 2, kind="vague"),  # it says that it has none
         epoch(draw, draw.integer(3, 7), clock=False),
         epoch(draw, 0),
         epoch(draw, draw.integer(3, 7), result=0),

@@ -1,5 +1,6 @@
 """What is checked in chapter 14: several GPUs, several processes."""
 
+import itertools
 import math
 from itertools import chain, pairwise
 
@@ -529,7 +530,13 @@ def losses_of_all(case: Case, seen: Result, expected: Result) -> str | None:
         zip(seen.data["ranks"], expected.data["ranks"], strict=True)
     ):
         where = "the first rank" if rank == 0 else "a rank"
-        for loss, other in zip(one["losses"], right["losses"], strict=True):
+        found = zip(one["gradients"], right["gradients"], strict=False)
+        # once a gradient was wrong, the losses are those of other weights
+        good = itertools.takewhile(lambda pair: same(*pair), found)
+        judged = 1 + sum(1 for _ in good)
+        for loss, other in [*zip(one["losses"], right["losses"], strict=True)][
+            :judged
+        ]:
             if type(loss) is not float:
                 return f"What {where} returned is not a Python float."
             if math.isnan(loss) and math.isnan(other):
@@ -618,7 +625,8 @@ def windows_of_ranks(draw: Draw) -> list[Case]:
     says="the gradient crosses between the ranks once per step, and few "
     "numbers beside it",
     corners=[
-        "how they cross is up to you: by DDP, or by your own `all_reduce`",
+        "how they cross is up to you: by DDP, or by your own `all_reduce`; a "
+        "`reduce` and a `broadcast` after it are two crossings",
         "at most 250 bytes from each rank beside the gradient",
         "the same pair may stand in the list several times",
     ],
@@ -923,6 +931,11 @@ def seed_decides(case: Case, seen: Result, expected: Result) -> str | None:
                 return "With another seed, the shard is none."
             if agreement(shard, other) > 0.3:
                 return "Two seeds give the same order."
+    for shard, other in seen.data["late"]:
+        if not_indices([shard, other], case["num_samples"]):
+            return "In a late epoch, the shard is none."
+        if agreement(shard, other) > 0.3:
+            return "In a late epoch two seeds give the same order."
     return None
 
 

@@ -567,6 +567,11 @@ class GlobalSeeds:
         sys.setprofile(profile)
 
 
+LATE = ((255, 2**24),)
+"""Epochs, and seeds so far apart that the product with the next epoch's number has
+none of the 32 bits that PyTorch takes of a seed."""
+
+
 def shards_of_epochs(train_shard, case):
     """Each epoch's shards, asked for in the order that the case gives: as ranks
     that are not equally fast ask. Each twice, and if the case says so also in a
@@ -617,6 +622,11 @@ def shards_of_epochs(train_shard, case):
             for more in case["other_seeds"]
         ],
     }
+    found["late"] = [
+        [shard_of(epoch, 0, case["seed"] + more) for more in (0, apart)]
+        for epoch, apart in LATE
+        if case["resumed"]
+    ]
     found["far"] = [
         shard_of(case["far_epoch"], rank, case["seed"])
         for rank in range(case["world_size"])

@@ -577,7 +577,7 @@ def in_autocast(case: Case, seen: Result, expected: Result) -> str | None:
     "outside",
     corners=[
         "that is `torch.float16`, `torch.bfloat16` or `None`, on the device "
-        "of `x`",
+        "of `x`, which is the CPU in all cases",
         "the weights keep their dtype, and `x` goes into the model as it came",
     ],
 )
@@ -895,6 +895,8 @@ WORK = {
         **WORK,
         **DRAWS,
         modes_kept="You change the modes of the model: they are the run's business.",
+        gradients_kept="You clear or change gradients between the steps: they are "
+        "the run's business.",
     ),
     also=[leaves_state_alone],
     says="a run that nothing stops: all steps and evaluations, in order, and "

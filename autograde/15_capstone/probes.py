@@ -709,9 +709,26 @@ class Run:
             self.parts["meter"] = Meter()
         self.steps_made, self.evaluations = [], 0
         self.modes, self.modes_kept = self.modes_now(), True
+        self.gradients, self.gradients_kept = self.gradients_now(), True
 
     def modes_now(self):
         return [one.training for one in self.parts["model"].modules()]
+
+    def gradients_now(self):
+        return [
+            None if p.grad is None else p.grad.clone()
+            for p in self.parts["model"].parameters()
+        ]
+
+    def look(self):
+        """Whether modes and gradients are those that the run has left."""
+        self.modes_kept &= self.modes == self.modes_now()
+        pairs = zip(self.gradients, self.gradients_now(), strict=True)
+        self.gradients_kept &= all(
+            (one is None) == (other is None)
+            and (one is None or torch.equal(one, other))
+            for one, other in pairs
+        )
 
     def batches(self, epoch):
         own = torch.Generator().manual_seed(self.case["seed"] + epoch)
@@ -730,7 +747,7 @@ class Run:
             self.die()
 
     def step(self, indices):
-        self.modes_kept &= self.modes == self.modes_now()
+        self.look()
         model, optimizer = self.parts["model"], self.parts["optimizer"]
         schedule, scaler = self.parts["schedule"], self.parts["scaler"]
         noise = 0.1 * np.random.standard_normal()
@@ -757,6 +774,7 @@ class Run:
             self.parts["meter"].total += loss.item()
             facts["meter"] = self.parts["meter"].total
         number = int(model.steps_seen)
+        self.gradients = self.gradients_now()
         self.dies("step", number)
         self.dies("error", number)
         self.steps_made.append(number)
@@ -817,7 +835,7 @@ class Run:
         while self.steps_before(epochs_done) < self.parts["model"].steps_seen:
             epochs_done += 1
         self.evaluations += 1
-        self.modes_kept &= self.modes == self.modes_now()
+        self.look()
         self.dies("evaluate", epochs_done)
         torch.rand(self.case["evaluation_draws"])
         return self.case["metrics"][(epochs_done - 1) % 8]
@@ -878,6 +896,7 @@ def report(run, result, between):
         "steps_made": run.steps_made,
         "evaluations": run.evaluations,
         "modes_kept": run.modes_kept,
+        "gradients_kept": run.gradients_kept,
         "torn": [default_load(one) for one in run.checkpoints()].count(None)
         if run.case["looks"]
         else 0,

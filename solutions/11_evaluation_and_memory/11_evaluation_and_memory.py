@@ -1264,8 +1264,8 @@ Add up sums, count what counts, and divide once, at the end. `F.cross_entropy` h
 </details>
 <details><summary>Hint 2: sixteen bits</summary>
 
-A mean in bfloat16 has two or three digits at best; on a CPU, with ignored labels, it may be far too small. `logits.double()` before the loss serves all four dtypes; `.float()` would take digits
-from float64.
+A mean in bfloat16 has two or three digits at best; on a CPU, with ignored labels, it may be far too small. `logits.double()` before the loss serves all four dtypes. `.float()` is enough for the
+checks, but takes digits from float64.
 </details>
 <details><summary>Help: the accuracy is above 1, or too high</summary>
 

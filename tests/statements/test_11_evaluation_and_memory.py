@@ -671,7 +671,7 @@ def test_hints_of_the_exercises():
 
     `logits.argmax(dim=1)` is a new tensor of integers: no graph, and no memory shared with the logits. `logits.detach()` shares all of it.
 
-    A mean in bfloat16 has two or three digits at best; on a CPU, with ignored labels, it may be far too small. `logits.double()` before the loss serves all four dtypes; `.float()` would take digits from float64.
+    A mean in bfloat16 has two or three digits at best; on a CPU, with ignored labels, it may be far too small. `logits.double()` before the loss serves all four dtypes. `.float()` is enough for the checks, but takes digits from float64.
 
     A `with` block ends with an error, too.
 

@@ -1175,3 +1175,26 @@ guarded_epoch_of_layers_in_training = edit(
     tells="You put back the buffers of what is in training alone. A layer may write into its buffer "
     "in eval, too.",
 )
+
+guarded_epoch_that_parts_a_shared_buffer = edit(
+    SOLUTION,
+    {
+        "kept = [buffer.clone() for buffer in model.buffers()]": """
+        kept = [
+            (layer, name, buffer.clone())
+            for layer in model.modules()
+            for name, buffer in layer.named_buffers(recurse=False)
+        ]
+        """,
+        """
+        for buffer, value in zip(model.buffers(), kept, strict=True):
+            buffer.copy_(value)
+        """: """
+        for layer, name, value in kept:
+            setattr(layer, name, value)
+        """,
+    },
+    breaks=hidden_tests.buffers_of_any_layer,
+    tells="You put a copy in the buffer's place. A buffer that two layers share "
+    "is two buffers from then on. Write the values back, with `copy_`.",
+)

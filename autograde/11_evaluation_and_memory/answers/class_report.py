@@ -791,3 +791,11 @@ report_of_exponentials = edit(
     "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
     "either way. Take `argmax` of the logits.",
 )
+
+report_with_counts_of_numpy = edit(
+    report_by_sklearns_matrix,
+    {"[int(n) for n in truths]": "list(truths)"},
+    breaks=hidden_tests.form_of_the_report,
+    tells="`list(counts)` of an array holds NumPy's numbers, not Python's. "
+    "`counts.tolist()` holds Python's.",
+)

@@ -464,7 +464,7 @@ metrics_in_sixteen_bits = edit(
     breaks=hidden_tests.other_dtypes,
     tells="You compute the loss in the dtype of the logits. In sixteen bits a sum "
     "keeps two or three digits, or overflows. Convert first: "
-    "`logits.float()`.",
+    "`logits.double()`.",
 )
 
 

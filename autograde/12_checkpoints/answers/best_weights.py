@@ -954,3 +954,11 @@ KeepsANegatedMetric = edit(
     "well, but `metric` is what the caller reads: the best metric as it was given to "
     "`update`. Keep that, and turn the sign where you compare.",
 )
+
+RoundsTheMetric = edit(
+    mended_KeepsFloat32,
+    {"value = float(metric)": "value = round(float(metric), 6)"},
+    breaks=hidden_tests.which_is_best,
+    tells="You round the metric. However little one is better than the best so "
+    "far, it is the best. And `metric` is read as it was given.",
+)

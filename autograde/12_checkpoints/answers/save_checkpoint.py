@@ -1414,3 +1414,14 @@ rewound_to_load = edit(
     "file's position, and what stands before that is something else: load without "
     "a `seek`.",
 )
+
+metric_that_is_a_float_already = edit(
+    SOLUTION,
+    {
+        '"metric": float(metric)': '"metric": metric if isinstance(metric, float) else float(metric)'
+    },
+    breaks=hidden_tests.metric_becomes_plain,
+    tells="NumPy's float64 *is* a `float` for `isinstance`, and it is NumPy's "
+    "object all the same: `torch.load` refuses it. Write `float(metric)` in every "
+    "case.",
+)

@@ -1016,3 +1016,11 @@ shards_of_the_low_bits_of_the_seed = edit(
     tells="You cut the seed short (`seed % 1000`, `seed // 2`), so two "
     "seeds give the same orders. Use all of it.",
 )
+
+shards_seeded_by_a_product = edit(
+    shards_in_blocks,
+    {"1000 * seed + epoch": "(seed + 1) * (epoch + 1)"},
+    breaks=hidden_tests.nothing_else_decides,
+    tells="You multiply seed and epoch. PyTorch takes 32 bits of a seed, and in "
+    "these the products of two seeds with a late epoch may be the same. Add them.",
+)

@@ -1359,3 +1359,16 @@ nothing_is_set_if_it_is_finished = edit(
     "set. Whoever draws after `fit` then gets other numbers than after the run that "
     "finished. Set them in every case.",
 )
+
+gradients_cleared_after_the_step = edit(
+    SOLUTION,
+    {
+        "facts = run.step(indices)": """
+        facts = run.step(indices)
+        run.parts["model"].zero_grad()
+        """
+    },
+    breaks=hidden_tests.nothing_stops_it,
+    tells="You clear the gradients. When they go is for `step` to say: a run may "
+    "add them up over several calls.",
+)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import nh3
 from PIL import Image
 
-from course_grader.judge.report import whole
+from course_grader.judge.report import TERMINAL, whole
 
 LONGEST_TEXT = 20_000
 """Characters of one text that are shown."""
@@ -38,13 +38,6 @@ _HTML_TAGS = (
     "ol p pre s small span strong sub sup table tbody td tfoot th thead tr u ul"
 )
 
-# Terminal control sequences: CSI, then OSC and its kin (ended by BEL or ST, or
-# by the line if never ended), then the short ones.
-_TERMINAL = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"
-    r"|\x1b[ -/]*[0-~]?"
-)
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
@@ -108,7 +101,7 @@ def plain(value: Any, longest: int = LONGEST_TEXT) -> str:
     text = text_of(value).replace("\r\n", "\n")
     if len(text) > 20 * longest:
         text = _without_middle(text, 10 * longest)
-    lines = _TERMINAL.sub("", text).split("\n")
+    lines = TERMINAL.sub("", text).split("\n")
     text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
     return _without_middle(_CONTROLS.sub("", text), longest)
 

@@ -15,6 +15,15 @@ from typing import Any
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+# Terminal control sequences: CSI, then OSC and its kin (ended by BEL or ST, or
+# by the line if never ended), then the short ones.
+TERMINAL = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+
+
 def whole(text: str) -> str:
     """The text with every lone surrogate, which no file can hold, replaced."""
     return _SURROGATES.sub("\ufffd", text)

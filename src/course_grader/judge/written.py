@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from course_grader.judge.compare import type_words
+from course_grader.judge.report import TERMINAL
 from course_grader.kernel.plain import Unknown
 from course_grader.kernel.tracing import DESCRIBED, with_article
 
@@ -41,9 +42,9 @@ _CONTROLS = re.compile(
 
 
 def clean(text: str, longest: int) -> str:
-    """A learner's text without control characters and characters that turn the
-    direction of writing, cut."""
-    text = _CONTROLS.sub("", text[: 4 * longest])
+    """A learner's text without terminal sequences, control characters and
+    characters that turn the direction of writing, cut."""
+    text = _CONTROLS.sub("", TERMINAL.sub("", text[: 4 * longest]))
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
