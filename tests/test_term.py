@@ -90,6 +90,20 @@ def test_late_work_loses_a_share_for_every_day(term: Course) -> None:
     course_says(root, "grade", "03", "--again", "--yes")
     assert points(root, "03") == {"ada": 5, "bob": 4.5, "cleo": 4.5}
 
+    # what a day costs may change at any time, too, and pages follow
+    settings = term.settings_file.read_text()
+    none = settings.replace("percent_per_day = 10", "")
+    page = term.people / "feedback" / "cleo" / CHAPTER / f"{CHAPTER}.html"
+    term.settings_file.write_text(settings.replace("day = 10", "day = 20"))
+    assert points(root, "03")["cleo"] == 4
+    term.settings_file.write_text(none)
+    course_says(root, "feedback", "03")
+    assert "for a late submission" not in page.read_text()
+    assert points(root, "03")["cleo"] == 5
+    term.settings_file.write_text(settings)
+    course_says(root, "feedback", "03")
+    assert "for a late submission" in page.read_text()
+
     assert "is no date" in course_says(root, "due", "03", "soon", code=2)
     said = course_says(root, "extend", "1", "dan", code=2)
     assert "On no roster: dan" in said

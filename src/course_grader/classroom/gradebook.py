@@ -38,6 +38,7 @@ from course_grader.classroom.term import (
     lateness,
     penalty,
     read_extensions,
+    settle,
 )
 from course_grader.judge.report import SubmissionReport
 
@@ -342,13 +343,16 @@ def marks(
     classroom: Classroom, chapters: list[str], only: str = ""
 ) -> list[Mark]:
     """All marks of the chapters, by chapter and student; of those who handed
-    nothing in, too.
+    nothing in, too. Late penalties are those that `course.toml` has now.
 
     Args:
         classroom: the class.
         chapters: the chapters.
-        only: the one student who is asked about; empty for all.
+        only: the one student who is asked about, while all pages are written;
+            empty for all.
     """
+    if not only:  # before all pages were, it was done
+        settle(classroom, chapters)
     coursedir = classroom.coursedir
     extensions = read_extensions(coursedir)
     found = []
@@ -439,7 +443,7 @@ def _best(
             )
         late = lateness(one.path.parent, more_days, due_at)
         reached = sum(mark.by_exercise.values())
-        cost = penalty(classroom, one.student, reached, late)
+        cost = penalty(classroom, one.student, reached, late.seconds)
         candidates.append(
             replace(
                 mark,

@@ -272,6 +272,10 @@ def feedback(classroom: Classroom, chapter: str) -> Path:
         CourseError: nbgrader fails; for some learners, if it names them: all others
             have their pages then.
     """
+    # here, for it imports this
+    from course_grader.classroom.term import settle
+
+    settle(classroom, [chapter])
     api = classroom.api
     written = api.generate_feedback(chapter, force=True)
     without = _FAILED.findall(str(written.get("log")))

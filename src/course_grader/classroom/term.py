@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import AssignLatePenalties
+from sqlalchemy.orm import undefer
 from traitlets import Float
 
 from course_grader.classroom.collect_versions import (
@@ -308,17 +309,57 @@ def lateness(
 
 
 def penalty(
-    classroom: Classroom, student: str, points: float, late: Lateness
+    classroom: Classroom, student: str, points: float, seconds: float
 ) -> float:
-    """What being late costs work that is not in the gradebook."""
-    if not late.seconds:
+    """What being late costs, as `course.toml` has it now.
+
+    Args:
+        classroom: the class.
+        student: whose work it is.
+        points: that it reached.
+        seconds: that it came late, extension included.
+    """
+    if not seconds:
         return 0.0
     step = LatePenalties(parent=classroom.api)
     step.init_plugin()
-    cost = step.plugin_inst.late_submission_penalty(
-        student, points, late.seconds
-    )
+    cost = step.plugin_inst.late_submission_penalty(student, points, seconds)
     return min(max(cost or 0.0, 0.0), points)
+
+
+def settle(classroom: Classroom, chapters: Collection[str]) -> None:
+    """Brings what being late costs up to date where the gradebook has something
+    else: `[late]` may have changed since, or points by hand."""
+    coursedir = classroom.coursedir
+    extensions = read_extensions(coursedir)
+    stale: dict[str, list[str]] = {}
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        # all of a chapter's in one query: this is asked whenever marks are read
+        found = gradebook.db.query(SubmittedAssignment).options(
+            undefer(SubmittedAssignment.score),
+            undefer(SubmittedAssignment.late_submission_penalty),
+        )
+        for assignment in gradebook.assignments:
+            if assignment.name not in chapters:
+                continue
+            for one in found.filter_by(assignment_id=assignment.id):
+                student = one.student_id
+                days = extensions.get((student, assignment.name), 0.0)
+                seconds = 0.0
+                if one.timestamp is None:
+                    folder = submitted_folder(
+                        coursedir, student, assignment.name
+                    )
+                    seconds = lateness(folder, days, None).seconds
+                elif assignment.duedate is not None:
+                    end = assignment.duedate + timedelta(days=days)
+                    seconds = max((one.timestamp - end).total_seconds(), 0.0)
+                cost = penalty(classroom, student, one.score, seconds)
+                # some databases keep penalties to seven digits
+                if abs(cost - one.late_submission_penalty) > 1e-4:
+                    stale.setdefault(assignment.name, []).append(student)
+    for chapter, students in stale.items():
+        assess(classroom, chapter, students)
 
 
 def take_over_times(classroom: Classroom, chapters: Iterable[str]) -> None:
