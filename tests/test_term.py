@@ -336,6 +336,13 @@ def test_who_needs_a_human_gets_no_zero_in_an_lms(term: Course) -> None:
 def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     root = term.root
     course_says(root, "grade", "03")
+    nowhere, taken = tmp_path / "nowhere" / "a.csv", tmp_path / "a.csv"
+    taken.mkdir()
+    for typed in (("export", "--to"), ("total", "--to"), ("backup",)):
+        said = course_says(root, *typed, nowhere, code=2)
+        assert f"cannot be written: there is no folder {nowhere.parent}" in said
+    said = course_says(root, "export", "--to", taken, code=2)
+    assert "cannot be written: Is a directory" in said
     course_says(root, "report")
     page = (term.people / "feedback" / "term.html").read_text()
     assert "Ada Lovelace" in page
@@ -427,6 +434,10 @@ def test_a_roster_as_a_spreadsheet_writes_it(
             "\n", " "
         )
     assert "cannot be read" in course_says(root, "roster", "no.csv", code=2)
+    for code in ("utf-16", "latin-1"):
+        file.write_text("id,last_name\nzoe,Zoë\n", encoding=code)
+        said = course_says(root, "roster", file, code=2)
+        assert 'Save it once more as "CSV UTF-8"' in said
 
 
 def test_who_is_taken_in_is_on_the_roster(mini: Course, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from dateutil import parser
 
 from course_grader.classroom.collect_names import Owner, Student, ids_by_name
+from course_grader.classroom.named_files import read_csv
 from course_grader.course import CourseError
 
 _WHO = (
@@ -132,11 +133,7 @@ def parse_handed_in(
 
 
 def _from_csv(path: Path, students: Sequence[Student], times: Times) -> Times:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise CourseError(f"{path} cannot be read: {why}.") from error
+    text = read_csv(path)
     # a worksheet has a column for what learners wrote, of any length
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     rows = csv.DictReader(io.StringIO(text))

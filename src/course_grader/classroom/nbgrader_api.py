@@ -220,9 +220,12 @@ def release(classroom: Classroom, chapter: str) -> None:
     from course_grader.chapter.build import build_chapter
     from course_grader.chapter.edition import edition_of_class
     from course_grader.chapter.notebook import write
+    from course_grader.classroom.gradebook import unlike_graded
 
     course = classroom.course
     _, source, _ = build_chapter(course, chapter, edition_of_class(course))
+    for sentence in unlike_graded(classroom, {chapter: source}):
+        raise CourseError(f"Nothing is released: {sentence}")
     path = classroom.folder("source", ".", chapter) / f"{chapter}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(write(source), encoding="utf-8")

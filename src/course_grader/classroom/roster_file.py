@@ -10,6 +10,7 @@ from nbgrader.api import Gradebook
 
 from course_grader.classroom.collect_names import Student
 from course_grader.classroom.collect_versions import bad_student_id
+from course_grader.classroom.named_files import read_csv
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.course import CourseError
 
@@ -24,11 +25,7 @@ def read_roster(path: Path) -> list[Student]:
     Raises:
         CourseError: the file cannot be used.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise CourseError(f"{path} cannot be read: {why}.") from error
+    text = read_csv(path)
     head = text.partition("\n")[0]
     delimiter = ";" if head.count(";") > head.count(",") else ","
     rows = csv.DictReader(io.StringIO(text), delimiter=delimiter)

@@ -31,6 +31,7 @@ from course_grader.classroom.collect_versions import (
     read_timestamp,
     submitted_folder,
 )
+from course_grader.classroom.named_files import read_csv
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.private import write_private
 from course_grader.course import CourseError
@@ -249,12 +250,9 @@ def read_extensions_file(
         CourseError: the file cannot be used.
     """
     given: dict[tuple[str, str], float] = {}
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise CourseError(f"{path} cannot be read: {why}.") from error
-    for line, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
+    for line, row in enumerate(
+        csv.DictReader(io.StringIO(read_csv(path))), start=2
+    ):
         try:
             student, days = row["student"].strip(), float(row["days"])
         except (KeyError, AttributeError, TypeError, ValueError):

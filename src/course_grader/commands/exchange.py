@@ -133,8 +133,10 @@ def feedback(course: Course, args: argparse.Namespace) -> int:
     console.print(f"The pages are in {folder}/STUDENT/{name}/.")
     if args.zip is not None:
         from course_grader.classroom.feedback_zip import pack_feedback
+        from course_grader.classroom.named_files import writing
 
-        packed = pack_feedback(classroom, name, args.zip)
+        with writing(args.zip):
+            packed = pack_feedback(classroom, name, args.zip)
         console.print(
             f"{args.zip} holds {len(packed.inside)} pages under the names that "
             "the work came with: upload it where you downloaded the work."

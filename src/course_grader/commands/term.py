@@ -119,6 +119,7 @@ def solutions(course: Course, args: argparse.Namespace) -> int:
     from course_grader.chapter.build import build_chapter
     from course_grader.chapter.notebook import solved_notebook, write
     from course_grader.classroom import nbgrader_api, term
+    from course_grader.classroom.named_files import writing
 
     classroom = nbgrader_api.open_classroom(course)
     extensions = term.read_extensions(classroom.coursedir)
@@ -144,8 +145,9 @@ def solutions(course: Course, args: argparse.Namespace) -> int:
                 )
         _, source, _ = build_chapter(course, name)
         path = args.to / name / f"{name}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(write(solved_notebook(source)), encoding="utf-8")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(write(solved_notebook(source)), encoding="utf-8")
         console.print(f"{path}: written")
     return 0
 
