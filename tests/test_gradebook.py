@@ -318,7 +318,9 @@ def test_a_backup_brings_a_class_back(released: Course, tmp_path: Path) -> None:
         shutil.rmtree(mini.people / name)
     shutil.rmtree(inbound)
     (mini.people / "gradebook.db").unlink()
-    assert "12 submissions" in course_says(root, "restore", file)
+    said = course_says(root, "restore", file)
+    assert "12 submissions" in said
+    assert "`course release CHAPTER`" in said
     assert exported(root, "03") == before
     assert (waiting / f"{CHAPTER}.ipynb").read_text() == "hers"
     assert inbound.stat().st_mode & 0o777 == 0o733  # as nbgrader has it

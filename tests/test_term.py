@@ -206,7 +206,8 @@ def test_solutions_come_after_the_deadline(
     assert not to.exists()
     course_says(root, "due", "03", "2999-01-01")
     course_says(root, "solutions", "03", "--to", to, code=2)
-    course_says(root, "due", "03", "2020-01-01")
+    said = course_says(root, "due", "03", "2020-01-01")
+    assert "due 2020-01-01 23:59" in said  # the end of that day
     course_says(root, "solutions", "03", "--to", to)
 
     solved = nbformat.read(to / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
@@ -374,6 +375,11 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     assert not (term.people / "total.csv").exists()
     assert set(points(root, "03")) == {"ada", "bob"}
     assert "is nobody" in course_says(root, "forget", "..", code=2)
+    for typed in (("cleo", "--yes"), ("nobody",)):
+        said = course_says(root, "forget", *typed, code=2)
+        assert f"nothing of anybody called '{typed[0]}'" in said
+    said = course_says(root, "forget", "ADA", code=2)
+    assert "On the roster is ada." in said
 
     course_says(root, "new-term", "2026 autumn")
     kept = root / "archive" / "2026 autumn"
@@ -424,6 +430,10 @@ def test_a_roster_as_a_spreadsheet_writes_it(
     ada, bob = json.loads(course_says(root, "roster", "--json"))
     assert (ada["lms_user_id"], ada["email"]) == ("1815", "ada@example.org")
     assert bob["id"] == "bob"
+    file.write_text("id,email\na.lovelace,Ada@example.org\n")
+    said = run_course(root, "roster", file)
+    assert said.returncode == 3
+    assert "a.lovelace and ada have the same e-mail address" in said.stderr
     for text, said in (
         ("name\nada\n", "needs a first line"),
         ("id\nada\nada\n", "line 3: ada stands above already"),

@@ -260,6 +260,13 @@ def collect(classroom: Classroom, chapter: str) -> list[Outcome]:
         )
         step.update = True
         answer = capture_log(step)
+    inbound = Path(step.root) / step.coursedir.course_id / "inbound"
+    if not answer["success"] and not inbound.is_dir():
+        raise CourseError(
+            "Nothing was released yet, so nobody can have submitted to the "
+            f"exchange: `course release {chapter}` comes first. What learners "
+            "handed in elsewhere is collected with --zip."
+        )
     succeed(answer, f"collecting {chapter}")
     return list(step.outcomes)
 

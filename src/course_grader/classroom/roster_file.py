@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 from nbgrader.api import Gradebook
@@ -61,3 +62,25 @@ def enter(classroom: Classroom, students: list[Student]) -> None:
                 if (value := getattr(one, name)) != ""
             }
             gradebook.update_or_create_student(one.id, **known)
+
+
+def alike(students: Iterable[Student]) -> list[str]:
+    """Who is on the roster under two ids, as far as e-mail addresses and LMS ids
+    tell; a sentence on each pair."""
+    found: dict[tuple[str, str], str] = {}
+    for what, key in (("e-mail address", "email"), ("LMS id", "lms_user_id")):
+        first: dict[str, str] = {}
+        for one in students:
+            value = getattr(one, key).casefold()
+            if not value:
+                continue
+            before = first.setdefault(value, one.id)
+            if before != one.id:
+                found.setdefault(
+                    (before, one.id),
+                    f"{before} and {one.id} have the same {what}. Work that "
+                    "names it is collected for neither. `course forget ID` "
+                    "shows what lies under each id, and deletes one of them "
+                    "with --yes.",
+                )
+    return list(found.values())

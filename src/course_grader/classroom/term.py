@@ -8,12 +8,13 @@ late-penalty step.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +111,13 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
 
 def parse_due(text: str, zone: tzinfo | None = None) -> datetime:
     """A moment such as "2026-12-01 18:00", in the course's time zone, or with a
-    zone of its own ("2026-12-01T18:00+01:00").
+    zone of its own ("2026-12-01T18:00+01:00"). A date alone is the end of that day.
 
     Raises:
         CourseError: it is no such thing.
     """
+    with contextlib.suppress(ValueError):
+        text = f"{date.fromisoformat(text)} 23:59:59"
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
