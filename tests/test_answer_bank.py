@@ -362,8 +362,12 @@ def told_from_signatures(
 def test_banks_are_large_enough(chapter: str, exercise: str) -> None:
     answers = grading_of(chapter).answers_of(exercise)
 
-    assert sum(one.right for one in answers) >= 5
-    assert sum(not one.right for one in answers) >= 10
+    right = sum(one.right for one in answers)
+    wrong = len(answers) - right
+    assert (right >= 5, wrong >= 10) == (True, True), (
+        f"autograde/{chapter}/answers/{exercise}.py has {right} right and {wrong} "
+        "wrong answers: write at least 5 and 10, docs/authors.md"
+    )
 
 
 # Where the seeds or the settings are the exercise itself, and where no code of
@@ -404,8 +408,11 @@ def test_a_seed_or_a_setting_that_is_left_behind_is_seen(
 ) -> None:
     checks = grading_of(chapter).checks_of(exercise)
 
-    assert (rule, exercise) in OF_THEIR_OWN or any(
-        rule in one.also for one in checks
+    seen = any(rule in one.also for one in checks)
+    assert seen or (rule, exercise) in OF_THEIR_OWN, (
+        f"no check of {exercise} in autograde/{chapter}/hidden_tests.py has "
+        f"{rule.__name__} in its also=[...]: write it there, or "
+        f"({rule.__name__}, {exercise!r}) into OF_THEIR_OWN with the reason"
     )
 
 

@@ -291,7 +291,7 @@ def test_a_broken_chapter_is_refused_with_a_sentence(
             "answers/mean",
             "    breaks=hidden_tests.averages,\n",
             "",
-            "mean has no answer bank",
+            "no answer bank: autograde/03_mini/answers/mean.py needs right",
         ),
         ("answers/mean", "from ..", "x = y\nfrom ..", "does not load"),
         (

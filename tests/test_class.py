@@ -409,6 +409,13 @@ def test_work_of_somebody_who_is_not_on_the_roster(
     (kept,) = (mini.people / "versions").rglob("*.ipynb")
     assert "_unknown" in kept.parts
 
+    (tmp_path / "empty").mkdir()
+    done = run_course(mini.root, "collect", "--zip", tmp_path / "empty")
+    assert done.returncode == 3
+    assert "No notebook was found in" in done.stderr
+    said = course_says(mini.root, "collect", "03", code=2)
+    assert "Nothing was released yet" in said
+
 
 def test_grading_a_chapter_that_was_never_released(mini: Course) -> None:
     put(mini, "ada", notebook(mini))

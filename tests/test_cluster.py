@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from commands import SCRIPTS, course_says, environment, put, run_course
 from course_grader.chapter.build import build_chapter
 from course_grader.classroom.demo import answered
 from course_grader.course import Course
+from course_grader.grading.cluster import packed_course
 from course_grader.judge import sandbox
 
 RIGHT = "def mean(x):\n    return x.mean().item()\n"
@@ -56,6 +60,29 @@ def hand_in(course: Course, students: list[str], mean: str) -> None:
     notebook = answered(grading, released, {"mean": mean})
     for student in students:
         put(course.root, student, notebook)
+
+
+def test_a_worker_builds_a_chapter_from_what_it_is_sent(
+    course: Course, mini: Course, tmp_path: Path
+) -> None:
+    """Also one that builds on chapters whose files stay at home, in a course with an
+    exam in another one."""
+    mini.settings_file.write_text('exams = ["02"]\n')
+    for room in ("solutions", "autograde"):
+        shutil.copytree(
+            course.root / room, mini.root / room, dirs_exist_ok=True
+        )
+    shutil.rmtree(mini.solutions / "03_mini")
+    sent, name = Course(mini.root), "03_one_hot_and_losses"
+    with tarfile.open(fileobj=io.BytesIO(packed_course(sent, name))) as packed:
+        packed.extractall(tmp_path / "worker", filter="data")
+    there = Course(tmp_path / "worker")
+    grading, _, released = build_chapter(there, name)
+    assert grading.chapter.name == name
+    assert released == build_chapter(sent, name)[2]
+    assert there.exams == sent.exams == {"02_tensors"}
+    hidden = [one.parent.name for one in there.root.rglob("hidden_tests.py")]
+    assert hidden == [name]
 
 
 @pytest.mark.slow

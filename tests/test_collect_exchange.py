@@ -434,6 +434,17 @@ def test_one_student_and_the_last_before_the_due_date(course):
     assert not submitted(course, "eve").exists()
 
 
+def test_who_is_on_no_roster_is_named(course):
+    hand_in(course, "bob")
+    with api_of(course).gradebook as gradebook:
+        gradebook.add_student("bob")
+    said = collect(course)
+    assert said["bob"] == ["Collected."]
+    assert said["alice"] == [
+        "Collected. alice is on no roster: grading takes them in."
+    ]
+
+
 def test_a_time_zone_other_than_utc_is_understood(course):
     hand_in(course, "bob", time="2026-03-01 12:00:00.000000 CET")
     hand_in(course, "eve", time="2026-03-01 12:00:00.000000 UTC")

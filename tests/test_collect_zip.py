@@ -365,6 +365,19 @@ def test_times_that_are_said_later_are_learned(coursedir, download, tmp_path):
     # and stay, whatever the next download brings
     collect(path, coursedir, times=Times(UTC))
     assert times_of(coursedir, "alice")["alice"].startswith("2026-11-20 17:05")
+    times = parse_handed_in("2026-11-21 18:00", ROSTER, UTC)
+    said = [one.message for one in collect(path, coursedir, times=times)]
+    assert "Its time stays 2026-11-20 17:05:00 UTC" in said[0]
+    # but for a file of times, which also names somebody who is not here
+    corrected = tmp_path / "times.csv"
+    corrected.write_text(
+        "student,handed_in\nalice,2026-11-20 16:00\nzorro,2026-11-20 16:00\n"
+    )
+    times = parse_handed_in(str(corrected), ROSTER, UTC)
+    assert times.strangers == ("zorro",)
+    said = [one.message for one in collect(path, coursedir, times=times)]
+    assert "Its time is corrected now: handed in 2026-11-20 16:00" in said[0]
+    assert times_of(coursedir, "alice")["alice"].startswith("2026-11-20 16:00")
 
 
 @pytest.mark.parametrize(

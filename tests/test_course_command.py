@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from commands import SCRIPTS, course_says, environment, run_course
 
-from course_grader.course import Course, find_course
+from course_grader.course import Course, CourseError, find_course
 from course_grader.lab.work import fill_work
 from course_grader.needs import free_port
 
@@ -87,6 +87,71 @@ def test_an_error_is_one_sentence(
     assert done.stderr.startswith("course: ")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ('timezone = "Mars/X"', "timezone must be a time zone such as"),
+        ('timezon = "Europe/Berlin"', "there is no setting timezon. At the"),
+        ("free_days = 3", "free_days stands at the top and belongs under"),
+        ('exams = "03"', "exams must be a list of chapters"),
+        ('exams = ["99"]', "exams: There is no chapter '99'. The chapters"),
+        ('attempts = "first"', '"best" or "last", not \'first\''),
+        ("late = 3", "late is a section: write [late]"),
+        ("[late]\npercent = 3", "[late] knows percent_per_day, at_most"),
+        ('[late]\npercent_per_day = "ten"', "must be a number from 0 to 100"),
+        ("[late]\npercent_per_day = -5", "not -5."),
+        ("[late]\nfree_days = 1.5", "must be a whole number from 0 up"),
+        ('[late]\nexams = ["03"]', "exams stands under [late] and belongs"),
+        ('[weights]\n"03" = "x"', "[weights] 03 must be a number from 0"),
+        ('[weights]\n"99" = 2', "[weights]: There is no chapter '99'"),
+        ("[limits]\ncell = 3", "[limits] knows cell_s, submission_s"),
+        ("[limits]\ncell_s = -1", "cell_s must be a number above 0"),
+        ("[limits]\nprocesses = true", "must be a whole number from 1 up"),
+        ('[lms]\nassignments = { "99" = 1 }', "assignments: There is no"),
+        ('[edition]\nhost = "ftp"', '"github" or "gitlab" or "web"'),
+        ("[latte]\n", "there is no setting latte"),
+        ("exams =", "course.toml cannot be read"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(
+    mini: Course, written: str, sentence: str
+) -> None:
+    mini.settings_file.write_text(written)
+    with pytest.raises(CourseError) as refused:
+        _ = Course(mini.root).settings
+    assert "course.toml" in str(refused.value)
+    assert sentence in str(refused.value)
+
+
+def test_every_command_that_reads_settings_refuses_wrong_ones(
+    mini: Course,
+) -> None:
+    root, file = mini.root, mini.settings_file
+    file.write_text("[late]\npercent = 3\n")
+    for typed in (
+        ("due",),
+        ("status",),
+        ("export",),
+        ("total",),
+        ("grade", "03"),
+        ("feedback", "03"),
+        ("release", "03"),
+        ("grade", "03", "--from", "solutions"),
+        ("build", "--check"),
+    ):
+        assert "[late] knows" in course_says(root, *typed, code=2), typed
+    for written, sentence in (
+        ("[nbgrader.Exchang]\nroot = 'x'", "[nbgrader.Exchang] is no class"),
+        ("[nbgrader.Exchange]\nrot = 'x'", "not rot."),
+        ("[nbgrader.Exchange]\nexams = ['03']", "exams stands under"),
+        ("[nbgrader.CourseDirectory]\ndb_url = 3", "db_url"),
+        ("[nbgrader.SafeCollect]\naccount = 'jupyter-{student}'", ""),
+    ):
+        file.write_text(written)
+        code = 2 if sentence else 0
+        assert sentence in course_says(root, "due", code=code), written
 
 
 def test_outside_of_a_course(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_one_bad_file_costs_nobody_else_anything(
         "linked",
     }
     for student, points in scores.items():
-        assert points == 0, student
+        assert points is None, student
         assert list(details[student]) == ["refused"], student
         why = details[student]["refused"]
         assert told[student] == why, student

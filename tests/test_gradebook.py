@@ -318,7 +318,9 @@ def test_a_backup_brings_a_class_back(released: Course, tmp_path: Path) -> None:
         shutil.rmtree(mini.people / name)
     shutil.rmtree(inbound)
     (mini.people / "gradebook.db").unlink()
-    assert "12 submissions" in course_says(root, "restore", file)
+    said = course_says(root, "restore", file)
+    assert "12 submissions" in said
+    assert "`course release CHAPTER`" in said
     assert exported(root, "03") == before
     assert (waiting / f"{CHAPTER}.ipynb").read_text() == "hers"
     assert inbound.stat().st_mode & 0o777 == 0o733  # as nbgrader has it
@@ -337,16 +339,32 @@ def test_a_damaged_backup_is_refused_and_nothing_is_written(
 ) -> None:
     file = tmp_path / "class.tar.gz"
     file.write_bytes(b"no archive")
-    assert "cannot be read" in course_says(mini.root, "restore", file, code=2)
+    said = course_says(mini.root, "restore", file, code=2)
+    assert "is no backup of a class, or damaged: give a file" in said
+    course_says(mini.root, "roster")
+    whole = tmp_path / "whole.tar.gz"
+    course_says(mini.root, "backup", whole)
+    file.write_bytes(whole.read_bytes()[:-200])
+    said = course_says(mini.root, "restore", file, code=2)
+    assert "is damaged, perhaps cut short" in said
     assert not (mini.people / "submitted").exists()
 
 
-def test_a_chapter_with_submissions_is_said_to_be_frozen(
+def test_a_chapter_that_is_graded_keeps_its_exercises_and_points(
     released: Course,
 ) -> None:
-    mini = released
-    hand_in(mini)
-    assert "frozen" not in course_says(mini.root, "build")
-    course_says(mini.root, "grade", "03")
-    said = course_says(mini.root, "build")
-    assert "03_mini is frozen: the gradebook holds 12 submissions." in said
+    root, source = released.root, released.source_of("03_mini")
+    hand_in(released)
+    written = source.read_text()
+    source.write_text(written.replace('"double" points=3', '"double" points=4'))
+    course_says(root, "release", "03")  # nothing is graded yet
+    source.write_text(written)
+    course_says(root, "release", "03")
+    course_says(root, "grade", "03")
+    assert "frozen" not in course_says(root, "build")
+    source.write_text(written.replace('"double" points=3', '"double" points=4'))
+    said = " ".join(course_says(root, "build").split())
+    assert "03_mini is frozen" in said
+    assert "double is worth 4 points, there 3." in said
+    said = course_says(root, "release", "03", code=2)
+    assert "Nothing is released: 03_mini is frozen" in said

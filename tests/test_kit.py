@@ -159,10 +159,11 @@ def test_an_edition_is_tagged_and_never_changes(
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "Ada")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "ada@example.org")
-    to = ("publish", "kit", "--address", "https://github.com/ada/course")
+    to = ("publish", "my kit", "--address", "https://github.com/ada/course")
     said = course_says(small.root, *to, "--edition", "autumn")
-    assert "push https://github.com/ada/course HEAD:main autumn" in said
-    kit = small.root / "kit"
+    push = "push https://github.com/ada/course HEAD:main autumn"
+    assert f"git -C 'my kit' {push}" in said
+    kit = small.root / "my kit"
     published = git(kit, "rev-parse", "autumn^{commit}")
     path = "notebooks/03_mini/03_mini.ipynb"
     before = git(kit, "show", f"autumn:{path}")

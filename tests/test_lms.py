@@ -326,7 +326,7 @@ def test_a_wrong_token_is_a_sentence_without_it(
         (
             '[lms]\nkind = "blackboard"\naddress = "https://a"\ncourse = 7\n',
             SECRET,
-            "canvas or moodle",
+            '"canvas" or "moodle"',
         ),
         (
             '[lms]\nkind = "moodle"\naddress = "https://a"\ncourse = 7\n',

@@ -90,6 +90,20 @@ def test_late_work_loses_a_share_for_every_day(term: Course) -> None:
     course_says(root, "grade", "03", "--again", "--yes")
     assert points(root, "03") == {"ada": 5, "bob": 4.5, "cleo": 4.5}
 
+    # what a day costs may change at any time, too, and pages follow
+    settings = term.settings_file.read_text()
+    none = settings.replace("percent_per_day = 10", "")
+    page = term.people / "feedback" / "cleo" / CHAPTER / f"{CHAPTER}.html"
+    term.settings_file.write_text(settings.replace("day = 10", "day = 20"))
+    assert points(root, "03")["cleo"] == 4
+    term.settings_file.write_text(none)
+    course_says(root, "feedback", "03")
+    assert "for a late submission" not in page.read_text()
+    assert points(root, "03")["cleo"] == 5
+    term.settings_file.write_text(settings)
+    course_says(root, "feedback", "03")
+    assert "for a late submission" in page.read_text()
+
     assert "is no date" in course_says(root, "due", "03", "soon", code=2)
     said = course_says(root, "extend", "1", "dan", code=2)
     assert "On no roster: dan" in said
@@ -192,7 +206,8 @@ def test_solutions_come_after_the_deadline(
     assert not to.exists()
     course_says(root, "due", "03", "2999-01-01")
     course_says(root, "solutions", "03", "--to", to, code=2)
-    course_says(root, "due", "03", "2020-01-01")
+    said = course_says(root, "due", "03", "2020-01-01")
+    assert "due 2020-01-01 23:59" in said  # the end of that day
     course_says(root, "solutions", "03", "--to", to)
 
     solved = nbformat.read(to / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
@@ -322,6 +337,13 @@ def test_who_needs_a_human_gets_no_zero_in_an_lms(term: Course) -> None:
 def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     root = term.root
     course_says(root, "grade", "03")
+    nowhere, taken = tmp_path / "nowhere" / "a.csv", tmp_path / "a.csv"
+    taken.mkdir()
+    for typed in (("export", "--to"), ("total", "--to"), ("backup",)):
+        said = course_says(root, *typed, nowhere, code=2)
+        assert f"cannot be written: there is no folder {nowhere.parent}" in said
+    said = course_says(root, "export", "--to", taken, code=2)
+    assert "cannot be written: Is a directory" in said
     course_says(root, "report")
     page = (term.people / "feedback" / "term.html").read_text()
     assert "Ada Lovelace" in page
@@ -353,6 +375,11 @@ def test_a_term_ends_and_another_begins(term: Course, tmp_path: Path) -> None:
     assert not (term.people / "total.csv").exists()
     assert set(points(root, "03")) == {"ada", "bob"}
     assert "is nobody" in course_says(root, "forget", "..", code=2)
+    for typed in (("cleo", "--yes"), ("nobody",)):
+        said = course_says(root, "forget", *typed, code=2)
+        assert f"nothing of anybody called '{typed[0]}'" in said
+    said = course_says(root, "forget", "ADA", code=2)
+    assert "On the roster is ada." in said
 
     course_says(root, "new-term", "2026 autumn")
     kept = root / "archive" / "2026 autumn"
@@ -403,6 +430,10 @@ def test_a_roster_as_a_spreadsheet_writes_it(
     ada, bob = json.loads(course_says(root, "roster", "--json"))
     assert (ada["lms_user_id"], ada["email"]) == ("1815", "ada@example.org")
     assert bob["id"] == "bob"
+    file.write_text("id,email\na.lovelace,Ada@example.org\n")
+    said = run_course(root, "roster", file)
+    assert said.returncode == 3
+    assert "a.lovelace and ada have the same e-mail address" in said.stderr
     for text, said in (
         ("name\nada\n", "needs a first line"),
         ("id\nada\nada\n", "line 3: ada stands above already"),
@@ -413,6 +444,10 @@ def test_a_roster_as_a_spreadsheet_writes_it(
             "\n", " "
         )
     assert "cannot be read" in course_says(root, "roster", "no.csv", code=2)
+    for code in ("utf-16", "latin-1"):
+        file.write_text("id,last_name\nzoe,Zoë\n", encoding=code)
+        said = course_says(root, "roster", file, code=2)
+        assert 'Save it once more as "CSV UTF-8"' in said
 
 
 def test_who_is_taken_in_is_on_the_roster(mini: Course, tmp_path: Path) -> None:

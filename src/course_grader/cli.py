@@ -124,7 +124,9 @@ def main() -> None:
     if args.command in ABOUT_PEOPLE:
         os.umask(0o077)
     try:
-        sys.exit(args.run(find_course(args.course), args))
+        course = find_course(args.course)
+        _ = course.settings  # a wrong one is said before anything is done
+        sys.exit(args.run(course, args))
     except CourseError as error:
         errors.print(f"course: {error}", style="bold red", markup=False)
         sys.exit(2)

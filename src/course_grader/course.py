@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from course_grader.kernel.limits import Limits
+from course_grader.settings import objection
 
 CHAPTER_NAME = re.compile(r"\d\d_[a-z0-9_]+")
 
@@ -64,42 +65,31 @@ class Course:
         """What `course.toml` says; docs/instructors.md names what it may hold.
 
         Raises:
-            CourseError: the file cannot be read.
+            CourseError: the file cannot be read, or says what no setting is.
         """
         try:
             text = self.settings_file.read_text(encoding="utf-8")
-            return tomllib.loads(text)
+            tree = tomllib.loads(text)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise CourseError(
                 f"course.toml cannot be read: {error}."
             ) from error
+        if wrong := objection(tree, self.no_chapter):
+            raise CourseError(wrong)
+        return tree
 
     @cached_property
     def limits(self) -> Limits:
         """What one submission may take, from `[limits]` in `course.toml`."""
-        given = self.settings.get("limits", {})
-        try:
-            return Limits(**given)
-        except TypeError as error:
-            raise CourseError(
-                "course.toml: [limits] knows "
-                + ", ".join(Limits.__dataclass_fields__)
-                + f", not {', '.join(set(given) - set(Limits.__dataclass_fields__))}."
-            ) from error
+        return Limits(**self.settings.get("limits", {}))
 
     @cached_property
     def exams(self) -> frozenset[str]:
         """Chapters whose feedback shows no case and no text of an exception, from
-        `exams` in `course.toml`: names or numbers, or "all".
-
-        Raises:
-            CourseError: it is no list, or names no chapter.
-        """
+        `exams` in `course.toml`: names or numbers, or "all"."""
         given = self.settings.get("exams", [])
-        if not isinstance(given, list):
-            raise CourseError('course.toml: exams is a list, as ["03"].')
         if "all" in given:
             return frozenset(self.chapters())
         return frozenset(self.chapter(str(one)) for one in given)
@@ -107,17 +97,8 @@ class Course:
     @property
     def best_attempt_counts(self) -> bool:
         """Whether the best of a learner's attempts counts, not the newest:
-        `attempts` in `course.toml`.
-
-        Raises:
-            CourseError: it is neither "best" nor "last".
-        """
-        said = self.settings.get("attempts", "last")
-        if said not in ("best", "last"):
-            raise CourseError(
-                f'course.toml: attempts is "best" or "last", not {said!r}.'
-            )
-        return bool(said == "best")
+        `attempts` in `course.toml`."""
+        return bool(self.settings.get("attempts", "last") == "best")
 
     def settings_of_grading(self) -> str:
         """A `course.toml` that holds what grading reads, and nothing that is
@@ -149,22 +130,30 @@ class Course:
         Raises:
             CourseError: there is none or more than one.
         """
+        if why := self.no_chapter(name):
+            raise CourseError(why)
+        return self._named(name)[0]
+
+    def no_chapter(self, name: str) -> str:
+        """Why a name is no chapter's, in a sentence; empty if it is one's."""
+        if len(self._named(name)) == 1:
+            return ""
+        return (
+            f"There is no chapter {name!r}. The chapters are: "
+            + ", ".join(self.chapters())
+            + "."
+        )
+
+    def _named(self, name: str) -> list[str]:
         if re.fullmatch(r"\d", name):
             name = f"0{name}"
-        found = [
+        return [
             one
             for one in self.chapters()
             if one == name
             or one.startswith(name + "_")
             or one == Path(name).stem
         ]
-        if len(found) != 1:
-            raise CourseError(
-                f"There is no chapter {name!r}. The chapters are: "
-                + ", ".join(self.chapters())
-                + "."
-            )
-        return found[0]
 
 
 def find_course(start: Path | None = None) -> Course:

@@ -122,8 +122,8 @@ def edition_of_class(course: Course) -> Edition | None:
             "publish` prints what stands there."
         )
     return edition_at(
-        str(said["address"]),
-        str(said["name"]),
+        said["address"],
+        said["name"],
         wheel_name(course),
         said.get("host"),
     )

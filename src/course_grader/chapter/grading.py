@@ -196,8 +196,8 @@ def _refuse_contradictions(grading: Grading, probes: ModuleType) -> None:
         if not any(a.right for a in answers) or all(a.right for a in answers):
             raise CourseError(
                 f"{chapter.name}: the exercise {exercise.id} has no answer "
-                "bank: answers/{exercise.id}.py needs right and "
-                "wrong answers for it."
+                f"bank: autograde/{chapter.name}/answers/{exercise.id}.py "
+                "needs right and wrong answers."
             )
         for answer in answers:
             for broken in answer.breaks:

@@ -80,8 +80,8 @@ chapter's first cell brings what is missing, or says in one sentence what to do.
 ## Work
 
 Run a chapter from top to bottom, write your answers where a cell says `YOUR CODE
-HERE`, and run the cell below: it says *not attempted*, *try again* or *looks
-right*. Leave the other cells of an exercise where they are. On Colab, *File →
+HERE`, and run the cell below: it says *not attempted*, *try again*, or that your
+answer passes the visible checks; in a class, hidden ones count. Leave the other cells of an exercise where they are. On Colab, *File →
 Save a copy in Drive* first, or your answers are lost when the tab closes. In a
 class, hand in the notebook itself, under its own name.
 

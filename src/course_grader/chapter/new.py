@@ -97,7 +97,14 @@ def centered(center, case):
 _TESTS = '''\
 """What is checked in chapter {number}."""
 
-from course_grader.checks import Case, Draw, check, leaves_inputs_alone
+from course_grader.checks import (
+    Case,
+    Draw,
+    check,
+    leaves_inputs_alone,
+    leaves_rng_alone,
+    leaves_state_alone,
+)
 
 from . import probes
 
@@ -106,7 +113,7 @@ from . import probes
     "center",
     probe=probes.centered,
     on=("out",),
-    also=[leaves_inputs_alone],
+    also=[leaves_inputs_alone, leaves_rng_alone, leaves_state_alone],
     says="the mean is taken off each number, and the numbers given stay",
     corners=["a single number, which becomes 0"],
 )

@@ -74,6 +74,15 @@ def _who_and_when() -> dict[str, str]:
     }
 
 
+def has_trail(folder: Path, student: str) -> bool:
+    """Whether there are lines of one learner's."""
+    file = folder / FILE
+    return file.exists() and any(
+        _student_of(line) == student
+        for line in file.read_text(encoding="utf-8").splitlines()
+    )
+
+
 def forget_trail(folder: Path, student: str) -> None:
     """Deletes one learner's lines."""
     file = folder / FILE

@@ -7,10 +7,12 @@ also move from SQLite to PostgreSQL, or back.
 
 from __future__ import annotations
 
+import lzma
 import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path
 
 from nbgrader.api import Base, Gradebook
@@ -18,6 +20,7 @@ from sqlalchemy import Engine, create_engine, func, insert, select
 
 from course_grader.classroom import attempts, audit, term
 from course_grader.classroom.lms_exchange import SENT
+from course_grader.classroom.named_files import writing
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.private import (
     open_private,
@@ -25,8 +28,11 @@ from course_grader.classroom.private import (
     write_private,
 )
 from course_grader.course import CourseError
+from course_grader.needs import disk_is_full
 
 ROWS = "gradebook.db"
+_DAMAGE = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
+"""What reading an archive raises that is none, or not whole."""
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 """nbgrader's folders; `versions` has what was handed in before."""
 
@@ -42,10 +48,8 @@ def backup(classroom: Classroom, to: Path) -> int:
     """
     if to.exists():
         raise CourseError(f"{to} exists already: name a file that does not.")
-    if not to.absolute().parent.is_dir():
-        raise CourseError(f"There is no folder {to.absolute().parent}.")
     coursedir = classroom.coursedir
-    with tempfile.TemporaryDirectory() as folder:
+    with writing(to), tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / ROWS
         with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
             number = sum(one.num_submissions for one in gradebook.assignments)
@@ -83,14 +87,25 @@ def restore(classroom: Classroom, source: Path) -> int:
     coursedir = classroom.coursedir
     try:
         archive = tarfile.open(source)  # noqa: SIM115
-    except (OSError, tarfile.TarError) as error:
-        why = getattr(error, "strerror", None) or error
+    except OSError as error:
+        why = error.strerror or str(error)
         raise CourseError(f"{source} cannot be read: {why}.") from error
+    except _DAMAGE as error:
+        raise CourseError(
+            f"{source} is no backup of a class, or damaged: give a file that "
+            "`course backup` wrote."
+        ) from error
     with archive, tempfile.TemporaryDirectory() as folder:
         try:
             archive.extractall(folder, filter="data")
-        except (tarfile.TarError, OSError) as error:
-            raise CourseError(f"{source} is damaged: {error}.") from error
+        except (*_DAMAGE, OSError) as error:
+            if disk_is_full(error):
+                raise
+            raise CourseError(
+                f"{source} is damaged, perhaps cut short when it was copied: "
+                "nothing was restored. Copy it once more, or take another "
+                "backup."
+            ) from error
         rows = Path(folder) / ROWS
         if not rows.is_file():
             raise CourseError(f"{source} is no backup of a class.")

@@ -42,9 +42,11 @@ def chapters_status(classroom: Classroom) -> list[ChapterStatus]:
     """Every chapter of the course."""
     released = classroom.api.get_released_assignments()
     made = []
-    for chapter in classroom.course.chapters():
+    chapters = classroom.course.chapters()
+    every = gradebook.marks(classroom, chapters)
+    for chapter in chapters:
         found = list(gradebook.submissions(classroom, chapter))
-        marks = gradebook.marks(classroom, [chapter])
+        marks = [one for one in every if one.chapter == chapter]
         due = term.due(classroom, chapter)
         pages = classroom.folder("feedback", "*", chapter).parent.parent
         made.append(

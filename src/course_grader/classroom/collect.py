@@ -23,7 +23,11 @@ from typing import Any
 from nbgrader.exchange.default.collect import ExchangeCollect
 from traitlets import Bool, Integer, Unicode
 
-from course_grader.classroom.collect_names import chapter_of, is_notebook
+from course_grader.classroom.collect_names import (
+    chapter_of,
+    is_notebook,
+    roster,
+)
 from course_grader.classroom.collect_tree import (
     Limits,
     copy_tree,
@@ -84,6 +88,7 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
         """Collects; see `outcomes` for what became of each submission."""
         self.outcomes: list[Outcome] = []
         self._all_of: dict[str, list[dict[str, Any]]] = {}
+        self._known = {one.id for one in roster(self.coursedir)}
         super().start()
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
@@ -260,6 +265,8 @@ class SafeCollect(ExchangeCollect):  # type: ignore[misc]
                 return Outcome(student, chapter, path, _joined(said), True)
             older = put_in_place(made, submitted, versions)
         needs_human = any(said)
+        if self._known and student not in self._known:
+            said.append(f"{student} is on no roster: grading takes them in.")
         if older is not None:
             where = older.relative_to(self.coursedir.root)
             said.insert(0, f"Updated; the older version is kept in {where}.")

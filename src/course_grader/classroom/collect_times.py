@@ -19,6 +19,7 @@ from pathlib import Path
 from dateutil import parser
 
 from course_grader.classroom.collect_names import Owner, Student, ids_by_name
+from course_grader.classroom.named_files import read_csv
 from course_grader.course import CourseError
 
 _WHO = (
@@ -54,6 +55,7 @@ class Times:
             its own.
         by_student: from a file, in UTC; by the student's id.
         by_number: the same, by Moodle's number of the participant.
+        strangers: whom the file names, and nobody on the roster is called so.
     """
 
     zone: tzinfo | None = None
@@ -61,6 +63,7 @@ class Times:
     of_all: datetime | None = None
     by_student: dict[str, datetime] | None = None
     by_number: dict[str, datetime] | None = None
+    strangers: tuple[str, ...] = ()
 
     def handed_in(
         self, owner: Owner, student: str, entry: datetime
@@ -73,17 +76,24 @@ class Times:
             student: whose it is.
             entry: the date of the archive's entry, in UTC without a zone.
         """
+        in_file = self.in_file(owner, student)
+        if in_file is not None:
+            return in_file
+        if self.of_all is not None:
+            return self.of_all
+        if owner.when is not None:
+            return self.in_utc(owner.when)
+        return entry if self.of_entries else None
+
+    def in_file(self, owner: Owner, student: str) -> datetime | None:
+        """When a file of times says that it was handed in, as `handed_in`."""
         for known, key in (
             (self.by_number, owner.number),
             (self.by_student, student),
         ):
             if known and key in known:
                 return known[key]
-        if self.of_all is not None:
-            return self.of_all
-        if owner.when is not None:
-            return self.in_utc(owner.when)
-        return entry if self.of_entries else None
+        return None
 
     def said(self, moment: datetime) -> str:
         """A moment in UTC as people read it: in the course's time zone."""
@@ -132,11 +142,7 @@ def parse_handed_in(
 
 
 def _from_csv(path: Path, students: Sequence[Student], times: Times) -> Times:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise CourseError(f"{path} cannot be read: {why}.") from error
+    text = read_csv(path)
     # a worksheet has a column for what learners wrote, of any length
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     rows = csv.DictReader(io.StringIO(text))
@@ -151,6 +157,7 @@ def _from_csv(path: Path, students: Sequence[Student], times: Times) -> Times:
         )
     by_student: dict[str, datetime] = {}
     by_number: dict[str, datetime] = {}
+    strangers = []
     for line, row in enumerate(rows, start=2):
         written = (row[when] or "").strip()
         if written in ("", "-"):  # handed nothing in
@@ -162,7 +169,14 @@ def _from_csv(path: Path, students: Sequence[Student], times: Times) -> Times:
         ids = ids_by_name(row[who] or "", students) if who else ()
         if len(ids) == 1:
             by_student[ids[0]] = moment
-    return Times(times.zone, by_student=by_student, by_number=by_number)
+        elif not participant:
+            strangers.append((row[who] if who else "") or f"in line {line}")
+    return Times(
+        times.zone,
+        by_student=by_student,
+        by_number=by_number,
+        strangers=tuple(strangers),
+    )
 
 
 def _moment(written: str, path: Path, line: int) -> datetime:

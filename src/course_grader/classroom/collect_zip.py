@@ -137,6 +137,7 @@ class _HandedIn:
         name: the name it was handed in under.
         copy: its content, in the staging folder.
         receipt: how it came.
+        certain: a file of times names the time, which a person has asked for.
     """
 
     timestamp: datetime | None
@@ -145,6 +146,7 @@ class _HandedIn:
     name: str
     copy: Path
     receipt: Receipt
+    certain: bool
 
     @property
     def known_by(self) -> datetime:
@@ -344,6 +346,7 @@ class _Collector:
                     printable(owner.file_name),
                     one.copy,
                     Receipt(one.parts, one.timestamp, owner.late),
+                    self.times.in_file(owner, student) is not None,
                 )
             )
             return
@@ -361,8 +364,13 @@ class _Collector:
         assert one.copy is not None
         name = printable(owner.file_name)
         if student:
+            example = f"{self.chapters[0]}.ipynb"
             versions = versions_folder(self.coursedir, student, UNKNOWN)
-            said = f"{name} has the name of no chapter of this course"
+            said = (
+                f"{name} has the name of no chapter of this course (unpack the "
+                f"archive, name the file like its chapter, as {example}, and "
+                "collect that folder)"
+            )
         else:
             claimed = new_student_id(owner.claimed) or UNKNOWN
             versions = versions_folder(self.coursedir, UNKNOWN, claimed)
@@ -439,8 +447,15 @@ class _Collector:
         )
         if newest_digest == existing:
             said = f"Already collected: {newest.name}."
+            before = read_timestamp(submitted)
             if self.learn(submitted, newest):
-                said += f" Its time is known now: handed in {when}."
+                news = "known" if before is None else "corrected"
+                said += f" Its time is {news} now: handed in {when}."
+            elif before is not None and self.times.of_all not in (None, before):
+                said += (
+                    f" Its time stays {self.times.said(before)}: a CSV file with "
+                    "--handed-in corrects it."
+                )
             return Outcome(student, chapter, notebook, said + remark)
         if existing and newest.known_by <= known_by(submitted):
             if newest_digest in known:
@@ -466,11 +481,14 @@ class _Collector:
 
     def learn(self, submitted: Path, again: _HandedIn) -> bool:
         """Notes what a later download says about work that lies there already:
-        a time that was not known, names under which feedback goes back."""
+        a time that was not known, or that a file of times corrects; names under
+        which feedback goes back. Whether there is another time now."""
         receipt, timestamp = read_receipt(submitted), read_timestamp(submitted)
         if receipt is None and timestamp is not None:
             return False  # it came through the exchange, which knows its time
-        newly = timestamp is None and again.timestamp is not None
+        newly = again.timestamp not in (None, timestamp) and (
+            timestamp is None or again.certain
+        )
         if newly or receipt is None:
             mark_from_lms(submitted, again.timestamp, again.receipt)
         return newly

@@ -202,7 +202,9 @@ class Run:
             entry = {
                 "student": student,
                 "submitted": _digest(outcome.job),
-                "points": outcome.report.points,
+                "points": None
+                if outcome.report.refused
+                else outcome.report.points,
                 "details": details_of(outcome.report),
             }
             unfinished.write(_line(entry))
@@ -217,7 +219,8 @@ class Run:
         return outcome
 
     def _write_scores(self) -> None:
-        scores: dict[str, float] = dict.fromkeys(self.refused, 0.0)
+        # what was refused has no mark, which is not 0
+        scores: dict[str, float | None] = dict.fromkeys(self.refused)
         scores |= {who: one["points"] for who, one in self.done.items()}
         _write_tree(self.to / "scores.json", scores)
 
@@ -241,13 +244,22 @@ def results_of(results: Path, student: str) -> list[Path]:
     return [one for one in found if one.is_dir()]
 
 
+def has_results(results: Path, student: str) -> bool:
+    """Whether such folders' files have lines of a learner's."""
+    return any(
+        student in json.loads(path.read_text(encoding="utf-8"))
+        for path in results.glob("*/details.json")
+    )
+
+
 def forget_results(results: Path, student: str) -> None:
     """Takes a learner's lines out of such folders' files; `results_of` has the
     pages."""
     for name in ("scores.json", "details.json"):
         for path in results.glob(f"*/{name}"):
             tree = json.loads(path.read_text(encoding="utf-8"))
-            if tree.pop(student, None) is not None:
+            if student in tree:
+                del tree[student]
                 _write_tree(path, tree)
     for path in results.glob("*/unfinished.jsonl"):
         kept = [one for one in _lines(path) if one.get("student") != student]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 import shutil
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook, MissingEntry
 
 from course_grader.classroom.attempts import FOLDER
-from course_grader.classroom.audit import forget_trail
+from course_grader.classroom.audit import forget_trail, has_trail
 from course_grader.classroom.backup import STEPS, inbound
 from course_grader.classroom.collect_names import (
     Student,
@@ -28,11 +29,16 @@ from course_grader.classroom.collect_versions import (
 from course_grader.classroom.folder import (
     RESULTS,
     forget_results,
+    has_results,
     results_of,
 )
 from course_grader.classroom.lms_exchange import forget_sent
 from course_grader.classroom.nbgrader_api import Classroom
-from course_grader.classroom.term import EXTENSIONS, forget_extensions
+from course_grader.classroom.term import (
+    EXTENSIONS,
+    forget_extensions,
+    read_extensions,
+)
 from course_grader.course import CourseError
 
 
@@ -43,11 +49,47 @@ def places(classroom: Classroom, student: str) -> list[Path]:
     Archived terms and backups are not among them: they are files of their own.
 
     Raises:
-        CourseError: the text can be nobody's id.
+        CourseError: the text can be nobody's id, or the course holds nothing of
+            anybody with it.
     """
     why = bad_student_id(student)
     if why:
         raise CourseError(f"{student!r} is nobody: {why}.")
+    found = _own_places(classroom, student)
+    root = Path(classroom.coursedir.root)
+    tables = _tables_naming(root, _on_roster(classroom, student))
+    if not (found or tables or _is_noted(classroom, student)):
+        ids = [one.id for one in roster(classroom.coursedir)]
+        near = difflib.get_close_matches(
+            student.casefold(), {one.casefold(): one for one in ids}
+        )
+        like = [one for one in ids if one.casefold() in near]
+        raise CourseError(
+            f"The course holds nothing of anybody called {student!r}. "
+            + (
+                f"On the roster is {', '.join(like)}."
+                if like
+                else "`course roster` shows all ids."
+            )
+        )
+    pages = root / classroom.coursedir.feedback_directory
+    return [*found, *sorted(pages.glob("*.html")), *tables]
+
+
+def _is_noted(classroom: Classroom, student: str) -> bool:
+    """Whether the roster has a line of a learner's, or a file of all learners."""
+    coursedir = classroom.coursedir
+    root = Path(coursedir.root)
+    return (
+        any(one.id == student for one in roster(coursedir))
+        or any(one == student for one, _ in read_extensions(coursedir))
+        or has_results(root / RESULTS, student)
+        or has_trail(root, student)
+    )
+
+
+def _own_places(classroom: Classroom, student: str) -> list[Path]:
+    """The folders that are a learner's alone."""
     coursedir = classroom.coursedir
     root = Path(coursedir.root)
     found = [
@@ -57,8 +99,6 @@ def places(classroom: Classroom, student: str) -> list[Path]:
     ]
     found += [root / "versions" / student, root / FOLDER / student]
     found += results_of(root / RESULTS, student)
-    pages = root / coursedir.feedback_directory
-    found += sorted(pages.glob("*.html"))
     waiting = inbound(classroom)
     if waiting.is_dir():
         found += [
@@ -67,8 +107,7 @@ def places(classroom: Classroom, student: str) -> list[Path]:
             if folder.name.startswith(f"{student}+")
         ]
     found = [one for one in found if one.exists()]
-    found += _unmatched_copies(root, found)
-    return found + _tables_naming(root, _on_roster(classroom, student))
+    return found + _unmatched_copies(root, found)
 
 
 def _on_roster(classroom: Classroom, student: str) -> Student:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,6 +38,7 @@ from course_grader.classroom.term import (
     lateness,
     penalty,
     read_extensions,
+    settle,
 )
 from course_grader.judge.report import SubmissionReport
 
@@ -279,16 +280,59 @@ def _resources(
     }
 
 
-def handed_in(classroom: Classroom) -> dict[str, int]:
-    """How many submissions the gradebook holds, by chapter; only those that have
-    some. nbgrader takes no new, moved or removed graded cells for them."""
+def unlike_graded(
+    classroom: Classroom, built: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Where chapters of which something is graded no longer have the exercises and
+    the points that the gradebook has; a sentence each. nbgrader takes no new and no
+    removed ones, and changed points without a word: marks would be of what was, and
+    their maximum of what is.
+
+    Args:
+        classroom: the class.
+        built: the chapters' notebooks as JSON trees, by chapter.
+    """
     coursedir = classroom.coursedir
+    found = []
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
-        return {
-            one.name: one.num_submissions
-            for one in gradebook.assignments
-            if one.num_submissions
-        }
+        for assignment in gradebook.assignments:
+            if assignment.name not in built or not assignment.num_submissions:
+                continue
+            known = {
+                cell.name: cell.max_score
+                for notebook in assignment.notebooks
+                for cell in notebook.grade_cells
+            }
+            now = {
+                one["grade_id"]: float(one["points"])
+                for cell in built[assignment.name]["cells"]
+                if (one := cell["metadata"].get("nbgrader", {})).get("grade")
+            }
+            differs = [
+                _difference(name.removesuffix("_hidden"), known, now, name)
+                for name in sorted({*known, *now})
+                if known.get(name) != now.get(name)
+            ]
+            if differs:
+                found.append(
+                    f"{assignment.name} is frozen, for work of it is graded, and "
+                    f"differs from the gradebook: {'; '.join(differs)}. Put "
+                    "that back; text, hints, checks and answers may change."
+                )
+    return found
+
+
+def _difference(
+    exercise: str,
+    known: Mapping[str, float],
+    now: Mapping[str, float],
+    cell: str,
+) -> str:
+    if cell not in known:
+        return f"{exercise} is new"
+    if cell not in now:
+        return f"{exercise} is gone"
+    return f"{exercise} is worth {now[cell]:g} points, there {known[cell]:g}"
 
 
 AGAIN = (
@@ -342,13 +386,16 @@ def marks(
     classroom: Classroom, chapters: list[str], only: str = ""
 ) -> list[Mark]:
     """All marks of the chapters, by chapter and student; of those who handed
-    nothing in, too.
+    nothing in, too. Late penalties are those that `course.toml` has now.
 
     Args:
         classroom: the class.
         chapters: the chapters.
-        only: the one student who is asked about; empty for all.
+        only: the one student who is asked about, while all pages are written;
+            empty for all.
     """
+    if not only:  # before all pages were, it was done
+        settle(classroom, chapters)
     coursedir = classroom.coursedir
     extensions = read_extensions(coursedir)
     found = []
@@ -439,7 +486,7 @@ def _best(
             )
         late = lateness(one.path.parent, more_days, due_at)
         reached = sum(mark.by_exercise.values())
-        cost = penalty(classroom, one.student, reached, late)
+        cost = penalty(classroom, one.student, reached, late.seconds)
         candidates.append(
             replace(
                 mark,

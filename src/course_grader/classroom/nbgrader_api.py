@@ -10,6 +10,7 @@ import re
 import sqlite3
 import stat
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
@@ -20,13 +21,15 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import capture_log, temp_attrs
-from traitlets.config import Config
+from traitlets import TraitError
+from traitlets.config import Config, Configurable
 from traitlets.config.loader import PyFileConfigLoader
 
 from course_grader.classroom.collect_versions import Outcome
 from course_grader.classroom.private import shut
 from course_grader.course import Course, CourseError
 from course_grader.needs import NO_SPACE
+from course_grader.settings import misplaced
 
 _FAILED = re.compile(r"error processing assignment '.*?' for student '(.*?)'")
 """What nbgrader says of work that it could not turn into a page."""
@@ -70,7 +73,8 @@ def open_classroom(course: Course) -> Classroom:
     """Opens the course's gradebook and exchange through nbgrader.
 
     Raises:
-        CourseError: `autograde/nbgrader_config.py` is missing.
+        CourseError: `autograde/nbgrader_config.py` is missing, or `course.toml`
+            says what no setting is.
     """
     path = course.autograde / "nbgrader_config.py"
     if not path.exists():
@@ -80,20 +84,62 @@ def open_classroom(course: Course) -> Classroom:
             "it back."
         )
     _put_on_path(Path(sys.executable).parent)
-    # asked first, for it says in a sentence what is wrong with course.toml
-    _ = course.settings
+    # first, for it says in a sentence what is wrong with course.toml
+    _refuse_strange_traits(course.settings.get("nbgrader", {}))
     course.people.mkdir(mode=0o755, exist_ok=True)
     config = PyFileConfigLoader(path.name, path=str(path.parent)).load_config()
     quiet = logging.getLogger("course.nbgrader")
     quiet.propagate = False
     quiet.addHandler(logging.NullHandler())
-    api = NbGraderAPI(config=config)
+    try:
+        api = NbGraderAPI(config=config)
+    except TraitError as error:
+        raise CourseError(f"course.toml, [nbgrader]: {error}") from error
     if api.coursedir.groupshared:
         os.umask(0o007)  # those who teach together read and write alike
     else:
         _shut_people_in(course, api.coursedir)
     _begin_gradebook(api.coursedir)
     return Classroom(course, config, api)
+
+
+def _refuse_strange_traits(given: Mapping[str, Any]) -> None:
+    """Looks whether `[nbgrader]` in `course.toml` names classes and traits that
+    there are. Traitlets passes over all others in silence.
+
+    Raises:
+        CourseError: it does not.
+    """
+    if not given:
+        return
+    # loaded by now are nbgrader's and nbconvert's; these are our own
+    import course_grader.classroom.collect
+    import course_grader.classroom.over_http
+    import course_grader.classroom.release_feedback
+    import course_grader.feedback  # noqa: F401
+
+    known: dict[str, set[str]] = {}
+    every: list[type[Configurable]] = [Configurable]
+    for one in every:
+        every += one.__subclasses__()
+        known.setdefault(one.__name__, set()).update(
+            one.class_trait_names(config=True)
+        )
+    for name, traits in given.items():
+        section = f"[nbgrader.{name}]"
+        if name not in known or not isinstance(traits, dict):
+            raise CourseError(
+                f"course.toml: {section} is no class of nbgrader's with "
+                "settings: write [nbgrader.CLASS], and trait = value below it."
+            )
+        for trait in traits:
+            for said in misplaced(trait, section):
+                raise CourseError(f"course.toml: {said}")
+            if trait not in known[name]:
+                raise CourseError(
+                    f"course.toml: {section} knows "
+                    f"{', '.join(sorted(known[name]))}, not {trait}."
+                )
 
 
 def _shut_people_in(course: Course, coursedir: CourseDirectory) -> None:
@@ -174,9 +220,12 @@ def release(classroom: Classroom, chapter: str) -> None:
     from course_grader.chapter.build import build_chapter
     from course_grader.chapter.edition import edition_of_class
     from course_grader.chapter.notebook import write
+    from course_grader.classroom.gradebook import unlike_graded
 
     course = classroom.course
     _, source, _ = build_chapter(course, chapter, edition_of_class(course))
+    for sentence in unlike_graded(classroom, {chapter: source}):
+        raise CourseError(f"Nothing is released: {sentence}")
     path = classroom.folder("source", ".", chapter) / f"{chapter}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(write(source), encoding="utf-8")
@@ -211,6 +260,13 @@ def collect(classroom: Classroom, chapter: str) -> list[Outcome]:
         )
         step.update = True
         answer = capture_log(step)
+    inbound = Path(step.root) / step.coursedir.course_id / "inbound"
+    if not answer["success"] and not inbound.is_dir():
+        raise CourseError(
+            "Nothing was released yet, so nobody can have submitted to the "
+            f"exchange: `course release {chapter}` comes first. What learners "
+            "handed in elsewhere is collected with --zip."
+        )
     succeed(answer, f"collecting {chapter}")
     return list(step.outcomes)
 
@@ -226,6 +282,10 @@ def feedback(classroom: Classroom, chapter: str) -> Path:
         CourseError: nbgrader fails; for some learners, if it names them: all others
             have their pages then.
     """
+    # here, for it imports this
+    from course_grader.classroom.term import settle
+
+    settle(classroom, [chapter])
     api = classroom.api
     written = api.generate_feedback(chapter, force=True)
     without = _FAILED.findall(str(written.get("log")))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 from nbgrader.api import Gradebook
 
 from course_grader.classroom.collect_names import Student
 from course_grader.classroom.collect_versions import bad_student_id
+from course_grader.classroom.named_files import read_csv
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.course import CourseError
 
@@ -24,11 +26,7 @@ def read_roster(path: Path) -> list[Student]:
     Raises:
         CourseError: the file cannot be used.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise CourseError(f"{path} cannot be read: {why}.") from error
+    text = read_csv(path)
     head = text.partition("\n")[0]
     delimiter = ";" if head.count(";") > head.count(",") else ","
     rows = csv.DictReader(io.StringIO(text), delimiter=delimiter)
@@ -64,3 +62,25 @@ def enter(classroom: Classroom, students: list[Student]) -> None:
                 if (value := getattr(one, name)) != ""
             }
             gradebook.update_or_create_student(one.id, **known)
+
+
+def alike(students: Iterable[Student]) -> list[str]:
+    """Who is on the roster under two ids, as far as e-mail addresses and LMS ids
+    tell; a sentence on each pair."""
+    found: dict[tuple[str, str], str] = {}
+    for what, key in (("e-mail address", "email"), ("LMS id", "lms_user_id")):
+        first: dict[str, str] = {}
+        for one in students:
+            value = getattr(one, key).casefold()
+            if not value:
+                continue
+            before = first.setdefault(value, one.id)
+            if before != one.id:
+                found.setdefault(
+                    (before, one.id),
+                    f"{before} and {one.id} have the same {what}. Work that "
+                    "names it is collected for neither. `course forget ID` "
+                    "shows what lies under each id, and deletes one of them "
+                    "with --yes.",
+                )
+    return list(found.values())

@@ -8,21 +8,23 @@ late-penalty step.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import AssignLatePenalties
+from sqlalchemy.orm import undefer
 from traitlets import Float
 
 from course_grader.classroom.collect_versions import (
@@ -30,6 +32,7 @@ from course_grader.classroom.collect_versions import (
     read_timestamp,
     submitted_folder,
 )
+from course_grader.classroom.named_files import read_csv
 from course_grader.classroom.nbgrader_api import Classroom
 from course_grader.classroom.private import write_private
 from course_grader.course import CourseError
@@ -108,11 +111,13 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
 
 def parse_due(text: str, zone: tzinfo | None = None) -> datetime:
     """A moment such as "2026-12-01 18:00", in the course's time zone, or with a
-    zone of its own ("2026-12-01T18:00+01:00").
+    zone of its own ("2026-12-01T18:00+01:00"). A date alone is the end of that day.
 
     Raises:
         CourseError: it is no such thing.
     """
+    with contextlib.suppress(ValueError):
+        text = f"{date.fromisoformat(text)} 23:59:59"
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -248,12 +253,9 @@ def read_extensions_file(
         CourseError: the file cannot be used.
     """
     given: dict[tuple[str, str], float] = {}
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise CourseError(f"{path} cannot be read: {why}.") from error
-    for line, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
+    for line, row in enumerate(
+        csv.DictReader(io.StringIO(read_csv(path))), start=2
+    ):
         try:
             student, days = row["student"].strip(), float(row["days"])
         except (KeyError, AttributeError, TypeError, ValueError):
@@ -308,17 +310,57 @@ def lateness(
 
 
 def penalty(
-    classroom: Classroom, student: str, points: float, late: Lateness
+    classroom: Classroom, student: str, points: float, seconds: float
 ) -> float:
-    """What being late costs work that is not in the gradebook."""
-    if not late.seconds:
+    """What being late costs, as `course.toml` has it now.
+
+    Args:
+        classroom: the class.
+        student: whose work it is.
+        points: that it reached.
+        seconds: that it came late, extension included.
+    """
+    if not seconds:
         return 0.0
     step = LatePenalties(parent=classroom.api)
     step.init_plugin()
-    cost = step.plugin_inst.late_submission_penalty(
-        student, points, late.seconds
-    )
+    cost = step.plugin_inst.late_submission_penalty(student, points, seconds)
     return min(max(cost or 0.0, 0.0), points)
+
+
+def settle(classroom: Classroom, chapters: Collection[str]) -> None:
+    """Brings what being late costs up to date where the gradebook has something
+    else: `[late]` may have changed since, or points by hand."""
+    coursedir = classroom.coursedir
+    extensions = read_extensions(coursedir)
+    stale: dict[str, list[str]] = {}
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        # all of a chapter's in one query: this is asked whenever marks are read
+        found = gradebook.db.query(SubmittedAssignment).options(
+            undefer(SubmittedAssignment.score),
+            undefer(SubmittedAssignment.late_submission_penalty),
+        )
+        for assignment in gradebook.assignments:
+            if assignment.name not in chapters:
+                continue
+            for one in found.filter_by(assignment_id=assignment.id):
+                student = one.student_id
+                days = extensions.get((student, assignment.name), 0.0)
+                seconds = 0.0
+                if one.timestamp is None:
+                    folder = submitted_folder(
+                        coursedir, student, assignment.name
+                    )
+                    seconds = lateness(folder, days, None).seconds
+                elif assignment.duedate is not None:
+                    end = assignment.duedate + timedelta(days=days)
+                    seconds = max((one.timestamp - end).total_seconds(), 0.0)
+                cost = penalty(classroom, student, one.score, seconds)
+                # some databases keep penalties to seven digits
+                if abs(cost - one.late_submission_penalty) > 1e-4:
+                    stale.setdefault(assignment.name, []).append(student)
+    for chapter, students in stale.items():
+        assess(classroom, chapter, students)
 
 
 def take_over_times(classroom: Classroom, chapters: Iterable[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -21,6 +23,8 @@ from course_grader.commands.terminal import (
 from course_grader.course import Course, CourseError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from course_grader.judge.report import ExerciseReport
 
 
@@ -53,7 +57,7 @@ def build(course: Course, args: argparse.Namespace) -> int:
         console.print(
             "Run `course build` and commit what it writes.", style="bold red"
         )
-    _tell_frozen(course)
+    _tell_frozen(course, files)
     return 1 if stale else 0
 
 
@@ -70,20 +74,20 @@ def new(course: Course, args: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_frozen(course: Course) -> None:
-    """Names the chapters whose graded cells can no longer change."""
+def _tell_frozen(course: Course, files: Mapping[Path, str]) -> None:
+    """Names the chapters that are no longer as their work was graded."""
     from course_grader.classroom import gradebook, nbgrader_api
 
     if not (course.autograde / "nbgrader_config.py").exists():
         return
     classroom = nbgrader_api.open_classroom(course)
-    for chapter, number in gradebook.handed_in(classroom).items():
-        console.print(
-            f"{chapter} is frozen: the gradebook holds {number} "
-            f"submission{'' if number == 1 else 's'}. Text, checks and answers "
-            "may still change; an exercise that comes, goes or changes its "
-            "points is refused by nbgrader."
-        )
+    built = {
+        path.stem: json.loads(text)
+        for path, text in files.items()
+        if path.suffix == ".ipynb"
+    }
+    for sentence in gradebook.unlike_graded(classroom, built):
+        console.print(sentence, style="bold red", markup=False)
 
 
 def try_exercise(course: Course, args: argparse.Namespace) -> int:
@@ -359,8 +363,14 @@ def publish(course: Course, args: argparse.Namespace) -> int:
         console.print(f"Copy {args.folder} to {edition.address}.")
     else:
         console.print(
-            f"Publish it with: git -C {args.folder} push {edition.address} "
-            f"HEAD:main {edition.name}",
+            "Publish it with: "
+            + shlex.join(
+                [
+                    *("git", "-C", str(args.folder), "push", edition.address),
+                    *("HEAD:main", edition.name),
+                ]
+            ),
+            markup=False,
             soft_wrap=True,
         )
     if edition is not None:

@@ -14,6 +14,7 @@ from course_grader.commands.terminal import (
     add_json,
     chapters,
     console,
+    errors,
     print_json,
 )
 from course_grader.course import Course, CourseError
@@ -94,12 +95,13 @@ def _collect_zip(
             f"On no roster: {', '.join(sorted(strangers))}; --add-students "
             "takes them in."
         )
+    times = parse_handed_in(args.handed_in, students, classroom.zone)
     outcomes = collect_zip(
         args.zip,
         classroom.coursedir,
         course.chapters(),
         students,
-        times=parse_handed_in(args.handed_in, students, classroom.zone),
+        times=times,
         assigned=assigned,
         add_students=args.add_students,
     )
@@ -110,6 +112,15 @@ def _collect_zip(
     touched = {one.chapter for one in outcomes if one.path is not None}
     term.take_over_times(classroom, sorted(touched))
     code = _say(outcomes, args.json)
+    said = [
+        f"{args.handed_in} names {who}, nobody here." for who in times.strangers
+    ]
+    if not outcomes:
+        given = ", ".join(map(str, args.zip))
+        said.append(f"No notebook was found in {given}.")
+    for line in said:
+        errors.print(line, markup=False, soft_wrap=True)
+    code = code or (LOOK if said else 0)
     unknown = any("at an unknown time" in one.message for one in outcomes)
     if unknown and not args.json:
         console.print(
@@ -133,8 +144,10 @@ def feedback(course: Course, args: argparse.Namespace) -> int:
     console.print(f"The pages are in {folder}/STUDENT/{name}/.")
     if args.zip is not None:
         from course_grader.classroom.feedback_zip import pack_feedback
+        from course_grader.classroom.named_files import writing
 
-        packed = pack_feedback(classroom, name, args.zip)
+        with writing(args.zip):
+            packed = pack_feedback(classroom, name, args.zip)
         console.print(
             f"{args.zip} holds {len(packed.inside)} pages under the names that "
             "the work came with: upload it where you downloaded the work."

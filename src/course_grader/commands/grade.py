@@ -79,7 +79,7 @@ def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
 def grade_class(
     course: Course, args: argparse.Namespace, name: str, seed: int
 ) -> int:
-    from course_grader.classroom import attempts, gradebook, nbgrader_api
+    from course_grader.classroom import attempts, gradebook, nbgrader_api, term
     from course_grader.classroom.collect_versions import MOST_ATTEMPTS
     from course_grader.grading.cluster import grade_on_cluster
     from course_grader.grading.pool import (
@@ -211,6 +211,8 @@ def grade_class(
                 save(held_back[start : start + TOGETHER])
     for outcome in lost:
         codes.add(_tell(console, outcome))
+    # what was not graded now has its penalties from an earlier run
+    term.settle(classroom, [name])
     return _gravest(codes)
 
 

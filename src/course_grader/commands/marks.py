@@ -85,6 +85,7 @@ def report(course: Course, args: argparse.Namespace) -> int:
     """Writes the class at a glance: one page for a chapter, or for the term."""
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom.collect_names import roster
+    from course_grader.classroom.named_files import writing
     from course_grader.classroom.private import private_folder, write_private
     from course_grader.feedback import class_report
     from course_grader.feedback.termpage import term_report
@@ -117,8 +118,9 @@ def report(course: Course, args: argparse.Namespace) -> int:
             )
         page = class_report(name, found, gradebook.marks(classroom, [name]))
         path = args.to or folder / f"{name}.html"
-    private_folder(path.parent)
-    write_private(path, page)
+    with writing(path):
+        private_folder(path.parent)
+        write_private(path, page)
     console.print(f"The class at a glance is in {path}.")
     return 0
 
@@ -130,6 +132,7 @@ def similar(course: Course, args: argparse.Namespace) -> int:
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom import similar as comparing
     from course_grader.classroom.marks_files import handed_in_text
+    from course_grader.classroom.named_files import writing
     from course_grader.classroom.private import private_folder, write_private
     from course_grader.feedback.similarpage import Row, similar_page
 
@@ -185,8 +188,9 @@ def similar(course: Course, args: argparse.Namespace) -> int:
             ]
         )
         return 0
-    private_folder(path.parent)
-    write_private(path, similar_page(name, shown, len(notebooks)))
+    with writing(path):
+        private_folder(path.parent)
+        write_private(path, similar_page(name, shown, len(notebooks)))
     console.print(f"{len(shown)} pairs of answers to look at are in {path}.")
     return 0
 
@@ -196,6 +200,7 @@ def export(course: Course, args: argparse.Namespace) -> int:
     from course_grader.classroom import gradebook, nbgrader_api
     from course_grader.classroom.collect_names import roster
     from course_grader.classroom.marks_files import FORMATS, unknown_to_moodle
+    from course_grader.classroom.named_files import writing
     from course_grader.classroom.private import write_private
 
     classroom = nbgrader_api.open_classroom(course)
@@ -211,7 +216,8 @@ def export(course: Course, args: argparse.Namespace) -> int:
     if args.to is None:
         sys.stdout.write(text)
     else:
-        write_private(args.to, text)
+        with writing(args.to):
+            write_private(args.to, text)
         console.print(f"{args.to}: written.", soft_wrap=True)
     left_out = (
         unknown_to_moodle(found, students) if args.format == "moodle" else []
@@ -240,6 +246,7 @@ def total(course: Course, args: argparse.Namespace) -> int:
     """Shows everybody's total of the term."""
     from course_grader.classroom import gradebook, nbgrader_api, term
     from course_grader.classroom.marks_files import totals_as_csv
+    from course_grader.classroom.named_files import writing
     from course_grader.classroom.private import write_private
     from course_grader.classroom.total import totals
 
@@ -254,7 +261,8 @@ def total(course: Course, args: argparse.Namespace) -> int:
     )
     made = totals(course, found, order)
     if args.to is not None:
-        write_private(args.to, totals_as_csv(made, order))
+        with writing(args.to):
+            write_private(args.to, totals_as_csv(made, order))
         console.print(f"{len(made)} totals are in {args.to}.")
     elif args.json:
         print_json(made)

@@ -11,10 +11,12 @@ from rich.table import Table
 from course_grader.commands.terminal import (
     CHAPTER,
     CHAPTERS,
+    LOOK,
     AddCommand,
     add_json,
     chapters,
     console,
+    errors,
     print_json,
     said,
 )
@@ -24,7 +26,11 @@ from course_grader.course import Course, CourseError
 def roster(course: Course, args: argparse.Namespace) -> int:
     """Says who is on the roster, or takes learners from a CSV file onto it."""
     from course_grader.classroom import collect_names, nbgrader_api
-    from course_grader.classroom.roster_file import enter, read_roster
+    from course_grader.classroom.roster_file import (
+        alike,
+        enter,
+        read_roster,
+    )
 
     classroom = nbgrader_api.open_classroom(course)
     if args.file is not None:
@@ -37,7 +43,10 @@ def roster(course: Course, args: argparse.Namespace) -> int:
         return 0
     if args.file is not None:
         console.print(f"{len(found)} learners are on the roster.")
-        return 0
+        twice = alike(found)
+        for sentence in twice:
+            errors.print(sentence, markup=False, soft_wrap=True)
+        return LOOK if twice else 0
     table = Table("id", "first name", "last name", "e-mail", "LMS id")
     for one in found:
         table.add_row(
@@ -119,6 +128,7 @@ def solutions(course: Course, args: argparse.Namespace) -> int:
     from course_grader.chapter.build import build_chapter
     from course_grader.chapter.notebook import solved_notebook, write
     from course_grader.classroom import nbgrader_api, term
+    from course_grader.classroom.named_files import writing
 
     classroom = nbgrader_api.open_classroom(course)
     extensions = term.read_extensions(classroom.coursedir)
@@ -144,8 +154,9 @@ def solutions(course: Course, args: argparse.Namespace) -> int:
                 )
         _, source, _ = build_chapter(course, name)
         path = args.to / name / f"{name}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(write(solved_notebook(source)), encoding="utf-8")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(write(solved_notebook(source)), encoding="utf-8")
         console.print(f"{path}: written")
     return 0
 
@@ -167,6 +178,10 @@ def restore(course: Course, args: argparse.Namespace) -> int:
 
     number = whole.restore(nbgrader_api.open_classroom(course), args.file)
     console.print(f"{number} submissions of {args.file} are back.")
+    console.print(
+        "What the file does not have: course.toml, and released chapters, which "
+        "`course release CHAPTER` puts into the exchange again."
+    )
     return 0
 
 
@@ -196,9 +211,9 @@ def forget(course: Course, args: argparse.Namespace) -> int:
         for path in deleting.places(classroom, args.student):
             console.print(f"{path}", markup=False, soft_wrap=True)
         console.print(
-            f"Nothing was deleted. `--yes` deletes these, the marks of "
-            f"{args.student} and the line on the roster. Archived terms and "
-            "backups keep what they hold.",
+            "Nothing was deleted. `--yes` deletes these, and all that the "
+            f"gradebook, the roster and the files beside it have of "
+            f"{args.student}. Archived terms and backups keep what they hold.",
             markup=False,
         )
         return 0
@@ -223,7 +238,8 @@ def register(command: AddCommand) -> None:
     one.add_argument(
         "when",
         nargs="?",
-        help='such as "2026-12-01 18:00", in the course\'s time zone',
+        help='such as "2026-12-01 18:00", in the course\'s time zone; a date '
+        "alone is the end of that day",
     )
     one = command("extend", extend)
     one.add_argument("days", nargs="?", type=float, help="0 takes it back")

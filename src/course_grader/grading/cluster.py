@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from course_grader.chapter.links import titles_of
 from course_grader.course import Course, CourseError
 from course_grader.grading.pool import TRIES, Job, Outcome
 from course_grader.grading.process import GradingFailed, GradingProcess
@@ -67,8 +68,8 @@ def grade_on_cluster(
         from distributed import Client, Security, as_completed
     except ImportError as error:
         raise CourseError(
-            "Dask is not installed: `pip install "
-            "'pytorch-training-tricks[cluster]'`, here and on the workers."
+            "Dask is not installed: `pip install -e '.[instructor,cluster]'` in "
+            "the course's folder, here and on the workers."
         ) from error
     try:
         client = Client(scheduler, security=Security(require_encryption=True))
@@ -133,23 +134,22 @@ def grade_on_cluster(
 
 def packed_course(course: Course, chapter: str) -> bytes:
     """What grading a chapter reads, as a tar archive that is the same for the same
-    files."""
+    files. Of the other chapters it is the titles, which a chapter links to."""
     paths = [course.root / "pyproject.toml"]
     for room in ("solutions", "autograde"):
         paths += sorted((course.root / room / chapter).rglob("*.py"))
     paths += (course.autograde / chapter).glob("signatures.json")
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        for path in paths:
+    files = {path: path.read_bytes() for path in paths}
+    for other, title in titles_of(course).items():
+        files.setdefault(course.source_of(other), f"# {title}\n".encode())
+    files[course.settings_file] = course.settings_of_grading().encode()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path, content in files.items():
             entry = tarfile.TarInfo(path.relative_to(course.root).as_posix())
-            entry.size = path.stat().st_size
-            with path.open("rb") as file:
-                archive.addfile(entry, file)
-        settings = course.settings_of_grading().encode()
-        entry = tarfile.TarInfo(course.settings_file.name)
-        entry.size = len(settings)
-        archive.addfile(entry, io.BytesIO(settings))
-    return content.getvalue()
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
 
 
 class _Worker:
