@@ -415,6 +415,7 @@ def not_set_and_empty(draw: Draw) -> list[Case]:
         visible(None, draw.integer(99, 999), "None, and very many GPUs"),
         visible(None, 0, "None, and no GPU in the machine"),
         visible("", draw.integer(2, 9), "an empty text"),
+        visible("", 1, "an empty text, and one GPU in the machine"),
     ]
 
 
@@ -427,8 +428,8 @@ def not_set_and_empty(draw: Draw) -> list[Case]:
     "of the numbers 0 to `num_gpus - 1`",
     corners=[
         "negative, too large or empty entries, and what is not digits alone: "
-        "`x`, `0.5`, `1 2` (PyTorch's own reader takes `1 2` for 1); `+1` and "
-        "`1_0` are not tried"
+        "`x`, `0.5`, `1 2` (PyTorch's own reader takes these two for 0 and 1); "
+        "`+1` and `1_0` are not tried"
     ],
 )
 def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
@@ -452,6 +453,8 @@ def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
         visible(f"{other},0.5,{gpu}", many, "a number with a point"),
         visible(f"{other}, ,{gpu}", many, "an entry of a blank"),
         visible("0", 0, "no GPU in the machine"),
+        visible("1", 1, "the number 1, and one GPU in the machine"),
+        visible("-1,0", 1, "a negative number, and one GPU in the machine"),
     ]
 
 
@@ -514,6 +517,7 @@ def name_after_renumbering(draw: Draw) -> list[Case]:
         {**visible("1,7,0", 4, "a GPU after a large number"), "gpu": 0},
         {**visible("1,7,0", 4, "a number that is no GPU"), "gpu": 7},
         {**visible("", 4, "an empty list"), "gpu": 0},
+        {**visible("-1", 1, "a negative number, and one GPU"), "gpu": 0},
         {**visible(None, many, "a GPU that the machine lacks"), "gpu": many},
         {**visible(None, 4, "the number -1"), "gpu": -1},
         {**visible("2,2", 4, "a GPU named twice"), "gpu": 2},
@@ -913,6 +917,7 @@ def compared_loosely(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=has_the_weights(compared_loosely),
     says="the last layer's state after the last token",
+    corners=["any number of rows, none among them, and a width of 1, too"],
 )
 def reads_the_tokens(draw: Draw) -> list[Case]:
     return [
@@ -923,12 +928,19 @@ def reads_the_tokens(draw: Draw) -> list[Case]:
         reading(draw, (6, 3, 3), 3, 3, form="sizes that are all equal"),
         reading(draw, (6, 5, 2), 1, 4, form="one row"),
         reading(draw, (6, 5, 2), 1, 1, form="one row, one token"),
+        reading(draw, (6, 1, 2), 3, 4, form="a width of 1"),
+        reading(draw, (6, 5, 2), 0, 4, form="no row"),
     ]
 
 
 def owns_it_all(case: Case, seen: Result, expected: Result) -> str | None:
     theirs, ours = seen.data, expected.data
     extra = set(theirs["parameters"]) - set(ours["parameters"])
+    if "decay" in extra and not theirs["decay needs a gradient"]:
+        return (
+            "`decay` is a parameter, though a frozen one. There are no other "
+            "parameters than those of embed and layers."
+        )
     if "decay" in extra:
         return "`decay` is a parameter: an optimizer would train it."
     if extra:
@@ -981,8 +993,11 @@ def builds_quietly(case: Case, seen: Result, expected: Result) -> str | None:
     for what in ("dtype", "device"):
         if not theirs[f"default {what} stays"]:
             return f"Your constructor changes the default {what}."
-    if theirs["shapes"] != expected.data["shapes"]:
-        return "The parameters have other shapes."
+    for name, shape in expected.data["shapes"].items():
+        if name not in theirs["shapes"]:
+            return f"There is no parameter `{name}`."
+        if theirs["shapes"][name] != shape:
+            return f"The parameter `{name}` has another shape."
     for name, got, wanted in zip(
         ("`embed`", "`layers`"),
         theirs["spread"],
@@ -1310,7 +1325,7 @@ def report_agrees(case: Case, seen: Result, expected: Result) -> str | None:
     for key, wanted in ours.items():
         got = theirs[key]
         if type(got) is not type(wanted):
-            found = difference(got, wanted, Tolerance(), key)
+            found = difference({key: got}, {key: wanted}, Tolerance())
             return with_form(case, found or f"`{key}` has another type.")
         if got != wanted and key == "gpus":
             if len(got) != len(wanted):

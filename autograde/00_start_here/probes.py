@@ -359,7 +359,8 @@ def construction(TokenRNN, case):
         for seed in case["seeds"]:
             torch.manual_seed(seed)
             model = TokenRNN(*sizes)
-            drawn.append([one.detach() for one in model.parameters()])
+            named = sorted(model.named_parameters())
+            drawn.append({name: one.detach() for name, one in named})
             stays.append(torch.initial_seed() == seed)
         try:
             torch.set_default_dtype(torch.float64)
@@ -369,19 +370,23 @@ def construction(TokenRNN, case):
         finally:
             torch.set_default_dtype(before[0])
             torch.set_default_device(before[1])
-    embed, *layers = drawn[0]
-    linear = torch.cat([one.reshape(-1) for one in layers])
+    first, second = drawn
+    layers = [one for name, one in first.items() if name.startswith("layers.")]
+    tables = [one for name, one in first.items() if name == "embed.weight"]
     return {
-        "shapes": [list(one.shape) for one in drawn[0]],
+        "shapes": {name: list(one.shape) for name, one in first.items()},
         "seed stays": all(stays),
         "default dtype stays": now[0] == torch.float64,
         "default device stays": now[1] == "meta",
-        "models differ": not all(map(torch.equal, *drawn)),
+        "models differ": not all(
+            torch.equal(one, second[name]) for name, one in first.items()
+        ),
         "layers differ": len({one.sum().item() for one in layers})
         == len(layers),
         "spread": [
-            float(one.std()) * scale
-            for one, scale in ((embed, 1.0), (linear, case["width"] ** 0.5))
+            float(torch.cat([one.reshape(-1) for one in some]).std()) * scale
+            for some, scale in ((tables, 1.0), (layers, case["width"] ** 0.5))
+            if some
         ],
     }
 
@@ -586,6 +591,11 @@ def _machine(case):
         mock.patch.object(torch.version, "cuda", case["cuda"]),
         mock.patch.object(torch.version, "hip", case["hip"]),
         mock.patch.object(torch.backends.cudnn, "version", cudnn_version),
+        mock.patch.object(
+            torch.backends.cudnn,
+            "is_available",
+            return_value=case["cudnn_raises"] or case["cudnn"] is not None,
+        ),
         mock.patch.dict(os.environ, case["environ"]),
     )
 

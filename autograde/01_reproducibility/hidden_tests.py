@@ -325,8 +325,10 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
                 "The model is not in the mode (training or evaluation) in "
                 "which `make_model` gave it."
             )
-        if now != should:
+        if [one[1] for one in now] != [one[1] for one in should]:
             return "`epoch` runs without gradients: nothing can learn in it."
+        if now != should:
+            return "A parameter that `make_model` has frozen is not frozen."
     if data["gradients"] != wanted["gradients"]:
         return (
             "The gradients are not those that `make_model` or the last epoch "
@@ -377,8 +379,8 @@ def initial_weights_are_seeded(draw: Draw) -> list[Case]:
     corners=[
         "`num_epochs` may be 0, and `epoch` may return None, or a tensor, which "
         "stays one",
-        "the model's mode and its gradients stay as `make_model` and `epoch` "
-        "leave them",
+        "the model's mode, its gradients and what is frozen stay as `make_model` "
+        "and `epoch` leave them",
     ],
 )
 def epochs_go_on(draw: Draw) -> list[Case]:
@@ -461,7 +463,8 @@ def about_the_body(seen: Result, expected: Result) -> str | None:
     if seen.data["doubled"] != expected.data["doubled"]:
         return "The block was not run as it stands."
     if expected.data.get("set") and not seen.data.get("set"):
-        return "On entering, a setting that had to change did not."
+        name = expected.data["set"][0]
+        return f"On entering, a setting that had to change did not: {name}."
     return None
 
 
@@ -664,11 +667,13 @@ def about_nesting(case: Case, seen: Result, expected: Result) -> str | None:
         now = {name: now[name] for name in THE_BLOCKS}
         wanted = {name: wanted[name] for name in THE_BLOCKS}
         if now != wanted and place <= depth:
+            name = next(one for one in wanted if now[one] != wanted[one])
+            where = "in nested blocks" if depth > 1 else "in a single block"
+            if case["made_before"]:
+                where += ", made first and entered later"
             return (
-                "The manager was made first and entered later: inside, the "
-                "settings are not the block's."
-                if case["made_before"]
-                else "In nested blocks, the settings inside are not the inner's."
+                f"Inside, a setting is not what the innermost block makes it: "
+                f"{name}, {where}."
             )
         if now != wanted:
             return (
@@ -758,6 +763,7 @@ def about_an_epoch(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "as the `DataLoader` collates them by itself; the last one may be "
         "smaller",
+        "the loader's `dataset` is the object that was given",
         "0 workers if `num_workers` is not given",
     ],
 )
@@ -808,7 +814,7 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
 def orders_repeat(draw: Draw) -> list[Case]:
     return [
         loading(draw, 16, num_epochs=3),
-        loading(draw, 15, num_epochs=4, seed=0, other_seed=1),
+        loading(draw, 15, num_epochs=4, seed=0, other_seed=1, batch_size=1),
         loading(draw, 20, num_epochs=2, seed=LARGEST, other_seed=LARGEST - 1),
         *(
             loading(draw, 18, num_epochs=2, seed=seed, other_seed=seed + apart)
@@ -949,7 +955,8 @@ def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def noise_in_workers(draw: Draw) -> list[Case]:
     return [
-        loading(draw, 10, num_workers=2, batch_size=draw.integer(3, 6)),
+        loading(draw, 6, num_workers=1, batch_size=draw.integer(2, 6)),
+        loading(draw, 10, num_workers=3, batch_size=draw.integer(3, 5)),
     ]
 
 

@@ -402,16 +402,21 @@ def one_run(seeded_run, seed, case):
         model = nn.Linear(3, 2)
         with torch.no_grad():
             model.bias.add_(sum(draw().values()))
+        model.bias.requires_grad_(False)
         model.train(case["training"])
         model.weight.grad = torch.ones(2, 3)
         made.append(model)
         initial.append([model.weight.tolist(), model.bias.tolist()])
         return model
 
+    def mode_of(model):
+        frozen = not model.bias.requires_grad
+        return [model.training, torch.is_grad_enabled(), frozen]
+
     def epoch(model):
         calls.append("epoch")
         trained.append(bool(made) and model is made[-1])
-        modes.append([model.training, torch.is_grad_enabled()])
+        modes.append(mode_of(model))
         with torch.no_grad():
             model.weight.add_(torch.rand(2, 3))
         gradients.append(_listed(model.weight.grad))
@@ -424,7 +429,7 @@ def one_run(seeded_run, seed, case):
 
     returned = seeded_run(seed, make_model, epoch, case["num_epochs"])
     model, results = returned
-    modes.append([model.training, torch.is_grad_enabled()])
+    modes.append(mode_of(model))
     gradients.append(_listed(model.weight.grad))
     return {
         "returns": type(returned).__name__,

@@ -105,6 +105,9 @@ def scaled_to_one(value: Tensor) -> Tensor:
     return wide / wide.abs().max().clamp(min=1e-9)
 
 
+MOVED = "Pixels have changed their places"
+
+
 def in_place(case: Case, seen: Result, expected: Result) -> str | None:
     """Shape and places of the numbers, whatever their scale and dtype."""
     if "raised" in seen.data:
@@ -118,6 +121,9 @@ def in_place(case: Case, seen: Result, expected: Result) -> str | None:
         scaled_to_one(got), scaled_to_one(wanted), atol=2e-3, rtol=0
     )
     wrong = case.get("wrong", "The numbers are not where they should be")
+    flat = got.flatten(2)
+    if case.get("one colour") and not bool((flat == flat[..., :1]).all()):
+        wrong = MOVED
     return None if found else f"{wrong}, with {case['form']}."
 
 
@@ -130,8 +136,7 @@ def in_place(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def pixels_at_their_places(draw: Draw) -> list[Case]:
     sizes = ((5, 7), (2, 9), (6, 4))
-    wrong = "Pixels have changed their places"
-    return [{**image(grays(draw, *size)), "wrong": wrong} for size in sizes]
+    return [{**image(grays(draw, *size)), "wrong": MOVED} for size in sizes]
 
 
 LAYOUTS = (
@@ -155,7 +160,8 @@ def red_first(draw: Draw) -> list[Case]:
         colour = 20 + 75 * draw.permutation(3) + draw.integers(0, 30, 3)
         pixels = colour.to(torch.uint8).expand(*size, 3).contiguous()
         wrong = "The channels are not in the order red, green, blue"
-        cases.append({**image(pixels, layout), "wrong": wrong})
+        case = {**image(pixels, layout), "wrong": wrong}
+        cases.append({**case, "one colour": True})
     return cases
 
 
@@ -1425,7 +1431,8 @@ def tensors_of_every_dtype(draw: Draw) -> list[Case]:
     for dtype in (*INTEGERS, *INEXACT):
         cases.append(array(numbers(draw, dtype, 2, 3)))
         cases.append(array(numbers(draw, dtype, 4), copy=True))
-    return cases
+    nothing = array(draw.normal(0, 3, dtype=torch.float64), copy=False)
+    return [*cases, {**nothing, "form": "no elements, copy=False"}]
 
 
 @check(
@@ -1584,6 +1591,7 @@ def reorder_gives_a_view(draw: Draw) -> list[Case]:
         (named(draw.normal(2, 3, 4, 5), "NCHW", "NCHW"), "plain"),
         (named(draw.normal(2, 3, 4), "HWC", "CHW"), "turned"),
         (named(draw.normal(2, 3), "ab", "ba"), "turned"),
+        (named(draw.normal(2, 3), "ab", "ba"), "plain"),
         (named(draw.normal(2, 3, 8), "abc", "cab"), "every second"),
         (named(draw.normal(2, 1, 3, 2, 4), "abcde", "daebc"), "plain"),
     ]

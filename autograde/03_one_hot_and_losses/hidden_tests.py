@@ -117,7 +117,7 @@ def labels_of_any_shape(draw: Draw) -> list[Case]:
         labelled(draw.integers(0, 4, 2, 5), 4),
         labelled(columns.T, 6),
         labelled(draw.integers(0, 5, 2, 3, 4), 5),
-        labelled(draw.integers(0, 3, 2, 1, 3, 2), 3),
+        labelled(draw.integers(0, 3, 2, 1, 3, 1, 2), 3),
         labelled(draw.integers(0, 4, 0), 4),
         labelled(draw.integers(0, 4, 3, 0), 4),
         labelled(draw.integers(0, 6, 1)[0], 6),
@@ -327,7 +327,10 @@ DOUBLE = 1e-12
 
 
 def with_all_digits(case: Case, seen: Result, expected: Result) -> str | None:
-    """The default comparison, and for float64 logits one to the digits of float64."""
+    """The default comparison, and for float64 logits one to the digits of float64.
+    Of 16-bit logits only the form of the loss counts."""
+    if case["logits"].dtype in (torch.float16, torch.bfloat16):
+        return same_form("loss")(case, seen, expected)
     found = difference(seen.data, expected.data, Tolerance())
     if found or case["logits"].dtype != torch.float64:
         return found
@@ -411,7 +414,12 @@ def gradient_with_options(draw: Draw) -> list[Case]:
 @check(
     "cross_entropy",
     probe=probes.loss,
+    rule=with_all_digits,
     says='reduction "none" keeps the target\'s shape, "sum" adds, "mean" averages',
+    corners=[
+        "the loss has the dtype of the logits, of float16 and bfloat16 ones, too, "
+        "whose digits are not looked at"
+    ],
 )
 def three_reductions(draw: Draw) -> list[Case]:
     return [
@@ -419,6 +427,10 @@ def three_reductions(draw: Draw) -> list[Case]:
         scored(draw, 1, 4, reduction="none"),
         scored(draw, 6, 4, reduction="sum"),
         scored(draw, 6, 4, reduction="mean"),
+        *(
+            scored(draw, 4, 3, dtype=dtype)
+            for dtype in (torch.bfloat16, torch.float16)
+        ),
     ]
 
 
@@ -526,7 +538,9 @@ def nan_in_ignored_logits(draw: Draw) -> list[Case]:
     padding = scored(draw, 5, 4, reduction="sum")
     padding["target"] = torch.full((5,), IGNORED)
     padding["logits"][draw.integer(0, 5), draw.integer(0, 4)] = math.nan
-    return [*cases, case, padding]
+    single = scored(draw, 5, 1)
+    single["logits"][draw.integer(0, 5), 0] = math.nan
+    return [*cases, case, padding, single]
 
 
 @check(
@@ -745,7 +759,10 @@ def bad_targets_raise(draw: Draw) -> list[Case]:
         case = scored(draw, 6, 4, dtype=dtype)
         case["target"][draw.integer(0, 6)] = bad
         cases.append(case)
-    return cases
+    # a single class
+    case = scored(draw, 6, 1)
+    case["target"][draw.integer(0, 6)] = draw.choice((-1, 1))
+    return [*cases, case]
 
 
 @check(
@@ -851,6 +868,7 @@ def mse_of_indices(draw: Draw) -> list[Case]:
         ),
         compared(wide, draw.integers(0, 7, 5), form),
         compared(draw.normal(4, 1), draw.integers(0, 1, 4), f"{form}, C = 1"),
+        compared(draw.normal(1, 5), draw.integers(0, 5, 1), f"{form}, N = 1"),
     ]
 
 
@@ -1019,6 +1037,7 @@ def dtype_of_the_scores(draw: Draw) -> list[Case]:
     return [
         {"scores": draw.normal(4, 3), "target": draw.uniform(4, 3).double()},
         {"scores": half, "target": draw.integers(0, 3, 4)},
+        {"scores": half.bfloat16(), "target": draw.integers(0, 3, 4)},
         {"scores": draw.normal(4, 3).double(), "target": draw.uniform(4, 3)},
         {"scores": draw.normal(4, 3), "target": draw.integers(0, 3, 4)},
     ]
@@ -1155,7 +1174,10 @@ def uneven_batches(draw: Draw) -> list[Case]:
     on=("mean",),
     rtol=1e-5,
     says="labels of -100 are not counted, also where they fill a batch",
-    corners=["a NaN among the logits matters where the label counts"],
+    corners=[
+        "also where that batch has one label, and where there is one batch alone",
+        "a NaN among the logits matters where the label counts",
+    ],
 )
 def padded_batches(draw: Draw) -> list[Case]:
     broken = batches_of(draw, 4, 3, 2)
@@ -1168,6 +1190,9 @@ def padded_batches(draw: Draw) -> list[Case]:
         with_padding(batches_of(draw, 4, 4, 4), 3, 0, 1),
         with_padding(batches_of(draw, 6, 5, 2), 0, 4, 1),
         with_padding(batches_of(draw, 4, 3, 4), 1, 3, 0),
+        # a batch of one label, which is padding, and a single batch
+        with_padding(batches_of(draw, 4, 1, 3), 1, 1, 0),
+        with_padding(batches_of(draw, 5), 2),
         with_padding(sure, 1, 0),
         with_padding(broken, 1, 0, 0),
         with_padding(broken, 0, 3, 0),

@@ -113,6 +113,11 @@ KINDS = {
 def counts_agree(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.raised or expected.raised:
         return None
+    if "refused" in data_of(seen):
+        return (
+            f"Your code raised a ValueError for a model with "
+            f"{KINDS[case['kind']]}: buffers do not count."
+        )
     got, wanted = data_of(seen).get("counts"), expected.data["counts"]
     found = difference(got, wanted, Tolerance(), "counts")
     if not found:
@@ -621,6 +626,7 @@ def tells_gradients(draw: Draw) -> list[Case]:
                 ("float16", 500.0, "some hundred"),
                 ("float16", 14_000.0, "some ten thousand"),
                 ("float32", 1e25, "about 1e25"),
+                ("bfloat16", 1e25, "about 1e25"),
                 ("float32", 1e-30, "about 1e-30"),
             )
         ),
@@ -752,6 +758,7 @@ def computes_a_stack(draw: Draw) -> list[Case]:
     spoiled, resting = stacked(draw, 2), stacked(draw, 2, training=False)
     for one in (spoiled, resting):
         one["x"][0, 0] = float("nan")
+    resting["x"] *= 1e6
     large = stacked(draw, 3, n=1, width=draw.integer(5, 8))
     large["x"] *= 1e6
     return [
@@ -769,9 +776,11 @@ def computes_a_stack(draw: Draw) -> list[Case]:
     rule=computes,
     says="gradients reach every layer of a `Stack`, and its input where that "
     "wants one",
+    corners=["in both modes"],
 )
 def trains_a_stack(draw: Draw) -> list[Case]:
-    return [stacked(draw, depth, step=True) for depth in (1, 3)]
+    cases = [stacked(draw, depth, step=True) for depth in (1, 3)]
+    return [*cases, stacked(draw, 2, step=True, training=False)]
 
 
 # graph_of
@@ -851,6 +860,10 @@ def has_flows(case: Case, seen: Result, expected: Result) -> str | None:
                     "operation once."
                 )
         return None
+    if theirs:  # other operations have other edges
+        found = has_operations(case, seen, expected)
+        if found:
+            return found
     turned = sorted((end, start) for start, end in theirs)
     if not theirs or turned == ours:
         return "The edges are missing or go backwards."

@@ -134,6 +134,7 @@ def normalizes_rows_and_sequences(draw: Draw) -> list[Case]:
     return [
         plain(draw, 8, 4),
         plain(draw, 2, 3, std=3.0),
+        plain(draw, 4, 1),
         plain(draw, 5, 3, 6),
         plain(draw, 4, 4, 4),
         plain(draw, 3, 2, 1),
@@ -155,7 +156,7 @@ def weighs_by_channel(draw: Draw) -> list[Case]:
         {**weighted(draw, 5, 3), "weight": torch.zeros(3, dtype=F64)},
         weighted(draw, 5, 3, 4, 2),
         weighted(draw, 4, 3, 3),
-        weighted(draw, 6, 3),
+        weighted(draw, 6, 1),
         weighted(draw, 4, 4),
         weighted(draw, 3, 3, 3, 3),
     ]
@@ -389,6 +390,8 @@ def moves_the_mean(draw: Draw) -> list[Case]:
         {"x": batches(draw, 8, 8, 4), "momentum": momentum}
         for momentum in (0.02, 0.9, 0.3, 1)
     ]
+    # one channel, in rows: the example of the text
+    found[2]["x"] = batches(draw, 8, 8, 4, rest=(1,))
     # half of them are large, as many are their opposite: float32 sees these alone
     large = 2**26 * torch.tensor([1.0, -1.0], dtype=F64)
     found[1]["x"] = [x / 8 + large for x in found[1]["x"]]
@@ -442,6 +445,8 @@ def observes_rows_and_sequences(draw: Draw) -> list[Case]:
         {"x": batches(draw, 4, 2, rest=(4, 4)), "momentum": 0.2},
         {"x": batches(draw, 3, 1, rest=(4, 5)), "momentum": 0.2},
         {"x": batches(draw, 3, 1, rest=(4, 2)), "momentum": 0.2},
+        {"x": batches(draw, 3, 2, rest=(1,)), "momentum": 0.5},
+        {"x": batches(draw, 5, 4, rest=(3, 1)), "momentum": 0.2},
         {"x": in_turn, "momentum": 0.2},
     ]
 
@@ -459,7 +464,7 @@ def observes_rows_and_sequences(draw: Draw) -> list[Case]:
 def averages_with_none(draw: Draw) -> list[Case]:
     return [
         {"x": batches(draw, 8, 8, 4), "momentum": None},
-        {"x": batches(draw, 2, 6), "momentum": None},
+        {"x": batches(draw, 2, 6, rest=(1, 2, 2)), "momentum": None},
         {"x": batches(draw, *[2] * draw.integer(30, 40)), "momentum": None},
         {"x": batches(draw, 5), "momentum": None},
     ]
@@ -593,13 +598,10 @@ def keeps_no_graph(draw: Draw) -> list[Case]:
 )
 def lets_x_through(draw: Draw) -> list[Case]:
     learning = channelled(draw, 4, 3, 2, 2).requires_grad_()
-    return [
-        *(
-            {"x": channelled(draw, 4, 3, 2, 2, dtype=dtype), "momentum": 0.2}
-            for dtype in (F64, torch.float32)
-        ),
-        {"x": learning, "momentum": 0.2},
-    ]
+    far = channelled(draw, 4, 3, 2, 2)
+    far[draw.integer(0, 4), draw.integer(0, 3), 0, 1] = -1e8
+    single = channelled(draw, 4, 3, 2, 2, dtype=torch.float32)
+    return [{"x": x, "momentum": 0.2} for x in (far, single, learning)]
 
 
 @check(
@@ -693,7 +695,9 @@ def carries_on_from_a_state(draw: Draw) -> list[Case]:
     atol=AVERAGED,
     says="a NaN or an infinity shows in the channel in which it came, and in "
     "no other",
-    corners=["batches after it come out as they went in"],
+    corners=[
+        "this batch and those after it come out as they went in, in both modes"
+    ],
 )
 def shows_a_nan(draw: Draw) -> list[Case]:
     cases = []
@@ -707,12 +711,15 @@ def shows_a_nan(draw: Draw) -> list[Case]:
 # BatchNorm
 
 
-def layer_case(draw: Draw, *, tracked: bool = True, **options: object) -> Case:
-    """A layer of three channels with buffers far from what batches hold."""
-    case: Case = {**affine(draw, 3), "momentum": 0.3, **options}
+def layer_case(
+    draw: Draw, *, channels: int = 3, tracked: bool = True, **options: object
+) -> Case:
+    """A layer with buffers far from what batches hold."""
+    c = channels
+    case: Case = {**affine(draw, c), "momentum": 0.3, **options}
     if tracked:
-        case["running_mean"] = draw.normal(3, mean=100.0, std=5.0, dtype=F64)
-        case["running_var"] = draw.uniform(3, low=30.0, high=60.0, dtype=F64)
+        case["running_mean"] = draw.normal(c, mean=100.0, std=5.0, dtype=F64)
+        case["running_var"] = draw.uniform(c, low=30.0, high=60.0, dtype=F64)
     else:
         case["track_running_stats"] = False
     return case
@@ -750,7 +757,10 @@ def in_modes(
 def training_uses_the_batch(draw: Draw) -> list[Case]:
     return [
         {**layer_case(draw), **in_modes(draw, [True, True])},
-        {**layer_case(draw, eps=0.2), **in_modes(draw, [True])},
+        {
+            **layer_case(draw, channels=1, eps=0.2),
+            **in_modes(draw, [True], rest=(1, 1, 1)),
+        },
         {**layer_case(draw), **in_modes(draw, [True], rest=(3, 3, 3))},
         {**layer_case(draw, frozen=True), **in_modes(draw, [True])},
         {**layer_case(draw, momentum=0.0), **in_modes(draw, [True, True])},
@@ -878,7 +888,10 @@ def eval_uses_the_buffers(draw: Draw) -> list[Case]:
     return [
         {**small, **in_modes(draw, [False])},
         {**layer_case(draw), **in_modes(draw, [False])},
-        {**layer_case(draw, eps=2.0), **in_modes(draw, [False])},
+        {
+            **layer_case(draw, channels=1, eps=2.0),
+            **in_modes(draw, [False], rest=(1, 1, 1)),
+        },
         {**layer_case(draw), **in_modes(draw, [True, False, True, False])},
     ]
 
@@ -928,7 +941,10 @@ def moves_the_buffers_in_training(draw: Draw) -> list[Case]:
     return [
         {**layer_case(draw), **few},
         {**layer_case(draw), **in_modes(draw, [True, False, True, False])},
-        {**layer_case(draw, momentum=0.9), **in_modes(draw, [True, True])},
+        {
+            **layer_case(draw, channels=1, momentum=0.9),
+            **in_modes(draw, [True, True], rest=(1, 1, 1)),
+        },
         {**layer_case(draw, frozen=True), **in_modes(draw, [True])},
         {**layer_case(draw, momentum=0.0), **in_modes(draw, [True, True])},
         {**layer_case(draw), **in_modes(draw, [False, False])},
@@ -977,6 +993,10 @@ def mode_is_not_grad_mode(draw: Draw) -> list[Case]:
 )
 def untracked_uses_the_batch(draw: Draw) -> list[Case]:
     return [
+        {
+            **layer_case(draw, channels=1, tracked=False),
+            **in_modes(draw, [True, False], rest=(1, 3, 2)),
+        },
         {
             **layer_case(draw, tracked=False),
             **in_modes(draw, [True, False], grad=[True, False]),
@@ -1116,7 +1136,7 @@ def groups_of_neighbours(draw: Draw) -> list[Case]:
         grouped(draw, 1, 4, 6, 2, 2),
         grouped(draw, 4, 3, 4, 3, 3),
         {**grouped(draw, 2, 3, 4, 2, 2), "options": {"affine": False}},
-        grouped(draw, 2, 1, 4, 2, 2),
+        grouped(draw, 2, 1, 4, 1, 1),
     ]
 
 
@@ -1133,6 +1153,8 @@ def groups_of_any_dimensions(draw: Draw) -> list[Case]:
         grouped(draw, 3, 5, 6, with_affine=True),
         grouped(draw, 3, 4, 6, 5, with_affine=True),
         grouped(draw, 2, 4, 4, 4, with_affine=True),
+        grouped(draw, 1, 3, 4, 5, with_affine=True),
+        grouped(draw, 1, 3, 4, with_affine=True),
     ]
 
 
@@ -1196,7 +1218,7 @@ def instance_by_instance(draw: Draw) -> list[Case]:
     small = channelled(draw, 1, 3, 2, 3, std=1e-2)
     return [
         {"x": x, "num_channels": 3},
-        {"x": 2 * x + 3, "num_channels": 3},
+        {"x": 2 * x[:, :1] + 3, "num_channels": 1},
         {"x": small, "num_channels": 3},
         {
             "x": small,
@@ -1252,6 +1274,7 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
                 **affine(draw, *shape),
             }
         )
+    cases[3]["x"] = channelled(draw, 4, 4)
     whole = {"x": channelled(draw, 2, 3), "normalized_shape": [2, 3]}
     one = {"x": draw.normal(3, 1, dtype=F64), "normalized_shape": [1]}
     return [
@@ -1438,12 +1461,15 @@ def keeps_digits_of_all(draw: Draw) -> list[Case]:
     rtol=EXACT,
     atol=EXACT,
     says="a NaN shows in all that is averaged with it, and nowhere else",
-    corners=["no case has a single value per channel or group"],
+    corners=[
+        "in both modes",
+        "no case has a single value per channel or group",
+    ],
 )
 def shows_nans_of_all(draw: Draw) -> list[Case]:
     x = channelled(draw, 3, 4, 2, 3)
     x[draw.integer(0, 3), draw.integer(0, 4), 0, 1] = torch.nan
-    return [{"x": x}]
+    return [{"x": x, "training": training} for training in (True, False)]
 
 
 @check(

@@ -109,17 +109,18 @@ def observe(RunningStats, case):
 
 def observe_what_is_spoiled(RunningStats, case):
     """The buffers, where an infinity is as good as a NaN: `var_mean` gives the
-    one and `mean` the other; and what came out last."""
+    one and `mean` the other; and what came out in both modes."""
     stats = observer(RunningStats, case, case["x"][0]).train()
-    for x in case["x"]:
-        out = stats(x)
+    outs = [stats(x).detach() for x in case["x"]]
+    stats.eval()
+    outs += [stats(x).detach() for x in case["x"]]
     buffers = {
         name: torch.where(value.isfinite(), value, torch.nan)
         if torch.is_tensor(value) and value.is_floating_point()
         else value
         for name, value in buffers_of(stats).items()
     }
-    return {**buffers, "out": out.detach()}
+    return {**buffers, "outs": outs}
 
 
 def observe_in_turn(RunningStats, case):
@@ -450,9 +451,13 @@ def layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
 
 
 def run_all(GroupNorm, InstanceNorm, LayerNorm, case):
-    """The outputs of the three layers for the same x."""
+    """The outputs of the three layers for the same x, in the mode of the case."""
     layers = layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case)
-    return {name: layer(case["x"]).detach() for name, layer in layers.items()}
+    mode = case.get("training", True)
+    return {
+        name: layer.train(mode)(case["x"]).detach()
+        for name, layer in layers.items()
+    }
 
 
 def run_all_again(GroupNorm, InstanceNorm, LayerNorm, case):

@@ -301,7 +301,9 @@ def tells_what_was_used(
     if len(returned) != case["num_epochs"]:
         return "What you return does not have one entry for each epoch."
     if not all(isinstance(one, list) for one in returned):
-        return "Each epoch's entry is a list, with one number for each group."
+        kinds = [type(one).__name__ for one in returned]
+        kind = next(one for one in kinds if one != "list")
+        return f"Your entry of an epoch is a {kind}; asked for is a list."
     if not all(isinstance(rate, float) for one in returned for rate in one):
         return "What you return holds something else than floats."
     steps = len(case["batches"])

@@ -866,3 +866,20 @@ comma_at_the_front_stripped = edit(
     tells="You strip commas. One at the front makes an empty entry, and the list "
     "stops before it: the program sees no GPU.",
 )
+
+only_gpu_always_seen = edit(
+    with_int_and_try,
+    {
+        "if visible is None:": """
+        if num_gpus == 1:
+            return [0]
+        if visible is None:
+        """
+    },
+    breaks=[
+        hidden_tests.not_set_and_empty,
+        hidden_tests.stops_at_the_first_invalid,
+    ],
+    tells="In a machine with one GPU you do not look at the variable. It may hide that one, "
+    "too: an empty text, or one that begins with no number of a GPU, shows none.",
+)

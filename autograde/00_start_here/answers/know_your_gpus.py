@@ -887,3 +887,34 @@ version_of_rocm_for_cuda = edit(
     tells="Where there is no version of CUDA you report that of ROCm. They are "
     "two things: without CUDA the entry is None.",
 )
+
+cudnn_asked_for_first = edit(
+    with_splits,
+    {
+        "cudnn = torch.backends.cudnn.version()": """
+        cudnn = None
+        if torch.backends.cudnn.is_available():
+            cudnn = torch.backends.cudnn.version()
+        """,
+    },
+)
+
+cudnn_asked_for_and_unguarded = edit(
+    with_splits,
+    {
+        """
+        try:
+            cudnn = torch.backends.cudnn.version()
+        except RuntimeError:
+            cudnn = None
+        """: """
+        cudnn = None
+        if torch.backends.cudnn.is_available():
+            cudnn = torch.backends.cudnn.version()
+        """,
+    },
+    breaks=hidden_tests.cudnn_that_raises,
+    tells="`torch.backends.cudnn.version()` raises a `RuntimeError` where "
+    "cuDNN does not fit this PyTorch, and your report with it. Catch "
+    "that, and report None.",
+)

@@ -314,8 +314,9 @@ decay_as_a_frozen_parameter = edit(
         """,
     },
     breaks=hidden_tests.owns_its_parts,
-    tells="`decay` is a parameter, so an optimizer would train it. A tensor "
-    "that belongs to the module and is not trained is a buffer.",
+    tells="`decay` is a parameter, though a frozen one. Whoever thaws or counts the "
+    "parameters meets it there. A tensor that belongs to the module and is not trained "
+    "is a buffer.",
 )
 
 decay_from_zero = edit(
@@ -812,4 +813,37 @@ no_gradient_in_eval_mode = edit(
     breaks=hidden_tests.gradients_reach_the_weights,
     tells="In eval mode your result has no graph. The mode changes dropout and batch norm, "
     "not autograd: `torch.no_grad()` is the caller's choice.",
+)
+
+with_layers_first = edit(
+    with_a_buffer,
+    {
+        "self.embed = nn.Embedding(num_tokens, width)": "",
+        'self.register_buffer("decay", torch.linspace(0.5, 1, width))': """
+        self.embed = nn.Embedding(num_tokens, width)
+        self.register_buffer("decay", torch.linspace(0.5, 1, width))
+        """,
+    },
+)
+
+width_of_one_squeezed = edit(
+    SOLUTION,
+    {"return state[-1]": "return state[-1].squeeze(-1)"},
+    breaks=hidden_tests.reads_the_tokens,
+    tells="For a width of 1 you drop the last axis. The result has it, whatever its size: "
+    "(N, width).",
+)
+
+no_row_refused = edit(
+    SOLUTION,
+    {
+        "rows, width = tokens.shape[0], self.embed.embedding_dim": """
+        rows, width = tokens.shape[0], self.embed.embedding_dim
+        if rows == 0:
+            raise ValueError("no rows")
+        """
+    },
+    breaks=hidden_tests.reads_the_tokens,
+    tells="You refuse a batch without rows. Nothing in the text excludes it: the result has "
+    "shape (0, width).",
 )

@@ -1092,3 +1092,13 @@ seeded_by_the_batch_size_too = edit(
     tells="Your generator is seeded by `batch_size`, too: with another one the "
     "samples come in another order.",
 )
+
+seeded_with_several_workers_only = edit(
+    SOLUTION,
+    {
+        'if hasattr(worker.dataset, "rng"):': 'if hasattr(worker.dataset, "rng") and worker.num_workers > 1:'
+    },
+    breaks=hidden_tests.noise_in_workers,
+    tells="With one worker you leave `rng` as it is. Its copy begins anew in every epoch, "
+    "so all epochs have the same noise: seed it with one worker, too.",
+)

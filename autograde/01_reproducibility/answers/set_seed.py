@@ -846,3 +846,11 @@ others_seeded_by_random = edit(
     "other numbers than `seed`, and `random` has moved on by two draws. Give all three "
     "`seed` itself.",
 )
+
+thawed_before_the_epochs = edit(
+    SOLUTION,
+    {"model = make_model()": "model = make_model().requires_grad_(True)"},
+    breaks=hidden_tests.epochs_go_on,
+    tells="You switch `requires_grad` on for all parameters. What `make_model` has frozen "
+    "is trained then: leave the model as it was made.",
+)

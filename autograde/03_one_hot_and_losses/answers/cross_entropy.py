@@ -139,7 +139,8 @@ def by_target_distribution(
     rows = F.one_hot(torch.where(keep, target, 0), num_classes)
     rows = rows.to(logits.dtype) * keep.unsqueeze(-1)
     wanted = rows * (1 - label_smoothing)
-    wanted = wanted + label_smoothing / num_classes * keep.unsqueeze(-1)
+    share = label_smoothing / num_classes
+    wanted = wanted + share * keep.unsqueeze(-1).to(rows.dtype)
     counted = rows
     if weight is not None:
         wanted, counted = wanted * weight, rows * weight
@@ -1435,4 +1436,18 @@ counted_in_half_precision = edit(
     breaks=hidden_tests.plain_cross_entropy,
     tells="You count the targets in float16, which holds no odd number above 2048. Count in "
     "int64, or in the dtype of the logits.",
+)
+
+loss_of_halves_in_float32 = edit(
+    SOLUTION,
+    {
+        "log_probs = logits.log_softmax(dim=1)": """
+        if logits.dtype in (torch.float16, torch.bfloat16):
+            logits, weight = logits.float(), weight.float()
+        log_probs = logits.log_softmax(dim=1)
+        """
+    },
+    breaks=hidden_tests.three_reductions,
+    tells="Of float16 or bfloat16 logits your loss is a float32. `F.cross_entropy` gives it "
+    "the dtype of the logits: convert the result back.",
 )

@@ -1202,3 +1202,11 @@ layers_without_children_alone = edit(
     "own, and one that two layers share comes twice. `model.named_parameters()` "
     "gives each once, with its full name.",
 )
+
+result_cut_off_in_eval = edit(
+    SOLUTION,
+    {"return x": "return x if self.training else x.detach()"},
+    breaks=hidden_tests.trains_a_stack,
+    tells="In eval mode your `Stack` returns its result without a graph. Eval mode is not "
+    "`no_grad`: both modes compute the same, and gradients reach every layer.",
+)

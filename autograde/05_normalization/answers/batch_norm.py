@@ -812,3 +812,11 @@ one_value_refused_with_gradients_alone = edit(
     tells="Under `torch.no_grad()` you accept a single value per channel. It has no variance "
     "there either: refuse it whatever the grad mode is.",
 )
+
+with_another_default_eps = edit(
+    by_the_function_of_the_library,
+    {"eps=1e-5": "eps=1e-3"},
+    breaks=hidden_tests.normalizes_images,
+    tells="Without an argument your `eps` is 0.001. Keep the default that the signature "
+    "gives, 1e-5.",
+)

@@ -1493,3 +1493,43 @@ group_weights_by_group = edit(
     tells="Your group norm has one weight and one bias per group. Statistics go by "
     "group, parameters by channel: shape (C,), applied after reshaping back.",
 )
+
+all_nans_replaced_in_eval = edit(
+    SOLUTION,
+    {
+        "out = grouped.reshape(x.shape)": """
+        out = grouped.reshape(x.shape)
+        if not self.training:
+            out = out.nan_to_num()
+        """,
+        "return flat.reshape(x.shape)": """
+        if not self.training:
+            flat = flat.nan_to_num()
+        return flat.reshape(x.shape)
+        """,
+        "rows = (rows - mean) * torch.rsqrt(var + self.eps)": """
+        rows = (rows - mean) * torch.rsqrt(var + self.eps)
+        if not self.training:
+            rows = rows.nan_to_num()
+        """,
+    },
+    breaks=hidden_tests.shows_nans_of_all,
+    tells="In eval mode your layers replace a NaN by 0, so nobody sees it. Nothing depends "
+    "on the mode here: let it show in both.",
+)
+
+all_with_another_default_eps = edit(
+    by_the_functions_of_the_library,
+    {
+        "num_channels, eps=1e-5, affine=True": "num_channels, eps=1e-3, affine=True",
+        "num_features, eps=1e-5, affine=False": "num_features, eps=1e-3, affine=False",
+        "normalized_shape, eps=1e-5": "normalized_shape, eps=1e-3",
+    },
+    breaks=[
+        hidden_tests.groups_of_neighbours,
+        hidden_tests.instance_by_instance,
+        hidden_tests.layer_over_the_last,
+    ],
+    tells="Without an argument your `eps` is 0.001. Keep the default that the signatures "
+    "give, 1e-5.",
+)

@@ -1343,3 +1343,27 @@ biased_mean_of_squares = edit(
     "is the one divided by n, where the buffer holds the one divided by n − 1, and it loses "
     "the digits of large means. `x.var(dims)` does both right.",
 )
+
+single_channels_left_out = edit(
+    SOLUTION,
+    {"if self.training:": "if self.training and x.shape[1] > 1:"},
+    breaks=[hidden_tests.moves_the_mean, hidden_tests.averages_with_none],
+    tells="You leave out batches with one channel. One channel has a mean and a variance "
+    "over its samples and places: count the batch and move the buffers.",
+)
+
+bounded_in_eval = edit(
+    SOLUTION,
+    {"return x": "return x if self.training else x.clamp(-100, 100)"},
+    breaks=[hidden_tests.lets_x_through, hidden_tests.shows_a_nan],
+    tells="In eval mode your module keeps what passes between two bounds. It only watches: "
+    "return `x` as it came, in both modes.",
+)
+
+nans_replaced_in_eval = edit(
+    SOLUTION,
+    {"return x": "return x if self.training else x.nan_to_num()"},
+    breaks=hidden_tests.shows_a_nan,
+    tells="In eval mode your module replaces NaN and infinity in what passes. They would "
+    "never be seen: return `x` as it came, in both modes.",
+)

@@ -1501,3 +1501,21 @@ no_attributes_without_tracking = edit(
     "who looks at it gets an `AttributeError`. The three buffers are None then: "
     '`self.register_buffer("running_mean", None)`.',
 )
+
+one_channel_let_through = edit(
+    SOLUTION,
+    {
+        "has_buffers = self.running_mean is not None": """
+        has_buffers = self.running_mean is not None
+        if x.shape[1] == 1:
+            return x
+        """
+    },
+    breaks=[
+        hidden_tests.training_uses_the_batch,
+        hidden_tests.eval_uses_the_buffers,
+        hidden_tests.moves_the_buffers_in_training,
+    ],
+    tells="You return `x` as it is where there is one channel. It is normalized like others, "
+    "by its mean and variance over samples and places.",
+)
