@@ -956,7 +956,7 @@ def about_noise(case: Case, seen: Result, expected: Result) -> str | None:
 def noise_in_workers(draw: Draw) -> list[Case]:
     return [
         loading(draw, 6, num_workers=1, batch_size=draw.integer(2, 6)),
-        loading(draw, 10, num_workers=3, batch_size=draw.integer(3, 5)),
+        loading(draw, 10, num_workers=2, batch_size=draw.integer(3, 6)),
     ]
 
 

@@ -267,7 +267,8 @@ def optimizer_made(trainable_sgd, case):
         model, case["lr"], case["momentum"], case["weight_decay"]
     )
     data = held_by(optimizer, model)
-    train(model, optimizer, case["x"], 3)
+    if any(p.requires_grad for p in model.parameters()):
+        train(model, optimizer, case["x"], 3)
     values = copied(named(model))
     # as `unfreeze` does: an optimizer of pairs takes no plain parameter
     optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(1))]})

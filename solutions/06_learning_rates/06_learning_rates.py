@@ -1084,6 +1084,7 @@ tensor([[1.9000]])
 <details><summary>Hint 1: which parameters</summary>
 
 After `zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
+(In a compiled model the others have zeros; section 5 says what to do. The cases have none.)
 </details>
 <details><summary>Hint 2: where to change them</summary>
 

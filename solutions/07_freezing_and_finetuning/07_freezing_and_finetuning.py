@@ -848,7 +848,7 @@ Write the class `PartlyFrozen`, which wraps a model and keeps some of its parts 
 (tensor([0., 0.]), None, tensor([2.]))
 ```
 
-- `prefixes` is a list of dotted names of parts, such as `["encoder.block1"]`. A part may be a single layer. `net.model` is
+- `prefixes` is a list of dotted names of parts, at least one, such as `["encoder.block1"]`. A part may be a single layer. `net.model` is
   the model that was given, and `net(x)` is what it computes.
 - Parameters of the frozen parts have `requires_grad=False` and get no gradient; those of the rest keep the flag that they have. A
   gradient passes *through* a frozen part.

@@ -620,7 +620,7 @@ def test_frozen_but_not_still():
 
 @pytest.mark.parametrize("name", ["0", "", "1", "0.weight"])
 def test_find_a_part(name):
-    """`prefixes` is a list of dotted names of parts, such as `["encoder.block1"]`. A part may be a single layer."""
+    """`prefixes` is a list of dotted names of parts, at least one, such as `["encoder.block1"]`. A part may be a single layer."""
     model = nn.Sequential(nn.Linear(2, 2))
     if name in ("0", ""):
         assert model.get_submodule(name) is (model[0] if name else model)

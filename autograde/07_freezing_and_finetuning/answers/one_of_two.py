@@ -8,9 +8,10 @@ from course_grader.bank import SOLUTION, accepted, edit, wrong
 from .. import hidden_tests
 
 NO_USABLE_GRAPH = (
-    "In `backward_into_b` the backward pass finds no graph that it can use. Cut between the "
-    "two models: detach what a gives, not what b gives. And tensors made under "
-    "`inference_mode` cannot be saved for a backward pass; `no_grad` or `detach` can."
+    "`backward_into_b` raises. If the error says that no tensor requires a gradient, you "
+    "cut behind b: detach what a gives, not what b gives. If it speaks of inference tensors, "
+    "use `no_grad` or `detach`: tensors made under `inference_mode` cannot be saved for a "
+    "backward pass."
 )
 
 SHARED_MEMORY = (

@@ -288,7 +288,7 @@ TrainReturnsNothing = edit(
         """,
     },
     breaks=hidden_tests.follows_the_modes,
-    tells="Your `train` returns nothing. `nn.Module.train` returns the module, and "
+    tells="Your `train` does not return the net. `nn.Module.train` does, and "
     "`net = net.train()` is usual. Return `self`.",
 )
 
