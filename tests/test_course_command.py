@@ -16,6 +16,7 @@ import nbformat
 import pytest
 from commands import SCRIPTS, course_says, environment, run_course
 
+from course_grader.classroom.named_files import writing
 from course_grader.course import Course, CourseError, find_course
 from course_grader.lab.work import fill_work
 from course_grader.needs import free_port
@@ -356,3 +357,13 @@ def test_a_port_that_is_taken(mini: Course) -> None:
 
     assert done.returncode == 2
     assert f"Port {port} is taken" in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_not_said_to_be_unwritable(
+    tmp_path: Path,
+) -> None:
+    given, missing = tmp_path / "to.csv", tmp_path / "class" / "page.html"
+
+    with pytest.raises(CourseError, match=f"^{missing}: No such file"):  # noqa: SIM117
+        with writing(given):
+            missing.read_text()

@@ -43,7 +43,13 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         if disk_is_full(error):
             raise
-        folder, why = path.absolute().parent, error.strerror
-        if not folder.exists():
-            why = f"there is no folder {folder}"
+        target, why = path.absolute(), error.strerror
+        failed = Path(error.filename or path).absolute()
+        # it, what becomes it, what is in it, or a folder that it is in
+        if target.parent != failed.parent and not (
+            target in failed.parents or failed in target.parents
+        ):
+            raise CourseError(f"{failed}: {why}.") from error
+        if not target.parent.exists():
+            why = f"there is no folder {target.parent}"
         raise CourseError(f"{path} cannot be written: {why}.") from error
