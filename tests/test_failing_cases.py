@@ -34,7 +34,7 @@ from course_grader.judge.failing import (
     failing_case,
     subject_of,
 )
-from course_grader.judge.judging import _agreeing
+from course_grader.judge.judging import _agreeing, _kind
 from course_grader.judge.kernels import ProbeRun, Traced
 from course_grader.judge.patterns import pattern
 from course_grader.judge.reference import (
@@ -174,6 +174,14 @@ def test_an_exception_is_told_with_its_own_text_and_line(
     # the same exception in the same line is one fault
     assert named(report, "keeps").follows == "doubles"
     assert named(report, "keeps").case is None
+
+
+def test_a_fault_is_one_whatever_the_input_is_called() -> None:
+    def kind(what: str, form: str) -> str:
+        return _kind(f"The {what} is wrong, with {form}.", None, {"form": form})
+
+    assert kind("shape", "a gray image") == kind("shape", "a list of three")
+    assert kind("shape", "a gray image") != kind("dtype", "a gray image")
 
 
 def test_wrong_values_accuse_once(mini: Course, warm: WarmProcess) -> None:

@@ -110,6 +110,8 @@ def held_as_made(case: Case, seen: Result, expected: Result) -> str | None:
             return f"The optimizer does not hold `{name}`, and should."
     for name in found:
         if name not in right:
+            if "prefix" not in case:
+                return f"The optimizer holds `{name}`, which is frozen."
             return (
                 f"The optimizer holds `{name}`, which was not to be added: it "
                 "does not lie under the prefix, or is frozen."
@@ -448,6 +450,13 @@ def refuses_unknown_prefixes(draw: Draw) -> list[Case]:
     ]
 
 
+HELD = (
+    "settings of what the optimizer holds",
+    "how often parameters are held",
+    "empty groups",
+)
+
+
 def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
     return weights(
         draw,
@@ -462,8 +471,11 @@ def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
     "freeze",
     probe=probes.optimizer_made,
     weight=2,
-    rtol=EXACT,
-    atol=EXACT,
+    rule=explained(
+        held_as_made,
+        on=(*HELD, "is_sgd", "values"),
+        tolerance=EXACT,
+    ),
     also=[gives_no_warning, leaves_state_alone],
     says="`trainable_sgd` holds each trainable parameter once, with these "
     "settings, and no other",
@@ -533,13 +545,7 @@ def unfreezes_shared_parameters(draw: Draw) -> list[Case]:
 @check(
     "freeze",
     probe=probes.optimizer_made,
-    on=(
-        "settings of what the optimizer holds",
-        "how often parameters are held",
-        "values",
-    ),
-    rtol=EXACT,
-    atol=EXACT,
+    rule=explained(held_as_made, on=(*HELD[:2], "values"), tolerance=EXACT),
     also=[gives_no_warning],
     says="`trainable_sgd` holds a shared parameter once",
 )
@@ -567,6 +573,45 @@ def frozen_stay(case: Case, seen: Result, expected: Result) -> str | None:
             if one is None or not one.equal(value):
                 return f"`{name}` is not as it was: {words}"
     return None
+
+
+def rest_in_its_mode(case: Case, seen: Result, expected: Result) -> str | None:
+    """Which layer of the rest is in the wrong mode, and after which call."""
+    key = probes.MODES_OF_THE_REST
+    for call, found, right in zip(
+        case["modes"], seen.data.get(key, []), expected.data[key], strict=False
+    ):
+        called = f"net.model.{call}()" if call == "head.eval" else f"net.{call}"
+        called = called if called.endswith(")") else f"{called}()"
+        for name, flag in right.items():
+            if found.get(name) is not flag:
+                return (
+                    f"After `{called}`, `{name}.training` is "
+                    f"{found.get(name)}. It should be {flag}: the rest follows "
+                    "`net.train()` and `net.eval()` as it does without a wrapper."
+                )
+    return None
+
+
+def passes_through(case: Case, seen: Result, expected: Result) -> str | None:
+    """The gradients are right, in whatever mode the rest is said to be."""
+    wrong = explained(on=("gradients", "of_the_input"), tolerance=EXACT)(
+        case, seen, expected
+    )
+    return wrong and (rest_in_its_mode(case, seen, expected) or wrong)
+
+
+follows_its_mode = explained(
+    rest_in_its_mode,
+    on=(
+        "outs",
+        "the_net_was_returned",
+        probes.MODES_OF_THE_REST,
+        "the_layers'_settings_stayed",
+        "state",
+    ),
+    tolerance=EXACT,
+)
 
 
 def partly(
@@ -690,8 +735,7 @@ def independent_of_the_batch(draw: Draw) -> list[Case]:
 @check(
     "partly_frozen",
     probe=probes.gradients_before_part,
-    rtol=EXACT,
-    atol=EXACT,
+    rule=passes_through,
     says="a gradient passes through a frozen part",
     corners=["in both modes, also where every part is frozen"],
 )
@@ -708,8 +752,7 @@ def gradients_pass_through(draw: Draw) -> list[Case]:
     "partly_frozen",
     probe=probes.outputs_in_modes,
     weight=2,
-    rtol=EXACT,
-    atol=EXACT,
+    rule=follows_its_mode,
     says="`train` and `eval` set the rest, return the net and can be called "
     "in turn",
     corners=[
@@ -734,8 +777,7 @@ def follows_the_modes(draw: Draw) -> list[Case]:
 @check(
     "partly_frozen",
     probe=probes.outputs_in_modes,
-    rtol=EXACT,
-    atol=EXACT,
+    rule=follows_its_mode,
     says="dropout is off in the frozen part, and on in the rest; so is whatever "
     "looks at its mode",
 )

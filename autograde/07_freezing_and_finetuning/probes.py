@@ -496,6 +496,21 @@ def put_into(net, mode):
     }[mode]() is net
 
 
+MODES_OF_THE_REST = "`training` of the net and of the rest"
+
+
+def modes_of_the_rest(net, model, prefixes):
+    """`training` of the net, of the model and of its layers that are not frozen."""
+    return {
+        "net": net.training,
+        **{
+            f"net.model.{name}".rstrip("."): one.training
+            for name, one in model.named_modules()
+            if name not in prefixes and not is_under(name, prefixes)
+        },
+    }
+
+
 def trained_partly(PartlyFrozen, case):
     """Trains all parameters that there are, with momentum and weight decay."""
     model = a_net(case)
@@ -561,12 +576,15 @@ def gradients_before_part(PartlyFrozen, case):
     """The gradients of what lies before a frozen part, and of the input."""
     model = a_net(case)
     net = PartlyFrozen(model, case["prefixes"])
+    modes_seen = []
     for mode in case["modes"]:
         put_into(net, mode)
+        modes_seen.append(modes_of_the_rest(net, model, case["prefixes"]))
     x = case["x"].clone().requires_grad_()
     net(x).square().mean().backward()
     first = next(iter(model.children()))
     return {
+        MODES_OF_THE_REST: modes_seen,
         "gradients": copied((n, p.grad) for n, p in first.named_parameters()),
         "of_the_input": x.grad,
     }
@@ -580,22 +598,16 @@ def outputs_in_modes(PartlyFrozen, case):
         model.register_forward_hook(lambda layer, given, out: 2 * out)
     net = PartlyFrozen(model, case["prefixes"])
     outs, returned, modes_seen = [], [], []
-    prefixes = case["prefixes"]
     with torch.no_grad():
         for mode in case["modes"]:
             returned.append(put_into(net, mode))
-            modes_of_rest = {
-                name: one.training
-                for name, one in model.named_modules()
-                if name not in prefixes and not is_under(name, prefixes)
-            }
-            modes_seen.append({"net": net.training, **modes_of_rest})
+            modes_seen.append(modes_of_the_rest(net, model, case["prefixes"]))
             outs.append(net(case["x"]).clone())
     state = net.state_dict()
     return {
         "outs": outs,
         "the_net_was_returned": returned,
-        "`training` of the net and of the rest": modes_seen,
+        MODES_OF_THE_REST: modes_seen,
         "the_layers'_settings_stayed": settings == settings_of_layers(model),
         "state": copied(
             (key, state.get("model." + key)) for key in model.state_dict()

@@ -520,7 +520,7 @@ def _judged(
         return lost(
             Verdict.ERROR,
             f"{whose} raised {name}{at}.",
-            f"{name} {run.where} {_kind(run.text, None)}",
+            f"{name} {run.where} {_kind(run.text, None, case)}",
             expected=expected,
             line=line,
         )
@@ -535,17 +535,21 @@ def _judged(
     return lost(
         Verdict.FAILED,
         complaint,
-        _kind(complaint if found is None else found.sentence, found),
+        _kind(complaint if found is None else found.sentence, found, case),
         expected=expected,
         found=found,
     )
 
 
-def _kind(sentence: str, found: Difference | None) -> str:
+def _kind(sentence: str, found: Difference | None, case: Case) -> str:
     """What tells one fault from another: the sentence, whatever number or name it
-    is about. Wrong numbers of whatever are one fault."""
+    is about, and whatever the author calls the case's input (its `form`). Wrong
+    numbers of whatever are one fault."""
     if found is not None and found.kind in ("values", "NaN"):
         return "values"
+    form = case.get("form")
+    if isinstance(form, str) and form:
+        sentence = sentence.replace(form, "#")
     return re.sub(r"`[^`]*`|\d+", "#", sentence)
 
 
