@@ -8,6 +8,7 @@ each optimizer step found.
 """
 
 import copy
+import functools
 import weakref
 from collections import OrderedDict
 
@@ -19,6 +20,9 @@ from course_utils import saved_tensor_bytes
 
 WIDTH = 16
 SEED = 20241016  # not one that anybody writes
+
+
+linear = functools.partial(nn.Linear, dtype=torch.float64)
 
 
 class Classifier(nn.Module):
@@ -37,20 +41,21 @@ class Classifier(nn.Module):
         super().__init__()
         self.loudness, self.num_calls, self.modes = loudness, 0, []
         self.settings = []
-        self.first = nn.Linear(num_features, WIDTH)
-        self.middle = nn.Linear(WIDTH, WIDTH)
-        self.again = nn.Linear(WIDTH, WIDTH)
+        self.first = linear(num_features, WIDTH)
+        self.middle = linear(WIDTH, WIDTH)
+        self.again = linear(WIDTH, WIDTH)
         self.again.weight = self.middle.weight
         self.again.bias = self.middle.bias
-        self.norm = nn.BatchNorm1d(WIDTH, affine=False)
+        self.norm = nn.BatchNorm1d(WIDTH, affine=False, dtype=torch.float64)
         self.reads_ids = False
-        self.last = nn.Linear(WIDTH, num_classes)
-        self.scale = nn.Parameter(torch.ones(num_classes)) if own else None
+        self.last = linear(WIDTH, num_classes)
+        ones = torch.ones(num_classes, dtype=torch.float64)
+        self.scale = nn.Parameter(ones) if own else None
         if own == "sum":
-            self.more = nn.Parameter(torch.ones(num_classes))
+            self.more = nn.Parameter(ones.clone())
         self.own = own
         if traps:
-            self.unused = nn.Linear(3, 2)
+            self.unused = linear(3, 2)
             self.first.requires_grad_(False)
         self.rows, self.forward_samples, self.backward_samples = [], [], []
         self.graphs, self.num_graphs = weakref.WeakSet(), []
@@ -114,7 +119,7 @@ def made(case, num_features):
     """The case's model, with the case's weights."""
     options = case["traps"], case["loudness"], case.get("own", False)
     model = Classifier(num_features, case["num_classes"], *options)
-    model = model.double().train(case["mode"] == "train")
+    model.train(case["mode"] == "train")
     if case["mode"] == "mixed":
         model.middle.train()
         model.norm.train()
@@ -151,20 +156,22 @@ def frozen_in(model):
     return [not parameter.requires_grad for parameter in model.parameters()]
 
 
+USUAL = vars(nn.Module()).keys()
+
+
 def attributes_of(model):
     """The names of what each layer holds beside its parameters and the like."""
-    usual = vars(nn.Module()).keys()
-    return [sorted(vars(layer).keys() - usual) for layer in model.modules()]
+    return [sorted(vars(layer).keys() - USUAL) for layer in model.modules()]
 
 
 def use_of(model, modes, tensors):
     """How model, global generator and tensors were treated."""
     afterwards = settings()
     torch.autograd.set_detect_anomaly(False)
-    found = [*model.settings, afterwards]
+    found, wanted = [*model.settings, afterwards], settings()
     return {
         "unseeded": torch.initial_seed() == SEED,
-        "settings_kept": all(one == settings() for one in found),
+        "settings_kept": all(one == wanted for one in found),
         "parameters_kept": frozen_in(model) == model.frozen
         and not any(p._backward_hooks for p in model.parameters()),
         "nothing_added": attributes_of(model) == model.attributes,

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from .devices import pick_device
 
+_Address = tuple[torch.device, int]
+
 
 @dataclass(frozen=True)
 class PeakMemory:
@@ -46,37 +48,53 @@ class SavedTensors:
         self.live_bytes = 0
         self.peak_bytes = 0
         # Held, so that no other storage can come to lie at the same address.
-        self._ignored = {_address(tensor): tensor for tensor in ignore}
-        self._uses: dict[tuple[str, int], int] = {}
+        self._ignored = {
+            _address(tensor.untyped_storage()): tensor for tensor in ignore
+        }
+        self._uses: dict[_Address, _Use] = {}
 
     def _keep(self, tensor: Tensor) -> _Kept:
-        address = _address(tensor)
-        if address not in self._ignored:
-            uses = self._uses.get(address, 0)
-            self._uses[address] = uses + 1
-            if uses == 0:
-                self.live_bytes += tensor.untyped_storage().nbytes()
-                self.peak_bytes = max(self.peak_bytes, self.live_bytes)
-        return _Kept(tensor, self)
-
-    def _drop(self, tensor: Tensor) -> None:
-        address = _address(tensor)
+        storage = tensor.untyped_storage()
+        address = _address(storage)
         if address in self._ignored:
-            return
-        self._uses[address] -= 1
-        if self._uses[address] == 0:
-            del self._uses[address]
-            self.live_bytes -= tensor.untyped_storage().nbytes()
+            return _Kept(tensor, None)
+        use = self._uses.get(address)
+        if use is None:
+            use = self._uses[address] = _Use(self, address, storage.nbytes())
+        use.number += 1
+        return _Kept(tensor, use)
+
+
+class _Use:
+    """How often a storage is kept."""
+
+    __slots__ = ("address", "count", "nbytes", "number")
+
+    def __init__(
+        self, count: SavedTensors, address: _Address, nbytes: int
+    ) -> None:
+        self.count, self.address, self.nbytes = count, address, nbytes
+        self.number = 0
+        count.live_bytes += nbytes
+        count.peak_bytes = max(count.peak_bytes, count.live_bytes)
+
+    def drop(self) -> None:
+        self.number -= 1
+        if self.number == 0:
+            del self.count._uses[self.address]
+            self.count.live_bytes -= self.nbytes
 
 
 class _Kept:
     """Stands in the graph for a saved tensor and tells when it is let go."""
 
-    def __init__(self, tensor: Tensor, count: SavedTensors) -> None:
+    __slots__ = ("tensor", "use", "version")
+
+    def __init__(self, tensor: Tensor, use: _Use | None) -> None:
         # An output saved by its own operation would keep itself alive.
         self.tensor = tensor.detach()
         self.version = tensor._version
-        self.count = count
+        self.use = use
 
     def give_back(self) -> Tensor:
         # Autograd leaves this check to the hooks where there are some.
@@ -89,12 +107,12 @@ class _Kept:
         return self.tensor
 
     def __del__(self) -> None:
-        self.count._drop(self.tensor)
+        if self.use is not None:
+            self.use.drop()
 
 
-def _address(tensor: Tensor) -> tuple[str, int]:
-    storage = tensor.untyped_storage()
-    return str(storage.device), storage.data_ptr()
+def _address(storage: torch.UntypedStorage) -> _Address:
+    return storage.device, storage.data_ptr()
 
 
 @contextmanager
