@@ -105,6 +105,7 @@ KEPT = {
     "rng_kept": "`set_up` changed a global random state.",
     "settings_kept": "`set_up` changed a setting of a layer, as a momentum.",
     "config_kept": "`set_up` changed the caller's `config`.",
+    "gradients_kept": "`set_up` cleared the gradients of what is trained.",
 }
 
 
@@ -123,8 +124,8 @@ KEPT = {
     corners=[
         "also those that they share with other layers; `stem` is not `stem2`",
         "the list may be empty, and a part may be a single layer",
-        "weights, buffers, modes, settings of the layers, `config` and random "
-        "numbers stay as they are",
+        "weights, buffers, modes, gradients of what is trained, settings of the "
+        "layers, `config` and random numbers stay as they are",
         "no setting of PyTorch is changed",
     ],
 )
@@ -255,12 +256,14 @@ def from_state_dicts(draw: Draw) -> list[Case]:
         history="After `train_mode` a module is in the wrong mode: eval in the "
         "frozen parts and all within them, training everywhere else.",
         buffers="After `train_mode` a batch moves the wrong statistics.",
+        flags_kept="`train_mode` changed `requires_grad` of a parameter.",
     ),
     says="`train_mode`: frozen parts, and all within them, are in eval mode; "
     "everything else is in training mode",
     corners=[
         "whatever the modes were before, and whatever is frozen by hand",
         "a frozen part may stand at a second place, too",
+        "`requires_grad` stays as `set_up` left it",
     ],
 )
 def modes_of_the_parts(draw: Draw) -> list[Case]:
@@ -1002,7 +1005,7 @@ def only_what_is_left(draw: Draw) -> list[Case]:
 def the_best_is_kept(draw: Draw) -> list[Case]:
     equal = [0.1, 0.1 + draw.integer(1, 9) / 32, 0.2, 0.0]
     equal[2] = equal[1]
-    low = [-0.1 * (1 + rank) for rank in draw.permutation(8).tolist()]
+    low = [-1.5 * (1 + rank) for rank in draw.permutation(8).tolist()]
     close = [0.5, 0.5 + draw.integer(1, 9) / 2**30, 0.5, 0.25]
     return [
         running(draw, metrics=low),
@@ -1112,7 +1115,8 @@ def newest_whole_one(draw: Draw) -> list[Case]:
     says="names and number of the checkpoints, at any moment; other files are "
     "left alone",
     corners=[
-        "the number of steps has six digits; `folder` may not exist yet",
+        "the number of steps has six digits; `folder` may not exist yet, its "
+        "parent does",
         "`torch.load` with its defaults reads a checkpoint",
         "`keep` is 1 or more; broken ones with higher numbers that still lie "
         "there do not count",
@@ -1128,7 +1132,7 @@ def files_in_the_folder(draw: Draw) -> list[Case]:
             draw,
             stop("write", 3, share=0.5),
             stop("step", 9),
-            junk=True,
+            junk="and weights",
             plan={"save_every": 1, "keep": draw.integer(3, 6)},
         ),
         looked_into(draw, END, plan={"save_every": 3, "keep": 1}),
@@ -1250,6 +1254,11 @@ def reports(*unless_skipped: str, **sentences: str) -> Rule:
     def rule(case: Case, seen: Result, expected: Result) -> str | None:
         some_skipped = any('"skipped": true' in line for line in case["lines"])
         asked = few if some_skipped else sentences
+        for name in asked:
+            if isinstance(expected.data[name], list) and not isinstance(
+                data_of(seen).get(name), list
+            ):
+                return f"`{name}` is no list."
         return agrees(1e-6, **asked)(case, seen, expected)
 
     return rule
@@ -1382,13 +1391,16 @@ def with_a_nan(case: Case) -> Case:
 )
 def best_of_epochs(draw: Draw) -> list[Case]:
     high = 0.5 + draw.integer(1, 9) / 32
+    # not where a digit is rounded up or down
+    close = high + 2e-5
     return [
         lines_of(draw),
         lines_of(draw, metrics=(0.25, high, high)),
         lines_of(draw, metrics=(-0.25 - high, -high, -1 - high)),
+        lines_of(draw, metrics=(-2.0, -1.0 - high, -3.0)),
         lines_of(draw, metrics=(-high, 0.0, -1 - high)),
         lines_of(draw, ((9, 4),)),
-        lines_of(draw, metrics=(high, high + 1e-6, high - 1e-6)),
+        lines_of(draw, metrics=(close, close + 1e-6, close - 1e-6)),
         # killed before the best epoch was evaluated again
         without_the_last(
             lines_of(draw, ((9, 4),), metrics=(0.25, high, 0.125)), 7

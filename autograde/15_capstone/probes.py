@@ -161,7 +161,10 @@ def arranged(set_up, train_mode, case):
     rng_kept = drawn == generators()
     groups, strangers = in_groups(optimizer, net)
     return {
-        "flags": {name: p.requires_grad for name, p in net.named_parameters()},
+        "flags": flags_of(net),
+        "gradients_kept": not any(
+            p.requires_grad and p.grad is None for p in net.body.parameters()
+        ),
         "counts": {name: entry[0] for name, entry in groups.items()},
         "decays": {
             name: entry[1] for name, entry in groups.items() if entry[0]
@@ -244,7 +247,7 @@ def modes_after(set_up, train_mode, case):
     net = net_of(case)
     if not case["unseen"]:
         set_up(net, dict(case["config"]))
-    history = []
+    history, flags = [], flags_of(net)
     for before in case["before"]:
         if before == "eval":
             net.eval()
@@ -264,9 +267,20 @@ def modes_after(set_up, train_mode, case):
         history.append(
             {name: one.training for name, one in net.named_modules()}
         )
+    # who freezes the same parts once more does no harm
+    same_parts = not case["unseen"] and "others" not in case["before"]
+    flags_kept = not same_parts or flags == flags_of(net)
     torch.manual_seed(3)
     net(case["x"])
-    return {"history": history, "buffers": dict(contents_of_buffers(net))}
+    return {
+        "history": history,
+        "flags_kept": flags_kept,
+        "buffers": dict(contents_of_buffers(net)),
+    }
+
+
+def flags_of(net):
+    return {name: p.requires_grad for name, p in net.named_parameters()}
 
 
 def contents_of_buffers(net):
@@ -928,11 +942,14 @@ def killed_and_resumed(fit, case):
     """
     folder = pathlib.Path("runs").absolute()
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     folder = folder / case["folder"]
     if case["junk"]:
-        folder.mkdir(parents=True)
+        folder.mkdir()
         for name, text in JUNK.items():
             (folder / name).write_text(text)
+        if case["junk"] == "and weights":
+            torch.save({"weight": torch.ones(2)}, folder / "weights.pt")
     survived, between, spoilt = 0, [], set()
 
     def start(seed, stop, folder, die=die_at_once):

@@ -1372,3 +1372,30 @@ gradients_cleared_after_the_step = edit(
     tells="You clear the gradients. When they go is for `step` to say: a run may "
     "add them up over several calls.",
 )
+
+any_file_is_a_checkpoint = edit(
+    SOLUTION,
+    {
+        'sorted(folder.glob("step_*.pt"), reverse=True)': 'sorted(folder.glob("*.pt"), reverse=True)',
+    },
+    breaks=hidden_tests.files_in_the_folder,
+    tells="You take every file `*.pt` for a checkpoint. Weights that somebody else has "
+    "put there are none: look for `step_*.pt`.",
+)
+
+best_begins_at_minus_one = edit(
+    SOLUTION,
+    {
+        '{"metric": -math.inf}': '{"metric": -1.0, "epoch": None, "model": None}',
+    },
+    breaks=hidden_tests.the_best_is_kept,
+    tells="Your best begins at a number that you take for the lowest. A metric may lie "
+    "below it, as a loss with a minus before it does: begin at `-math.inf`.",
+)
+
+parent_is_there = edit(
+    SOLUTION,
+    {
+        "folder.mkdir(parents=True, exist_ok=True)": "folder.mkdir(exist_ok=True)"
+    },
+)

@@ -1011,3 +1011,28 @@ training_only_after_eval = edit(
     tells="You call `model.train()` only if the model itself is in eval mode. Its "
     "modules have modes of their own: call it always.",
 )
+
+all_unfrozen_by_train_mode = edit(
+    SOLUTION,
+    {
+        "model.train()": """
+        model.train().requires_grad_(True)
+        """,
+    },
+    breaks=hidden_tests.modes_of_the_parts,
+    tells="Your `train_mode` changes `requires_grad`. It is about modes alone: what is "
+    "trained was decided in `set_up`.",
+)
+
+gradients_cleared = edit(
+    SOLUTION,
+    {
+        "warmup, num_steps = config": """
+        optimizer.zero_grad()
+        warmup, num_steps = config
+        """,
+    },
+    breaks=hidden_tests.frozen_parts,
+    tells="You clear the gradients of what is trained. `set_up` leaves the rest of the "
+    "model as it is.",
+)

@@ -1005,3 +1005,18 @@ below_the_highest_so_far = edit(
     "that one is below it, so `resumed_after` names steps after which nothing "
     "happened, too. Compare with the step line before.",
 )
+
+highest_begins_at_minus_one = edit(
+    SOLUTION,
+    {
+        "best = min(metrics, key=lambda e: (-metrics[e], e), default=None)": """
+        best, highest = None, -1.0
+        for e in sorted(metrics):
+            if metrics[e] > highest:
+                best, highest = e, metrics[e]
+        """,
+    },
+    breaks=hidden_tests.best_of_epochs,
+    tells="Your best begins at a number that you take for the lowest. A metric may lie "
+    "below it, as a loss with a minus before it does: begin at `-math.inf`.",
+)

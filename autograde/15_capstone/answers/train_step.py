@@ -1092,7 +1092,7 @@ rate_of_the_last_group = edit(
         'lr, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()': 'lr, scale = optimizer.param_groups[-1]["lr"], scaler.get_scale()',
     },
     breaks=hidden_tests.facts_of_the_step,
-    tells="lr is the rate of the last group. That of the first one is asked for.",
+    tells="lr is the rate of another group than the first one, or the highest of all. That of the first one is asked for.",
 )
 
 single_samples_left_out = edit(
