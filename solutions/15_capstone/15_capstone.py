@@ -373,7 +373,8 @@ def load_all(path, parts):
 
 # %%
 def train_in(place, dies_in=None):
-    parts, now = make_parts(), {"done": 0, "best": float("-inf"), "weights": None}
+    parts, now = make_parts(), {"done": 0, "weights": None}
+    now["best"] = float("-inf")
     X, y, X_val, y_val = torch.load("data.pt")
     if (place / "last.pt").exists():
         now = load_all(place / "last.pt", parts)
