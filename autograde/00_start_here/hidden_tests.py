@@ -428,7 +428,7 @@ def not_set_and_empty(draw: Draw) -> list[Case]:
     "of the numbers 0 to `num_gpus - 1`",
     corners=[
         "negative, too large or empty entries, and what is not digits alone: "
-        "`x`, `0.5`, `1 2` (PyTorch's own reader takes these two for 0 and 1); "
+        "`x`, `²`, `0.5`, `1 2` (PyTorch's own reader takes the last two for 0 and 1); "
         "`+1` and `1_0` are not tried"
     ],
 )
@@ -452,6 +452,7 @@ def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
         visible(f"{gpu},1 2,{other}", many, "a blank within an entry"),
         visible(f"{other},0.5,{gpu}", many, "a number with a point"),
         visible(f"{other}, ,{gpu}", many, "an entry of a blank"),
+        visible(f"{gpu},²,{other}", many, "a raised digit"),
         visible("0", 0, "no GPU in the machine"),
         visible("1", 1, "the number 1, and one GPU in the machine"),
         visible("-1,0", 1, "a negative number, and one GPU in the machine"),
@@ -1164,6 +1165,7 @@ def works_on_another_device(draw: Draw) -> list[Case]:
     says="`forward` works in every dtype of the weights, and its result has it",
     corners=[
         "in float64 the result is as exact as float64 is",
+        "`forward` may read `decay`, or make its numbers anew: nobody changes them",
         "after a cast there and back, and after a first call in another "
         "dtype, too",
     ],

@@ -542,8 +542,8 @@ def about_the_others(case: Case, seen: Result, expected: Result) -> str | None:
     says="inside, cuDNN's `enabled`, `allow_tf32`, `fp32_precision` and further "
     "flags stay as they were, and so do all other settings of PyTorch",
     corners=[
-        "but for what the switch sets itself, such as a flag of the compiler, "
-        "inside or after the block",
+        "but for what the switch sets itself, such as a flag of the compiler: it may be "
+        "on or off, inside and after the block",
         "after the block, too; and so do the variables of the environment and "
         "the filters of warnings",
     ],

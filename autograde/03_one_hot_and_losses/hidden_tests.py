@@ -395,6 +395,9 @@ def gradient_of_the_loss(draw: Draw) -> list[Case]:
     probe=probes.gradient,
     rule=gradient_reaches("logits"),
     says="the gradient with options, and for logits (N, C, d)",
+    corners=[
+        'also where all targets are ignored: zeros with `reduction="sum"`'
+    ],
 )
 def gradient_with_options(draw: Draw) -> list[Case]:
     weight = draw.uniform(5, low=0.2, high=3.0, dtype=torch.float64)
@@ -403,7 +406,7 @@ def gradient_with_options(draw: Draw) -> list[Case]:
     padding = scored(draw, 5, 3, reduction="sum")
     padding["target"] = torch.full((5,), IGNORED)
     return [
-        {**padding, "form": "ignored targets alone"},
+        {**padding, "form": "all targets ignored"},
         {**scored(draw, 5, 3, reduction="sum"), "form": 'reduction "sum"'},
         {**scored(draw, 5, 3, reduction="none"), "form": 'reduction "none"'},
         {**scored(draw, 3, 4, 2), "form": "logits (N, C, d)"},

@@ -1578,6 +1578,14 @@ def without_weights(draw: Draw, kind: str, **options: object) -> Case:
             "3.weight": draw.normal(3, 12, dtype=F64),
             "3.bias": draw.normal(3, dtype=F64),
         }
+    if kind == "single":
+        scale = affine(draw, 6)
+        state = {
+            **{name: scale[name] for name in ("weight", "bias")},
+            "running_mean": draw.normal(6, dtype=F64),
+            "running_var": draw.uniform(6, low=0.5, dtype=F64),
+            "num_batches_tracked": torch.tensor(draw.integer(5, 50)),
+        }
     if kind == "twice":
         state = {
             f"{place}.{name}": value
@@ -1618,6 +1626,7 @@ def predicts_as_in_evaluation(draw: Draw) -> list[Case]:
     atol=EXACT,
     says="layers of layers, layers that ask for the mode themselves, hooks",
     corners=[
+        "a model that is a single layer, and one that asks for its own mode itself",
         "a model without parameters, and one that reads whole numbers",
         "the model runs once, on this sample and no other",
         "an image whose rows go through a linear layer",
@@ -1637,6 +1646,8 @@ def predicts_with_any_module(draw: Draw) -> list[Case]:
         without_weights(draw, "bare"),
         without_weights(draw, "tokens"),
         without_weights(draw, "rows"),
+        without_weights(draw, "single"),
+        without_weights(draw, "asking"),
     ]
 
 

@@ -566,6 +566,13 @@ class ByMode(nn.Module):
         return 3 * x + 1 if self.training else x
 
 
+class DoublesInTraining(nn.Module):
+    """Asks for its own mode, and has no parts."""
+
+    def forward(self, x):
+        return 2 * x if self.training else x
+
+
 class WakesAPart(nn.Module):
     """Puts a part of its own into training at each call, as a model does that
     wants its dropout in evaluation, too."""
@@ -583,7 +590,7 @@ def layers_of(case):
     """The layers of a model, those of "deep" in two levels."""
     outputs = case["outputs"]
     if case["kind"] == "bare":
-        return [nn.Dropout(0.5), ByMode()]
+        return [nn.Dropout(0.5), ByMode(), DoublesInTraining()]
     if case["kind"] == "tokens":
         embedded = [nn.Embedding(9, 2), nn.Dropout(0.5), nn.Flatten()]
         return [*embedded, nn.Linear(12, outputs)]
@@ -611,7 +618,10 @@ def layers_of(case):
 
 def model_of(case):
     """A trained model: the parameters and buffers come with the case."""
-    model = nn.Sequential(*layers_of(case)).to(torch.float64)
+    # A model need not be a container: one layer, or one that asks itself.
+    lone = {"single": lambda: nn.BatchNorm1d(6), "asking": ByMode}
+    layers = lone.get(case["kind"], lambda: nn.Sequential(*layers_of(case)))
+    model = layers().to(torch.float64)
     model.load_state_dict(case["state"])
     model.train(case["training"])
     for place in case["frozen"]:

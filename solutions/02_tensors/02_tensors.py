@@ -607,7 +607,7 @@ r"""
 > **"float32 is far faster than float64."**
 > *Half the story.*
 
-It is large on those GPUs that have few units for float64, as most have. On those that are built for scientific computing it is about two, and for matrix products
+The factor is large on those GPUs that have few units for float64, as most have. On those that are built for scientific computing it is about two, and for matrix products
 often about one (without TF32). On a CPU about two is usual: twice the
 bytes, and half as many numbers in a vector register. The cell prints it for yours; a busy machine may hide it.
 """

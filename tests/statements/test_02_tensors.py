@@ -80,7 +80,7 @@ BY_SOURCE = {
         "Convolutions are often faster where the channels of a pixel lie side by side.",
     ],
     "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions": [
-        "It is large on those GPUs that have few units for float64, as most have.",
+        "The factor is large on those GPUs that have few units for float64, as most have.",
     ],
     "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf": [
         "On those that are built for scientific computing it is about two, and for matrix products often about one (without TF32).",

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import math
+import shutil
 import warnings
 import weakref
 
@@ -772,7 +773,7 @@ def test_shapes_are_compared_with_shapes(n):
 
 
 def test_a_mean_in_sixteen_bits():
-    """Outside of autocast and compiled code a CPU adds up in the dtype of the logits: in float16 a mean over many may be infinite or NaN, and in both 16-bit dtypes it may be far off if labels are ignored. Give it `logits.float()`."""
+    """On a CPU, outside of autocast, the sum has the dtype of the logits: in float16 a mean over many may be infinite or NaN, in compiled code, too. Where nothing is compiled, it may be far off in both 16-bit dtypes if labels are ignored. Give it `logits.float()`."""
     torch.manual_seed(0)
     logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
     ignored = labels.clone()
@@ -802,6 +803,27 @@ def test_a_mean_in_sixteen_bits():
     weighted = F.cross_entropy(low, ignored, weights).double()
     exact = F.cross_entropy(low.double(), ignored)
     assert weighted / exact > 1.5  # the sum of the weights is too small, too
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="no compiler")
+def test_a_compiled_mean_in_sixteen_bits(python):
+    """in float16 a mean over many may be infinite or NaN, in compiled code, too. Where nothing is compiled, it may be far off in both 16-bit dtypes if labels are ignored."""
+    said = python(
+        "import torch\n"
+        "import torch.nn.functional as F\n"
+        "loss = torch.compile(lambda z, y: F.cross_entropy(z, y), dynamic=False)\n"
+        "torch.manual_seed(0)\n"
+        "z, y = torch.randn(16384, 100), torch.randint(100, (16384,))\n"
+        "print(loss(z.half(), y).item())\n"
+        "print(loss(z.half().float(), y).isfinite().item())\n"
+        "y[::2] = -100\n"
+        "true = F.cross_entropy(z.bfloat16().float(), y)\n"
+        "for one in (loss, F.cross_entropy):\n"
+        "    off = abs(one(z.bfloat16(), y).float() / true - 1)\n"
+        "    print(bool(off > 0.5))"
+    )
+    assert said.split() == ["inf", "True", "False", "True"]
 
 
 def test_a_generator_of_batches():

@@ -155,7 +155,7 @@ def with_the_order_kept_in_a_dict():
         order = {}
         for entry in entries:
             text = str(entry).strip()
-            if not text.isdigit() or int(text) not in range(num_gpus):
+            if not text.isdecimal() or int(text) not in range(num_gpus):
                 break
             if int(text) in order:
                 return []
@@ -882,4 +882,12 @@ only_gpu_always_seen = edit(
     ],
     tells="In a machine with one GPU you do not look at the variable. It may hide that one, "
     "too: an empty text, or one that begins with no number of a GPU, shows none.",
+)
+
+raised_digits_taken_for_numbers = edit(
+    SOLUTION,
+    {"number.isdecimal()": "number.isdigit()"},
+    breaks=hidden_tests.stops_at_the_first_invalid,
+    tells="`isdigit()` is true of `²`, too, and `int` raises there. Ask with `isdecimal()`: "
+    "the list stops before such an entry.",
 )

@@ -664,8 +664,9 @@ float64_by_way_of_float32 = edit(
         """,
     },
     breaks=hidden_tests.tensors_of_every_dtype,
-    tells="You build float64 by way of float32: `torch.Tensor(a)` is float32 whatever the array is, "
-    "and the digits do not come back with the dtype. Take `torch.from_numpy`.",
+    tells="You build float64 by way of float32. `torch.Tensor(a)` and `torch.tensor(a.tolist())` are "
+    "float32 where the array is float64, and the digits do not come back with the dtype. Take "
+    "`torch.from_numpy`.",
 )
 
 not_finite_taken_away = edit(

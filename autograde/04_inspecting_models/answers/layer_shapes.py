@@ -500,8 +500,8 @@ in_a_dict = edit(
         "return calls": "return list(calls.values())",
     },
     breaks=hidden_tests.lists_calls,
-    tells="You keep one entry for each name, so a layer that is called again "
-    "overwrites the first. Append to a list.",
+    tells="You keep one entry for each name, so of a layer that is called again you have "
+    "one call alone. Append to a list in each call.",
 )
 
 with_minus_one = edit(

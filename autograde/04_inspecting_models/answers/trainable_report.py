@@ -1097,8 +1097,8 @@ nan_becomes_zero = edit(
         "x = layer(x.relu() if place else x)": "x = layer(torch.where(x > 0, x, 0.0) if place else x)",
     },
     breaks=hidden_tests.computes_a_stack,
-    tells="`x > 0` is False for NaN, so your ReLU makes a 0 of it and hides it. "
-    "`x.relu()` keeps a NaN.",
+    tells="Your ReLU makes a 0 of a NaN and hides it: `x > 0` is False for it, and `torch.fmax` "
+    "prefers the number. `x.relu()` keeps a NaN.",
 )
 
 capped_at_ten_thousand = edit(

@@ -713,7 +713,7 @@ two_passes = edit(
     "time: call it once.",
 )
 
-known_layers_alone = edit(
+layers_without_parts_alone = edit(
     SOLUTION,
     {
         "model.eval()": """
@@ -723,8 +723,8 @@ known_layers_alone = edit(
         """
     },
     breaks=hidden_tests.predicts_with_any_module,
-    tells="You put only batch norm and dropout into eval. Other modules ask "
-    "for the mode too: `model.eval()` tells all of them.",
+    tells="You put only the layers without parts into eval. A module with parts may ask for its "
+    "mode, too: `model.eval()` tells all of them.",
 )
 
 not_a_number_replaced = edit(
@@ -857,4 +857,47 @@ flattened_for_a_linear_layer = edit(
     breaks=hidden_tests.predicts_with_any_module,
     tells="You flatten the sample where a linear layer comes first. Such a layer takes any "
     "number of dimensions and works on the last: give it the sample as it is, `x[None]`.",
+)
+
+all_but_the_model_itself = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        for module in model.children():
+            module.eval()
+        """
+    },
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="You put the parts of the model into eval, and not the model itself. It may be a single "
+    "layer, or ask for its own mode (`F.dropout(x, training=self.training)`): `model.eval()` "
+    "tells it and all its parts.",
+)
+
+the_library_s_modules_alone = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        for module in model.modules():
+            if type(module).__module__.startswith("torch.nn"):
+                module.eval()
+        """
+    },
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="The outermost module stays in training where it is a class that somebody wrote and has "
+    "parts. It may ask for its own mode (`F.dropout(x, training=self.training)`): `model.eval()` "
+    "tells it and all its parts.",
+)
+
+parts_or_a_single_layer = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        for module in list(model.children()) or [model]:
+            module.eval()
+        """
+    },
+    breaks=hidden_tests.predicts_with_any_module,
+    tells="The outermost module stays in training where it is a class that somebody wrote and has "
+    "parts. It may ask for its own mode (`F.dropout(x, training=self.training)`): `model.eval()` "
+    "tells it and all its parts.",
 )

@@ -1367,3 +1367,18 @@ nans_replaced_in_eval = edit(
     tells="In eval mode your module replaces NaN and infinity in what passes. They would "
     "never be seen: return `x` as it came, in both modes.",
 )
+
+momentum_for_the_old_and_none = edit(
+    SOLUTION,
+    {
+        "self.running_mean.lerp_(values.mean(1), share)": "self.running_mean.lerp_(values.mean(1), 1 - share)",
+        "self.running_var.lerp_(values.var(1), share)": "self.running_var.lerp_(values.var(1), 1 - share)",
+    },
+    breaks=[
+        hidden_tests.moves_the_mean,
+        hidden_tests.moves_the_unbiased_variance,
+        hidden_tests.averages_with_none,
+    ],
+    tells="You have the shares the wrong way round, also with `momentum=None`. The momentum, and 1 / k "
+    "with None, is the share of the *new* batch: with 0.1 nine tenths of the old value stay.",
+)
