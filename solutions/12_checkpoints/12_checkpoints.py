@@ -1264,6 +1264,10 @@ optimizer. Set the random states last: making a model draws numbers.
 `torch.randperm` was called again. The order of the epoch in which the process died belongs in the
 checkpoint, or the random state from before it was drawn.
 </details>
+<details><summary>Help: the whole process ends after a restart</summary>
+
+You read the file with `mmap=True`, and `torch.save` writes into it while it is mapped. Read it without.
+</details>
 """
 
 
