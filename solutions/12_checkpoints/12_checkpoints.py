@@ -591,7 +591,7 @@ into the file would.
 r"""
 ## 5 · Folklore check
 
-Popular claims about checkpoints, run against the PyTorch that is installed here. Each cell
+Popular claims about checkpoints, run against the PyTorch that is installed here. The cell of each claim
 ends in an assertion. If a later version changes the answer, the cell fails, and you know.
 
 `refused` says by which error a call is refused, or that it is not. `there` is where these
