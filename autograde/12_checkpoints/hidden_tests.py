@@ -572,8 +572,8 @@ def losses_and_weights(draw: Draw) -> list[Case]:
     "train",
     probe=probes.resumed,
     rule=as_never_stopped(
-        batches="With another number of epochs, samples or a batch, the samples "
-        "do not come in the batches of `train_in_one_go`.",
+        batches="With another number of epochs, samples or a batch, the batches "
+        "after the restart are not those of `train_in_one_go`.",
         **LOSSES_AND_WEIGHTS,
     ),
     says="any number of epochs and samples, any batch size",
