@@ -190,6 +190,8 @@ def error_goes_on(case: Case, seen: Result, expected: Result) -> str | None:
         return f"After {what} gradient mode is another than before."
     if complaint := change_left(seen):
         return f"After {what}: {complaint}"
+    if case["loader_fails_at"] in (-1, 0):  # there was no batch
+        return None
     if case["loader_fails_at"] is not None:
         # who reads one batch ahead meets the loader's error one batch earlier
         rows, right = seen.data["rows"], expected.data["rows"]
@@ -388,6 +390,7 @@ def grad_mode_is_restored(draw: Draw) -> list[Case]:
     says="an error of the model or the loader goes on, and all is restored",
     corners=[
         "a `KeyboardInterrupt`, too",
+        "the loader may fail when it is started, or at its first batch",
         "weights, statistics, gradients, hooks and attributes, too",
     ],
 )
@@ -414,6 +417,8 @@ def after_an_error(draw: Draw) -> list[Case]:
             modes="mixed",
             interrupted=True,
         ),
+        evaluation(draw, 3, 2, loader_fails_at=0, as_list=False),
+        evaluation(draw, 3, 2, loader_fails_at=-1, as_list=False),
     ]
 
 
@@ -1019,7 +1024,7 @@ def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     "train_and_log",
     probe=probes.trained,
     weight=2,
-    on=("weights", "loose"),
+    on=("weights", "parameter_outside_the_model"),
     rtol=1e-6,
     atol=1e-8,
     says="the model is trained: one step on each batch's mean loss",

@@ -183,18 +183,27 @@ class Recorded(nn.Module):
 
 
 class Reader:
-    """Yields what it is given, knows how far it has been read, and may fail."""
+    """Yields what it is given, knows how far it has been read, and may fail: at
+    the batch with the number `fails_at`, or when it is started, if that is -1."""
 
     def __init__(self, batches, fails_at=None, failure=OSError):
         self.batches, self.fails_at = batches, fails_at
         self.failure = failure
         self.num_read, self.error = 0, None
 
+    def fail(self):
+        self.error = self.failure("The disk broke down.")
+        raise self.error
+
+    def __iter__(self):
+        if self.fails_at == -1:
+            self.fail()
+        return self.read()
+
     def read(self):
         for i, batch in enumerate(self.batches):
             if i == self.fails_at:
-                self.error = self.failure("The disk broke down.")
-                raise self.error
+                self.fail()
             self.num_read += 1
             yield batch
 
@@ -284,6 +293,8 @@ def predicted(predict, case):
     model.reader = reader
     modes, before, flags = modes_of(model), state_of(model), flags_of(model)
     given = batches if case["as_list"] else reader.read()
+    if case["loader_fails_at"] == -1:
+        given = reader
     if case["as_list"]:
         model.reader = None
     grad_before = not case["under_no_grad"]
@@ -564,7 +575,7 @@ def trained(train_and_log, case):
         "frozen_kept": trainable
         == [one.requires_grad for one in model.parameters()],
         "settings_changed": settings.changed,
-        "loose": loose.detach(),
+        "parameter_outside_the_model": loose.detach(),
         "optimizer_settings_changed": changed_names(
             optimizer_settings, settings_of(optimizer)
         ),

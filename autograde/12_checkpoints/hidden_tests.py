@@ -572,8 +572,8 @@ def losses_and_weights(draw: Draw) -> list[Case]:
     "train",
     probe=probes.resumed,
     rule=as_never_stopped(
-        batches="With another number of epochs, samples or a batch, the samples "
-        "do not come in the batches of `train_in_one_go`.",
+        batches="With another number of epochs, samples or a batch, the batches "
+        "after the restart are not those of `train_in_one_go`.",
         **LOSSES_AND_WEIGHTS,
     ),
     says="any number of epochs and samples, any batch size",
@@ -595,7 +595,7 @@ def other_sizes(draw: Draw) -> list[Case]:
         running(
             draw,
             "StepLR",
-            3,
+            5,  # the third epoch, also where one is taken to have 3 steps
             num_epochs=4,
             num_samples=6,
             batch_size=3,
@@ -728,6 +728,8 @@ def runs_only_the_rest(
             "After the restart your run makes "
             f"{'more' if more else 'fewer'} steps than are left."
         )
+    if wanted == 0 and len(data["losses"]) != len(expected.data["losses"]):
+        return "A finished run, called again, returns not all of its losses."
     return as_never_stopped(kinds=LOSSES_AND_WEIGHTS["kinds"])(
         case, seen, expected
     )
@@ -866,6 +868,8 @@ def hands_on_the_tensors(
     ):
         if data.get(name) is not True:
             return sentence
+    if expected.data["types"] and not data.get("types"):
+        return "You return an empty dict where your caller's holds tensors."
     if data.get("types") != expected.data["types"]:
         return "The values are not plain tensors any more."
     if not same(data.get("given_after"), expected.data["given_after"]):
@@ -1251,6 +1255,8 @@ def counter_without_a_dot(draw: Draw) -> list[Case]:
         versions(draw, **alone, **UNCOUNTED),
         versions(draw, **alone, without=[COUNTER]),
         versions(draw, **alone, without=[COUNTER], metadata=False),
+        # the file's has no place in a model without one
+        versions(draw, source="norm alone", target="frozen alone", **UNCOUNTED),
     ]
 
 
@@ -1291,6 +1297,18 @@ def everything_else_raises(draw: Draw) -> list[Case]:
             draw,
             with_extra=["1.my_" + COUNTER],
             form="with a key that only ends like a counter",
+        ),
+        versions(
+            draw,
+            with_extra=[f"1.{COUNTER}_once"],
+            form="with a key that only begins like a counter",
+        ),
+        versions(
+            draw,
+            source="other counters",
+            target="other counters",
+            without=[f"{COUNTER}_once"],
+            form="without a buffer whose name only begins like a counter",
         ),
         versions(
             draw,

@@ -900,7 +900,8 @@ def report(job, model, losses):
     return {
         "kinds": [
             type(losses).__name__,
-            sorted({type(loss).__name__ for loss in losses}),
+            # a list without losses is not one of another kind
+            sorted({"float", *(type(loss).__name__ for loss in losses)}),
         ],
         "losses": [float(loss) for loss in losses],
         "weights": {
@@ -1147,6 +1148,7 @@ class Counted(nn.Module):
         self.scale = nn.Parameter(torch.ones(features))
         self.register_buffer("running_sum", torch.zeros(features))
         self.register_buffer("num_batches_tracked", torch.tensor(0))
+        self.register_buffer("num_batches_tracked_once", torch.tensor(0))
 
     def forward(self, x):
         if self.training:
@@ -1185,6 +1187,8 @@ def a_net(kind, momentum=0.1):
         )
     if kind == "norm alone":
         return nn.BatchNorm1d(3, momentum=momentum)
+    if kind == "frozen alone":
+        return FrozenBatchNorm(3)
     if kind == "frozen":
         return nn.Sequential(
             nn.Linear(3, 4),

@@ -1080,8 +1080,8 @@ assert list(listed[3]) == [2, 1, 0]
 
 # %% [markdown]
 r"""
-> **"Since PyTorch 0.4 a loss has no dimension, so `loss.data[0]` fails."**
-> *Correct*, and history. Today's message says what to do.
+> **"A loss has no dimension, so `loss.data[0]` fails."**
+> *Correct*: it raises an `IndexError`, whose message says what to do.
 """
 
 # %% cell="claim_004_05"

@@ -591,7 +591,7 @@ into the file would.
 r"""
 ## 5 · Folklore check
 
-Popular claims about checkpoints, run against the PyTorch that is installed here. Each cell
+Popular claims about checkpoints, run against the PyTorch that is installed here. The cell of each claim
 ends in an assertion. If a later version changes the answer, the cell fails, and you know.
 
 `refused` says by which error a call is refused, or that it is not. `there` is where these
@@ -1263,6 +1263,10 @@ optimizer. Set the random states last: making a model draws numbers.
 
 `torch.randperm` was called again. The order of the epoch in which the process died belongs in the
 checkpoint, or the random state from before it was drawn.
+</details>
+<details><summary>Help: the whole process ends after a restart</summary>
+
+You read the file with `mmap=True`, and `torch.save` writes into it while it is mapped. Read it without.
 </details>
 """
 

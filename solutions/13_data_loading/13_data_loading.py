@@ -621,7 +621,7 @@ show_recorded(
 r"""
 ## 5 · Folklore check
 
-What popular posts say about loaders, run against the PyTorch that is installed here. Each code cell ends in an assertion.
+What popular posts say about loaders, run against the PyTorch that is installed here. The cell of each claim ends in an assertion.
 
 > **"*Unexpected bus error in worker … insufficient shared memory*: the container's shared memory is too small for the
 > batch."** *Correct.* It is the batches, in the plural: all that wait.

@@ -1134,7 +1134,7 @@ def test_a_machine_without_a_gpu(capfd):
 
 
 def test_a_loss_has_no_dimension():
-    """*Correct*, and history. Today's message says what to do."""
+    """*Correct*: it raises an `IndexError`, whose message says what to do."""
     for loss in (
         F.mse_loss(torch.ones(2), torch.zeros(2)),
         F.cross_entropy(torch.zeros(1, 2), torch.tensor([1])),

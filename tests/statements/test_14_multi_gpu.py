@@ -996,7 +996,7 @@ def test_augmentation_by_rank():
 def test_frozen_in_mid_run(on_ranks, anew):
     """Freeze first and wrap then; to freeze or unfreeze in mid-run, wrap the model anew.
 
-    DDP waits for gradients that no longer come (without `static_graph`, not with `find_unused_parameters=True`, nor for a model that is frozen whole, as a GAN's discriminator in the generator's step).
+    DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor for a model that is frozen whole, as a GAN's discriminator in the generator's step).
     """
 
     def gradient(rank, group):
@@ -1049,6 +1049,49 @@ def test_frozen_in_mid_run(on_ranks, anew):
     for run in (gan, looks):
         first, second = on_ranks(run, 2)
         assert first == second
+
+
+@pytest.mark.parametrize(
+    ("frozen", "ends"),
+    [
+        ((0, 1, 1), ["averaged", "apart", "prior iteration"]),
+        ((1, 1, 1), ["averaged"] * 3),
+        ((1, 1, 0), ["averaged", "averaged", "has changed"]),
+        ((2, 0, 0), ["averaged", "apart", "apart"]),
+        ((0, 2, 0), ["averaged"] * 3),
+    ],
+)
+def test_frozen_under_a_static_graph(on_ranks, frozen, ends):
+    """Under `static_graph=True` it is the accident, too, unless the part was frozen before the first step; to unfreeze it then is an error, and a model that was frozen whole in its first backward pass is never averaged, without a word."""
+
+    def steps(rank, group):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        ddp = DistributedDataParallel(
+            net, process_group=group, static_graph=True
+        )
+        found = []
+        for how_much in frozen:  # nothing, a part or all
+            net.zero_grad()
+            for i, layer in enumerate(net):
+                layer.requires_grad_(i >= how_much)
+            x = torch.full((1, 2), rank + 1.0, requires_grad=how_much == 2)
+            try:
+                ddp(x).sum().backward()
+            except RuntimeError as error:
+                found.append(str(error))
+                continue
+            gradient = net[1].weight.grad
+            found.append(None if gradient is None else gradient.tolist())
+        return found
+
+    for one, other, end in zip(*on_ranks(steps, 2), ends, strict=True):
+        if end in ("averaged", "apart"):
+            assert (one == other) == (end == "averaged")
+            assert not isinstance(one, str)
+        else:
+            assert end in one
+            assert end in other
 
 
 @pytest.mark.parametrize("options", [{}, {"find_unused_parameters": True}])

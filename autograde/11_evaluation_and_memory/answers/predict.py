@@ -941,3 +941,33 @@ predict_and_look_again = edit(
     tells="Where an output is not finite you call the model once more. In eval mode it "
     "gives the same again: each batch goes through once, whatever comes of it.",
 )
+
+predict_starting_the_loader_outside = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        model.eval()
+        batches = iter(batches)
+        """
+    },
+    breaks=hidden_tests.after_an_error,
+    tells="You start the loader, or take its first batch, between `model.eval()` and `try`. "
+    "A loader may fail there: its files are missing, a worker cannot start. Then nothing is "
+    "set back. Put it inside of `try`.",
+)
+
+predict_peeking_outside = edit(
+    SOLUTION,
+    {
+        "model.eval()": """
+        model.eval()
+        rest = iter(batches)
+        first = next(rest)
+        """,
+        "return torch.cat([model(x) for x in batches])": "return torch.cat([model(first), *(model(x) for x in rest)])",
+    },
+    breaks=hidden_tests.after_an_error,
+    tells="You start the loader, or take its first batch, between `model.eval()` and `try`. "
+    "A loader may fail there: its files are missing, a worker cannot start. Then nothing is "
+    "set back. Put it inside of `try`.",
+)

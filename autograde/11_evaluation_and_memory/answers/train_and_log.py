@@ -812,9 +812,9 @@ log_predicting_from_probabilities = edit(
     SOLUTION,
     {"logits.argmax(dim=1)": "logits.softmax(dim=1).argmax(dim=1)"},
     breaks=hidden_tests.predictions_in_passing,
-    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
-    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
-    "either way. Take `argmax` of the logits.",
+    tells="You compare probabilities, or logits in a narrower dtype. Both round, so that "
+    "logits that differ by little become equal, and a plain `exp` of a large logit is "
+    "infinite: the highest is lost either way. Take `argmax` of the logits as they are.",
 )
 
 log_predicting_from_float64_probabilities = edit(
@@ -823,9 +823,9 @@ log_predicting_from_float64_probabilities = edit(
         "logits.argmax(dim=1)": "logits.double().softmax(dim=1).argmax(dim=1)",
     },
     breaks=hidden_tests.predictions_in_passing,
-    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
-    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
-    "either way. Take `argmax` of the logits.",
+    tells="You compare probabilities, or logits in a narrower dtype. Both round, so that "
+    "logits that differ by little become equal, and a plain `exp` of a large logit is "
+    "infinite: the highest is lost either way. Take `argmax` of the logits as they are.",
 )
 
 log_predicting_from_exponentials = edit(
@@ -838,7 +838,16 @@ log_predicting_from_exponentials = edit(
         """,
     },
     breaks=hidden_tests.predictions_in_passing,
-    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
-    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
-    "either way. Take `argmax` of the logits.",
+    tells="You compare probabilities, or logits in a narrower dtype. Both round, so that "
+    "logits that differ by little become equal, and a plain `exp` of a large logit is "
+    "infinite: the highest is lost either way. Take `argmax` of the logits as they are.",
+)
+
+log_predicting_in_half_precision = edit(
+    SOLUTION,
+    {"logits.argmax(dim=1)": "logits.half().argmax(dim=1)"},
+    breaks=hidden_tests.predictions_in_passing,
+    tells="You compare probabilities, or logits in a narrower dtype. Both round, so that "
+    "logits that differ by little become equal, and a plain `exp` of a large logit is "
+    "infinite: the highest is lost either way. Take `argmax` of the logits as they are.",
 )

@@ -802,3 +802,23 @@ single_numbers_in_any_shape = edit(
     tells="You reshape what holds one number. A bias of shape () where (1,) is wanted is another shape: only "
     "the other way round may pass.",
 )
+
+without_a_dot_only_where_missing = edit(
+    SOLUTION,
+    {
+        "left_out = sorted(counters - own.keys())": 'left_out = sorted(one for one in counters - own.keys() if "." in one)',
+    },
+    breaks=hidden_tests.counter_without_a_dot,
+    tells="You leave out only counters with a dot before their name. The file of a model that is a "
+    "BatchNorm layer itself has the key `num_batches_tracked` alone.",
+)
+
+by_how_the_name_begins = edit(
+    SOLUTION,
+    {
+        'split(".")[-1] == "num_batches_tracked"': 'split(".")[-1].startswith("num_batches")',
+    },
+    breaks=hidden_tests.everything_else_raises,
+    tells="You take every name that begins like a counter's for one. Compare the whole last "
+    "part of the key with `num_batches_tracked`.",
+)

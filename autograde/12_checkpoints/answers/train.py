@@ -1262,3 +1262,18 @@ thawed_after_loading = edit(
     tells="After loading you let all parameters learn. What `job.make_model` has frozen then moves "
     "after a restart: leave `requires_grad` alone.",
 )
+
+epochs_counted_by_one_more_step = edit(
+    SOLUTION,
+    {
+        'losses = checkpoint["losses"]': """
+        losses = checkpoint["losses"]
+        steps_per_epoch = job.num_samples // job.batch_size + 1
+        epochs_begun = -(-len(losses) // steps_per_epoch)
+        """,
+    },
+    breaks=hidden_tests.other_sizes,
+    tells="You count the epochs by `num_samples // batch_size + 1` steps each. Where the batch size "
+    "divides the number of samples, that is one step too many, and the run goes on for too "
+    "long. Round up by `-(-n // m)`, or save the number of the epoch.",
+)

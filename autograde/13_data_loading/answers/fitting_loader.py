@@ -1342,3 +1342,11 @@ by_the_recipe_for_workers = edit(
     "when a worker starts, each with a seed of its own; a second time, from "
     "`torch.initial_seed()`, adds nothing. Leave it.",
 )
+
+fitting_with_another_seed_for_zero = edit(
+    mended_fitting_with_prefetch_as_asked,
+    {"manual_seed(seed)": "manual_seed(seed or 1)"},
+    breaks=hidden_tests.each_sample_once,
+    tells="You take another seed for `seed=0`: 0 is false in Python, so `seed or ...` is the other. "
+    "Then two seeds give the same order. 0 is a seed like any other.",
+)

@@ -625,7 +625,7 @@ loaders_that_always_merge = edit(
 loaders_with_merge_as_default = edit(
     mended_loaders_that_merge_once,
     {', tail="drop"': ', tail="merge"'},
-    breaks=[hidden_tests.drops_the_tail, hidden_tests.global_seed_is_kept],
+    breaks=[hidden_tests.drops_the_tail],
     tells="If no `tail` is given, you merge. The signature that you were "
     'given says "drop"; leave it so.',
 )
@@ -1333,4 +1333,12 @@ validating_in_batches_as_small_as_the_training_set = edit(
     breaks=hidden_tests.validation_is_whole,
     tells="Your validation batches get smaller where the training set is smaller than a "
     "batch. The two have nothing to do with each other: `batch_size` it is.",
+)
+
+loaders_with_another_seed_for_zero = edit(
+    mended_loaders_that_merge_once,
+    {"manual_seed(seed)": "manual_seed(seed or 42)"},
+    breaks=hidden_tests.order_hangs_on_the_seed,
+    tells="You take another seed for `seed=0`: 0 is false in Python, so `seed or ...` is the other. "
+    "Then two seeds give the same order. 0 is a seed like any other.",
 )

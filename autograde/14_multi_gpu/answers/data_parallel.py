@@ -906,7 +906,8 @@ gradients_switched_on_for_the_layers = edit(
         """,
     },
     breaks=hidden_tests.same_model_afterwards,
-    tells="You switch gradients on for the forward passes. Under `torch.no_grad()` each "
-    "layer then makes a graph that nobody wants, and one that calls `numpy()` on what "
-    "it computes fails. Who calls decides that; leave the grad mode alone.",
+    tells="In your forward passes gradients are on under `torch.no_grad()`: you switch them on, or "
+    "run the passes in threads of your own, where they are on at first. Each layer then makes a "
+    "graph that nobody wants, and one that calls `numpy()` on what it computes fails. Who "
+    "calls decides that: leave the grad mode alone, and hand it on to threads.",
 )
