@@ -1997,7 +1997,7 @@ def broken_state(draw: Draw) -> list[Case]:
     both = spoilt_entry(draw, run(draw, (0, "norm")), 0, 1, "running_var", NAN)
     return [
         spoilt_entry(draw, first, draw.integer(0, 2), 2, "weight", value),
-        spoilt_entry(draw, with_norm, 1, 1, "running_mean", value),
+        spoilt_entry(draw, with_norm, 1, 1, "running_mean", -INF),
         spoilt_entry(draw, with_norm, 1, 1, "running_var", INF),
         spoilt_entry(draw, both, 1, 0, "weight", NAN),
         *mixed,

@@ -1351,6 +1351,6 @@ diagnose_by_the_largest_target = edit(
         "if not finite(x) or not finite(y):": "if not finite(x) or not finite(y.max()):",
     },
     breaks=hidden_tests.broken_data,
-    tells="You look at the largest entry of `y` alone. A -inf is never the largest. "
+    tells="A -inf in `y` goes unseen: it is never the largest entry, nor equal to inf. "
     "Test each entry: `y.isfinite().all()`.",
 )

@@ -1242,6 +1242,6 @@ epoch_testing_the_largest_target = edit(
         "if not (x.isfinite().all() and y.isfinite().all()):": "if not (x.isfinite().all() and y.max().isfinite()):",
     },
     breaks=hidden_tests.bad_inputs,
-    tells="You look at the largest entry of `y` alone. A -inf is never the largest, "
+    tells="A -inf in `y` goes unseen: it is never the largest entry, nor equal to inf, "
     "and the loss can be finite all the same. Test each entry: `y.isfinite().all()`.",
 )
