@@ -681,8 +681,8 @@ def refuses(case: Case, seen: Result, expected: Result) -> str | None:
     "`KeyError`; one of frozen parameters is right, and has no effect",
     corners=[
         'that of a buffer or of a module without parameters, `""` and '
-        '`"head."` with its dot fit none; `*`, `?`, `/`, `[0]`, a blank and '
-        "`module.` stand for themselves",
+        '`"head."` with its dot fit none; `*`, `?`, `/`, `[0]`, a blank, '
+        "`model.` and `module.` stand for themselves",
         "one all of whose parameters go to longer paths is right, too, and so "
         "are all paths that there are",
     ],
@@ -708,7 +708,8 @@ def unknown_paths(draw: Draw) -> list[Case]:
         groups(draw, "nested", "backbone/0"),
         groups(draw, "nested", " head"),
         groups(draw, "nested", ".head"),
-        groups(draw, "nested", draw.choice(["model.head", "module.head"])),
+        groups(draw, "nested", "model.head"),
+        groups(draw, "nested", "module.head"),
         groups(draw, "tied", "decoder.weight"),
         groups(draw, "scaled", "bias"),
         groups(draw, "scaled", "head.bias.0"),

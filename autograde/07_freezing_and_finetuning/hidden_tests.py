@@ -481,6 +481,7 @@ def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
     "settings, and no other",
     corners=[
         "it is made of parameters, so that `unfreeze` can add to it",
+        "a setting may be 0",
         "one that holds no numbers is held, too",
     ],
 )
@@ -488,9 +489,9 @@ def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
     return [
         sgd(draw, frozen=under("layer1", "layer2")),
         sgd(draw, frozen=["head.bias", "layer10.weight"]),
-        sgd(draw),
+        sgd(draw, momentum=0.0, weight_decay=0.0),
         sgd(draw, frozen=FLAT[:-1]),
-        sgd(draw, "wrapped"),
+        sgd(draw, "wrapped", lr=0.0),
     ]
 
 
@@ -679,6 +680,7 @@ def frozen_from_the_beginning(draw: Draw) -> list[Case]:
     also=[leaves_state_alone],
     says="the frozen parameters stay and get no gradient",
     corners=[
+        "in both modes, and before either is asked for",
         "a gradient that stood in `grad` before may stay",
         "parameters may have any name, or two",
         "no setting of PyTorch is changed",
@@ -687,10 +689,10 @@ def frozen_from_the_beginning(draw: Draw) -> list[Case]:
 def weights_stay(draw: Draw) -> list[Case]:
     return [
         partly(draw, "rows", "block1"),
-        partly(draw, "rows", "block2", "head"),
-        partly(draw, "single norms", "norm"),
+        partly(draw, "rows", "block2", "head", modes=["train", "eval"]),
+        partly(draw, "single norms", "norm", modes=["eval"]),
         partly(draw, "own parameters", "block1"),
-        partly(draw, "own parameters", "block2"),
+        partly(draw, "own parameters", "block2", modes=[]),
         partly(draw, "in two places", "last"),
     ]
 
@@ -712,7 +714,13 @@ def the_rest_is_trained(draw: Draw) -> list[Case]:
         partly(draw, "rows", "block10"),
         partly(draw, "namesakes", "norm"),
         partly(draw, "namesakes", "body.norm"),
-        partly(draw, "rows", "block1", frozen_before=["head.bias"]),
+        partly(
+            draw,
+            "rows",
+            "block1",
+            frozen_before=["head.bias"],
+            modes=["eval", "train"],
+        ),
     ]
 
 
@@ -956,13 +964,14 @@ def adds_for_a(draw: Draw) -> list[Case]:
     on=(
         "loss",
         "features",
-        "the_features_hang_on_a_graph",
+        "the_features_ask_for_a_gradient",
         "no_model_can_be_trained_on_the_features",
     ),
     rtol=EXACT,
     atol=EXACT,
     says="`backward_into_b`: a float and the features come back, off the graph",
     corners=[
+        "the features ask for no gradient",
         "a model can be trained on them: no `inference_mode`",
         "in no case does `x` ask for a gradient",
     ],

@@ -719,7 +719,7 @@ def into_b(backward_into_b, case):
         pair.models["a"], pair.models["b"], case["x"], case["y"]
     )
     loss, features = returned
-    on_graph = isinstance(features, torch.Tensor) and features.requires_grad
+    asks = isinstance(features, torch.Tensor) and features.requires_grad
     for_inference = isinstance(features, torch.Tensor) and (
         features.is_inference()
     )
@@ -728,7 +728,7 @@ def into_b(backward_into_b, case):
     return {
         "loss": loss,
         "features": features,
-        "the_features_hang_on_a_graph": on_graph,
+        "the_features_ask_for_a_gradient": asks,
         "no_model_can_be_trained_on_the_features": for_inference,
         **pair.seen(),
     }

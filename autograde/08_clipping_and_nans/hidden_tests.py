@@ -935,20 +935,23 @@ def batches(
 
 def spoilt(draw: Draw, case: Case, *faults: tuple[int, str, float]) -> Case:
     """The case with faults (position, where, value) in its batches: in an entry
-    of "x" or "y", in all of the "target", of the "row" or of the "first"
-    feature."""
+    of "x" or "y" or of the "second" feature, in all of the "target", of the "row" or
+    of the second "feature". An entry is in no first and no last row, and in x not
+    in the first column."""
     pairs = [[x.clone(), y.clone()] for x, y in case["batches"]]
     for position, where, value in faults:
         x, y = pairs[position]
-        row = draw.integer(0, len(x))
+        row = draw.integer(1, len(x) - 1)
         if where == "x":
-            x[row, draw.integer(0, x.shape[1])] = value
+            x[row, draw.integer(1, x.shape[1])] = value
         elif where == "y":
-            y[row, draw.integer(0, y.shape[1])] = value
+            y[row, position % y.shape[1]] = value
         elif where == "target":
             y[:] = value
-        elif where == "first":
-            x[:, 0] = value
+        elif where == "second":
+            x[row, 1] = value
+        elif where == "feature":
+            x[:, 1] = value
         else:
             x[row] = value
     return {**case, "batches": pairs}
@@ -1046,7 +1049,12 @@ def bad_inputs(draw: Draw) -> list[Case]:
         spoilt(draw, batches(draw, 3, mode="eval"), (2, "y", INF)),
         spoilt(draw, batches(draw, 2), (0, "x", NAN), (1, "x", NAN)),
         spoilt(draw, batches(draw, 3), (1, "x", 1e7), (2, "x", NAN)),
-        spoilt(draw, batches(draw, 3, loss="bounded"), (1, "y", INF)),
+        spoilt(
+            draw,
+            batches(draw, 3, loss="bounded"),
+            (1, "y", INF),
+            (2, "y", -INF),
+        ),
     ]
 
 
@@ -1188,9 +1196,9 @@ def inputs_that_do_not_show(draw: Draw) -> list[Case]:
     blind = {"extra": "blind"}
     place = draw.integer(0, 3)
     return [
-        spoilt(draw, batches(draw, 3, **blind), (place, "first", NAN)),
-        spoilt(draw, batches(draw, 3, **blind), (1, "first", -INF)),
-        spoilt(draw, batches(draw, 3, **blind), (1, "first", 1.5e308)),
+        spoilt(draw, batches(draw, 3, **blind), (place, "second", NAN)),
+        spoilt(draw, batches(draw, 3, **blind), (1, "second", -INF)),
+        spoilt(draw, batches(draw, 3, **blind), (1, "feature", 1.5e308)),
     ]
 
 
@@ -1773,6 +1781,7 @@ def run(
     train: bool = True,
     old_gradients: bool = False,
     activation: str = "tanh",
+    anomaly_mode: bool = False,
 ) -> Case:
     """A healthy run of two chains of layers. Each of `special` is (chain, kind):
     a layer of that kind stands second in that chain."""
@@ -1804,6 +1813,7 @@ def run(
         "spoilt": [],
         "train": train,
         "old_gradients": old_gradients,
+        "anomaly_mode": anomaly_mode,
         "loss": loss,
         "lr": lr,
         "batches": [
@@ -1824,7 +1834,9 @@ def with_faults(
     pairs = [[x.clone(), y.clone()] for x, y in case["batches"]]
     for step, where, value in faults:
         x, y = pairs[step]
-        row, column = draw.integer(0, len(x)), draw.integer(0, x.shape[1])
+        # no first and no last one
+        row = draw.integer(1, len(x) - 1)
+        column = draw.integer(1, x.shape[1] - 1)
         if where == "x":
             x[row, column] = value
         elif where == "y":
@@ -1896,6 +1908,10 @@ def with_a_nan(draw: Draw) -> Case:
 
 def with_a_ratio(draw: Draw) -> Case:
     return zero_row(draw, run(draw, (1, "ratio"), old_gradients=True))
+
+
+def with_an_infinite_gradient(draw: Draw) -> Case:
+    return run(draw, (1, "scale"), lr=0.3, anomaly_mode=True)
 
 
 def with_a_length(draw: Draw) -> Case:
@@ -1981,7 +1997,7 @@ def broken_state(draw: Draw) -> list[Case]:
     both = spoilt_entry(draw, run(draw, (0, "norm")), 0, 1, "running_var", NAN)
     return [
         spoilt_entry(draw, first, draw.integer(0, 2), 2, "weight", value),
-        spoilt_entry(draw, with_norm, 1, 1, "running_mean", value),
+        spoilt_entry(draw, with_norm, 1, 1, "running_mean", -INF),
         spoilt_entry(draw, with_norm, 1, 1, "running_var", INF),
         spoilt_entry(draw, both, 1, 0, "weight", NAN),
         *mixed,
@@ -2010,7 +2026,7 @@ def broken_data(draw: Draw) -> list[Case]:
         with_faults(draw, run(draw), (draw.integer(0, 5), "x", -INF)),
         with_faults(draw, run(draw), (draw.integer(0, 5), "y", INF)),
         with_faults(draw, run(draw), (3, "y", NAN), (3, "x", INF)),
-        with_faults(draw, run(draw), (0, "y", NAN), (last, "x", NAN)),
+        with_faults(draw, run(draw), (0, "y", -INF), (last, "x", NAN)),
     ]
 
 
@@ -2039,6 +2055,8 @@ def twice_broken(draw: Draw) -> Case:
 def broken_layers(draw: Draw) -> list[Case]:
     return [
         zero_row(draw, run(draw, (0, "ratio"))),
+        # the loss is finite all the same
+        zero_row(draw, run(draw, (1, "ratio"), loss="forgiving", num_steps=3)),
         draw.once(with_a_ratio),
         zero_row(draw, run(draw, (0, "log"), activation="leaky")),
         zero_row(
@@ -2090,7 +2108,8 @@ def broken_losses(draw: Draw) -> list[Case]:
 
     return [
         with_faults(draw, run(draw, loss="relative"), bad(0.0)),
-        with_faults(draw, run(draw, loss="relative"), bad(0.0)),
+        # and a -inf on purpose in every batch
+        with_faults(draw, run(draw, (1, "masked"), loss="relative"), bad(0.0)),
         with_faults(draw, run(draw), bad(1e200)),
     ]
 
@@ -2109,7 +2128,8 @@ def broken_losses(draw: Draw) -> list[Case]:
 def broken_gradients(draw: Draw) -> list[Case]:
     return [
         draw.once(with_a_length),
-        zero_row(draw, run(draw, (1, "length"))),
+        # and a -inf on purpose in every batch
+        zero_row(draw, run(draw, (0, "length"), (1, "masked"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "choice"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "roots"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "log"))),
@@ -2127,7 +2147,7 @@ def broken_gradients(draw: Draw) -> list[Case]:
 def infinite_gradients(draw: Draw) -> list[Case]:
     return [
         draw.once(run, (0, "scale")),
-        run(draw, (1, "scale"), lr=0.3),
+        draw.once(with_an_infinite_gradient),
         draw.once(with_a_length),
     ]
 
@@ -2183,14 +2203,14 @@ def rates_too_large(draw: Draw) -> list[Case]:
         "a value inside that is not finite on purpose is no fault as long as "
         "the model's output is finite",
         "parameters that overflow in the very last step are none: nobody "
-        "looks at them",
+        "looks at them, nor at a buffer after the first step",
     ],
 )
 def healthy_runs(draw: Draw) -> list[Case]:
     return [
         draw.once(run, lr=0.5),
         run(draw, (0, "masked")),
-        run(draw, (1, "masked"), (0, "idle")),
+        run(draw, (1, "remembered"), (0, "idle"), num_steps=3),
         draw.once(run, (0, "norm"), (1, "idle"), lr=0.5, old_gradients=True),
         with_faults(
             draw, run(draw, (0, "norm"), (0, "ratio")), (0, "row", 0.0)
@@ -2259,6 +2279,8 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
             "The model is not as it was: parameters, buffers, gradients, "
             "modes or hooks."
         )
+    if not seen.data["anomaly_mode_kept"]:
+        return "Anomaly detection was on before the call, and is off after it."
     if not seen.data["unseeded"]:
         return "PyTorch's global generator was seeded."
     if not seen.data["batches_kept"]:
@@ -2284,6 +2306,7 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
     says="model, batches and settings are afterwards as they were",
     corners=[
         "what a model keeps from one batch to the next is in its `state_dict()`",
+        "anomaly mode stays on where it was on",
         "no seed is set",
     ],
 )
@@ -2294,5 +2317,6 @@ def run_left_alone(draw: Draw) -> list[Case]:
         draw.once(with_a_ratio),
         draw.once(with_a_length),
         draw.once(run, (0, "scale")),
+        draw.once(with_an_infinite_gradient),
         draw.once(run, lr=20.0, **STEEP),
     ]

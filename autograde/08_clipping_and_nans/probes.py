@@ -189,7 +189,7 @@ class Watched(nn.Module):
     all 0 has a finite loss and a gradient of NaN, and a frozen and an unused
     layer have no gradient at all. It writes down what goes through it.
 
-    A "blind" one does not look at the first feature. One that "counts" has a
+    A "blind" one does not look at the second feature. One that "counts" has a
     buffer of its own that no `state_dict` holds, and writes into it, in eval, too; one that
     "assigns" puts another tensor into its place. One that "shares" is one that
     "counts", and has that buffer a second time, in one of its layers. A "single"
@@ -227,7 +227,7 @@ class Watched(nn.Module):
         if self.extra.endswith("Error") and len(x) == 1:
             raise getattr(builtins, self.extra)("one row")
         if self.extra == "blind":
-            x = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], 1)
+            x = torch.cat([x[:, :1], torch.ones_like(x[:, :1]), x[:, 2:]], 1)
         if self.extra in ("counts", "shares"):
             with torch.no_grad():
                 self.total += x.sum(0)
@@ -556,14 +556,14 @@ class OwnRoots(nn.Module):
 
 
 class Scale(nn.Module):
-    """Adds the square root of a parameter that is 0: its gradient is inf."""
+    """Adds the square root of a bias that is 0: its gradient is inf."""
 
     def __init__(self):
         super().__init__()
-        self.scale = nn.Parameter(torch.zeros(()))
+        self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, x):
-        return x + self.scale.sqrt()
+        return x + self.bias.sqrt()
 
 
 class Masked(nn.Module):
@@ -582,6 +582,19 @@ class Scores(nn.Module):
         ruled_out = torch.zeros_like(x, dtype=torch.bool)
         ruled_out[:, 0] = True
         return x.masked_fill(ruled_out, -math.inf)
+
+
+class Remembered(Masked):
+    """Keeps the lowest of its scores in a buffer: -inf after the first batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("lowest", torch.zeros(()))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.lowest.copy_(self.scores(x).min())
+        return super().forward(x)
 
 
 class Idle(nn.Module):
@@ -607,6 +620,7 @@ SPECIAL = {
     "scale": Scale,
     "own roots": OwnRoots,
     "masked": Masked,
+    "remembered": Remembered,
     "scores": Scores,
     "softmax": lambda: nn.Softmax(1),
     "inner log": lambda: nn.Sequential(Log()),
@@ -666,6 +680,9 @@ def loss_function_of(kind):
         outputs.append(float(output.detach().sum()))
         if kind == "relative":
             return ((output - y) / y.abs().amax(1, keepdim=True)).pow(2).mean()
+        if kind == "forgiving":  # finite for whatever output
+            finite = output.isfinite()
+            return torch.where(finite, output - y, 0.0).pow(2).mean()
         return (output - y).pow(2).mean()
 
     return loss_function, outputs
@@ -698,12 +715,20 @@ def diagnosed(diagnose, case):
     given = list(batches)
     torch.default_generator.manual_seed(SEED)
     loss_function, outputs = loss_function_of(case["loss"])
-    found = diagnose(model, loss_function, batches, case["lr"])
+    if case["anomaly_mode"]:
+        torch.autograd.set_detect_anomaly(True)
+    try:
+        found = diagnose(model, loss_function, batches, case["lr"])
+        left_on = torch.is_anomaly_enabled()
+    finally:
+        if case["anomaly_mode"]:
+            torch.autograd.set_detect_anomaly(False)
     after = what_a_run_may_change(model)
     return {
         "found": found,
         "outputs": outputs,
         "model_kept": all(alike(after[key], before[key]) for key in before),
+        "anomaly_mode_kept": left_on or not case["anomaly_mode"],
         "unseeded": torch.initial_seed() == SEED,
         "batches_kept": len(batches) == len(given)
         and all(

@@ -783,12 +783,14 @@ def epochs(
     }
 
 
-def with_a_nan(case: Case) -> Case:
-    """The case whose last micro-batch holds a NaN."""
-    *others, (x, y) = case["micro_batches"]
+def with_a_nan(case: Case, at: int = -1) -> Case:
+    """The case with a NaN in a micro-batch, the last one if not told."""
+    micro_batches = list(case["micro_batches"])
+    x, y = micro_batches[at]
     x = x.clone()
     x[0, 0] = torch.nan
-    return {**case, "micro_batches": [*others, (x, y)]}
+    micro_batches[at] = x, y
+    return {**case, "micro_batches": micro_batches}
 
 
 # Epochs that several checks ask about.
@@ -819,7 +821,7 @@ def with_weight_decay(draw: Draw) -> Case:
 
 
 def broken_epoch(draw: Draw) -> Case:
-    return with_a_nan(epochs(draw, [4] * 4, 2))
+    return with_a_nan(epochs(draw, [4] * 4, 2), at=2)
 
 
 @check(
@@ -1055,7 +1057,8 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
     "got it",
     corners=[
         "another forward pass, for the loss say, is not allowed, nor is "
-        "putting micro-batches together"
+        "putting micro-batches together",
+        "those after one whose loss is NaN go through it, too",
     ],
 )
 def small_in_the_loop(draw: Draw) -> list[Case]:
@@ -1651,7 +1654,8 @@ def equality_holds(draw: Draw) -> list[Case]:
     corners=[
         "in training and in eval; the mode of a replacement makes no "
         "difference, nor does the mode that the batch norm was in",
-        "several groups of channels meet that too",
+        "several groups of channels meet that too, and each position by itself, "
+        "over its channels",
         "images may lie in memory as `torch.channels_last` has them; one "
         "replacement may get images of several sizes",
         "the backward pass goes through mean and variance, too, also in eval",
@@ -1706,7 +1710,7 @@ def any_number_of_channels(draw: Draw) -> list[Case]:
 def weight_and_bias(draw: Draw) -> list[Case]:
     return [
         model(draw, "mlp", trained=True, norm_in_eval=True),
-        model(draw, "convnet", trained=True),
+        model(draw, "convnet", trained=True, norm_in_eval=True),
         model(draw, "convnet", affine=False),
         draw.once(model, "mlp", affine=False, measured=True),
     ]

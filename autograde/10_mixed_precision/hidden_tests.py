@@ -558,13 +558,16 @@ def scaled(
     defaults: bool = False,
     steps_before: int = 0,
     size: int = 6,
+    added: float = 0.0,
+    frozen_late: bool = False,
     **options: object,
 ) -> Case:
     """One batch for each letter of `pattern`; at an x its gradient is spoilt.
 
     A `which` of -1 is the last parameter; without it, drawn anew each time. A
     `spoilt_by` that is finite stands all over that parameter's gradient. As many
-    good steps as `steps_before` come first; they move nothing.
+    good steps as `steps_before` come first; they move nothing. `added` is added to
+    each loss, and changes no gradient.
     """
     case = model_of(draw, **options)  # type: ignore[arg-type]
     spoilt = [
@@ -581,6 +584,8 @@ def scaled(
         "batches": [batch(draw, case, size) for _ in pattern],
         "spoilt": spoilt,
         "steps_before": steps_before,
+        "added": added,
+        "frozen_late": frozen_late,
         "unscale_first": unscale_first,
         "max_norm": max_norm,
         "settings": {}
@@ -758,7 +763,8 @@ def small_gradients_arrive(draw: Draw) -> list[Case]:
     corners=[
         "a gradient of finite numbers, however large, is none of these, nor is "
         "one of zeros; no case divides one into infinity",
-        "also if `scale(loss)` itself is infinite",
+        "the gradients decide, and not the loss: that may be infinite, or be so when "
+        "scaled, where they are finite",
         "in no case is a gradient mended between `unscale_` and `step`",
     ],
 )
@@ -771,7 +777,7 @@ def overflow_skips_the_step(draw: Draw) -> list[Case]:
             scaled(draw, ".x.", three_groups=True, which=which)
             for which in (-1, 0)
         ),
-        scaled(draw, "..x.", unscale_first=True, which=2),
+        scaled(draw, "..x.", unscale_first=True, which=2, added=math.inf),
         scaled(draw, ".x.", unscale_first=True, max_norm=0.1, momentum=0.9),
         *(large(draw, which) for which in (0, 2, 4)),
         scaled(draw, "..", loudness=0.0, weight_decay=0.1),
@@ -854,7 +860,8 @@ def scale_grows(draw: Draw) -> list[Case]:
     says="`unscale_` gives the true gradients, once: clipping works, and "
     "`step` does not divide again",
     corners=[
-        "what is finite is divided also where another number is not",
+        "what is finite is divided also where another number is not, and that of a "
+        "parameter that was frozen after the backward pass",
         "where `.grad` is None it stays None",
         "`step` leaves the gradients where they are",
     ],
@@ -870,7 +877,13 @@ def unscale_then_clip(draw: Draw) -> list[Case]:
             settings={"growth_interval": 1, "init_scale": 300.0},
         ),
         scaled(draw, "x.", unscale_first=True, which=1),
-        scaled(draw, ".x", unscale_first=True, three_groups=True),
+        scaled(
+            draw,
+            ".x",
+            unscale_first=True,
+            three_groups=True,
+            frozen_late=True,
+        ),
     ]
 
 
@@ -937,6 +950,12 @@ def scaler_disabled_rule(
             return "With `enabled=False` the loss must come back as it is."
         if one["num_steps"] != other["num_steps"]:
             return "With `enabled=False` every step must be made."
+        left, right = one["weights"], other["weights"]
+        if not torch.equal(left.isfinite(), right.isfinite()):
+            return (
+                "With `enabled=False` a step is made with the gradients as they "
+                "are, also where they are not finite."
+            )
     if any(case["spoilt"]):
         return None  # the weights are no numbers any more
     return right_weights(case, seen, expected)
@@ -1435,6 +1454,12 @@ def disabled_scaler(case: Case, seen: Result, expected: Result) -> str | None:
         if one.get("skipped") != other.get("skipped"):
             return "With a scaler that is disabled no window is skipped."
         if not other["weights"].isfinite().all():
+            if one["weights"].isfinite().all():
+                return (
+                    "With a scaler that is disabled a gradient that is not finite "
+                    "is stepped on as it is, and the weights show it. Yours are "
+                    "finite."
+                )
             return None  # nothing is right after it
     complaint = right_weights(case, seen, expected)
     if complaint:
@@ -1450,7 +1475,10 @@ def disabled_scaler(case: Case, seen: Result, expected: Result) -> str | None:
     probe=probes.clipped_steps,
     rule=disabled_scaler,
     says="a disabled scaler: the same code, without scaling",
-    corners=["it leaves no step out"],
+    corners=[
+        "it leaves no step out, and steps on the gradients as they are: where they "
+        "are not finite, the weights are not"
+    ],
 )
 def clipped_disabled(draw: Draw) -> list[Case]:
     off = {"enabled": False}
@@ -1782,7 +1810,7 @@ def epoch_in_autocast(draw: Draw) -> list[Case]:
             for dtype in ("float16", "bfloat16")
         ),
         draw.once(epochs, [4] * 4, 2),
-        epochs(draw, [4] * 3, 2, weights_dtype="float32"),
+        epochs(draw, [4] * 4, 2, weights_dtype="float32", as_generator=False),
     ]
 
 
@@ -1820,12 +1848,13 @@ def no_gradients_left(draw: Draw) -> list[Case]:
     rule=small_and_freed,
     says="the model sees one micro-batch at a time, and its graph is freed before "
     "the next",
+    corners=["all of them, also those after one whose loss is NaN"],
 )
 def epoch_graphs(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [12] * 4, 4),
         epochs(draw, [9, 12, 11, 8], 2),
-        epochs(draw, [9, 12, 11, 8], 2, nans=(1,)),
+        epochs(draw, [9, 12, 11, 8], 2, nans=(0,)),
     ]
 
 
@@ -1876,6 +1905,9 @@ def epoch_loss(draw: Draw) -> list[Case]:
     probe=probes.epochs_in_windows,
     rule=disabled_scaler,
     says="a disabled scaler, as with bfloat16: the same code",
+    corners=[
+        "a window that overflows is stepped on, with the gradients as they are"
+    ],
 )
 def epoch_disabled(draw: Draw) -> list[Case]:
     off = {"enabled": False}

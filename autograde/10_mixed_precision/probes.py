@@ -375,7 +375,8 @@ def good_steps(scaler, number):
 
 
 def some_steps(LossScaler, case):
-    """Trains with the scaler, a batch a step; some gradients are spoilt."""
+    """Trains with the scaler, a batch a step; some gradients are spoilt. If
+    `frozen_late`, the last layer is frozen after each backward pass."""
     model = made(case)
     optimizer = optimizer_of(case, model)
     dtype = DTYPES.get(case["autocast"], torch.bfloat16)
@@ -384,10 +385,13 @@ def some_steps(LossScaler, case):
     if case["steps_before"]:
         good_steps(scaler, case["steps_before"])
     history = []
+    frozen_late = list(model.last.parameters()) if case["frozen_late"] else []
     for (x, y), spoilt in zip(case["batches"], case["spoilt"], strict=True):
+        for parameter in frozen_late:
+            parameter.requires_grad_(True)
         optimizer.zero_grad()
         with torch.autocast("cpu", dtype, enabled=case["autocast"] != "off"):
-            loss = F.cross_entropy(model(x), y)
+            loss = F.cross_entropy(model(x), y) + case["added"]
         known = loss.item()
         scaled = scaler.scale(loss)
         scaled.backward()
@@ -401,6 +405,8 @@ def some_steps(LossScaler, case):
         if spoilt is not None:
             which, value = spoilt
             spoil(model, which, value)
+        for parameter in frozen_late:
+            parameter.requires_grad_(False)
         if case["unscale_first"]:
             found["scaled_norm"] = gradient_norm(model)
             scaler.unscale_(optimizer)

@@ -934,7 +934,8 @@ True
 
 - Both run each model once, in the mode that it has, and the backward pass. They take no optimizer step. Gradients add to the `grad` that is
   there, as by `loss.backward()`.
-- `backward_into_b` returns the loss, a Python `float`, and the features: what `a(x)` gave, as a tensor that is not on a graph.
+- `backward_into_b` returns the loss, a Python `float`, and the features: what `a(x)` gave, as a tensor that is on no graph and asks for no
+  gradient.
 - The features hold what `a` computed also where `b` works in place, as `nn.ReLU(inplace=True)` in its first layer does.
 - `backward_into_a` returns the loss, a Python `float`.
 - The *other* model's `grad` is as it was before: `None`, or what was there from earlier steps. Every `requires_grad` is as it was.

@@ -940,7 +940,7 @@ class LossScaler:
         ### END SOLUTION
 
     def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
-        """Divides the optimizer's gradients by the scale, in place."""
+        """Divides the optimizer's gradients by the scale."""
         ### BEGIN SOLUTION
         if not self.enabled:
             return

@@ -1103,6 +1103,11 @@ paths_in_another_spelling = edit(
     "`named_parameters()`, with dots; another spelling fits no parameter.",
 )
 
+A_WRAPPERS_NAME = (
+    "You take `module.` or `model.` away from a path. This model has no part "
+    "of that name, so the path fits no parameter."
+)
+
 paths_without_a_wrapper = edit(
     SOLUTION,
     {
@@ -1115,6 +1120,31 @@ paths_without_a_wrapper = edit(
         """
     },
     breaks=hidden_tests.unknown_paths,
-    tells="You take `module.` or `model.` away from a path. This model has no part "
-    "of that name, so the path fits no parameter.",
+    tells=A_WRAPPERS_NAME,
+)
+
+paths_without_module = edit(
+    SOLUTION,
+    {
+        'paths = [one for one in rates if f"{full}.".startswith(f"{one}.")]': """
+        rates = {k.removeprefix("module."): v for k, v in rates.items()}
+        unseen = {one.removeprefix("module.") for one in unseen}
+        paths = [one for one in rates if f"{full}.".startswith(f"{one}.")]
+        """
+    },
+    breaks=hidden_tests.unknown_paths,
+    tells=A_WRAPPERS_NAME,
+)
+
+paths_without_model = edit(
+    SOLUTION,
+    {
+        'paths = [one for one in rates if f"{full}.".startswith(f"{one}.")]': """
+        rates = {k.removeprefix("model."): v for k, v in rates.items()}
+        unseen = {one.removeprefix("model.") for one in unseen}
+        paths = [one for one in rates if f"{full}.".startswith(f"{one}.")]
+        """
+    },
+    breaks=hidden_tests.unknown_paths,
+    tells=A_WRAPPERS_NAME,
 )

@@ -201,6 +201,13 @@ steps_scheduler_first = edit(
     "epoch, after the optimizer.",
 )
 
+EARLY_IN_SILENCE = (
+    "The drops come one epoch early, and nothing warns of it: you step the scheduler "
+    "before the epoch and silence the warning, or your epochs count from 1. The first "
+    "`step_size` epochs have the rates at the start. Count from 0, and step the "
+    "scheduler at the end of the epoch."
+)
+
 steps_silenced = edit(
     mended_steps_in_train_mode,
     {
@@ -213,9 +220,20 @@ steps_silenced = edit(
         "plan.step()": "",
     },
     breaks=hidden_tests.ten_ten_five,
-    tells="You silence the warning about the order of calls, and the drops come "
-    "one epoch early all the same. Step the scheduler at the end of the epoch; "
-    "then there is nothing to silence.",
+    tells=EARLY_IN_SILENCE,
+)
+
+steps_counted_from_one = edit(
+    mended_steps_in_train_mode,
+    {
+        "plan = lr_scheduler.StepLR(optimizer, step_size, gamma)": """
+        plan = lr_scheduler.LambdaLR(
+            optimizer, lambda epoch: gamma ** ((epoch + 1) // step_size)
+        )
+        """,
+    },
+    breaks=hidden_tests.ten_ten_five,
+    tells=EARLY_IN_SILENCE,
 )
 
 steps_each_batch = edit(

@@ -1194,3 +1194,29 @@ zeros_for_what_is_unfrozen = edit(
     tells="You give what is unfrozen a gradient of zeros. To an optimizer that is a "
     "gradient: momentum and weight decay move what takes no part. `None` stays `None`.",
 )
+
+A_SETTING_OF_ZERO = (
+    "You write `weight_decay or 0.01`, or the same of another setting. A setting of 0 is "
+    "one, and is replaced by yours. Hand it on as it came."
+)
+
+lr_of_zero_replaced = edit(
+    SOLUTION,
+    {"lr=lr": "lr=lr or 0.1"},
+    breaks=hidden_tests.optimizer_of_the_trainable,
+    tells=A_SETTING_OF_ZERO,
+)
+
+momentum_of_zero_replaced = edit(
+    SOLUTION,
+    {"momentum=momentum": "momentum=momentum or 0.9"},
+    breaks=hidden_tests.optimizer_of_the_trainable,
+    tells=A_SETTING_OF_ZERO,
+)
+
+weight_decay_of_zero_replaced = edit(
+    SOLUTION,
+    {"weight_decay=weight_decay": "weight_decay=weight_decay or 0.01"},
+    breaks=hidden_tests.optimizer_of_the_trainable,
+    tells=A_SETTING_OF_ZERO,
+)

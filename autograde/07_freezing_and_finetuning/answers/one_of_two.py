@@ -247,9 +247,16 @@ def shared_under_no_grad():
         return loss.item()
 
 
+FEATURES_THAT_ASK = (
+    "The features that you return ask for a gradient: they hang on the graph of a and "
+    "keep it alive, or you have called `requires_grad_()` on them. Return them detached, "
+    "and leave the flag off."
+)
+
+
 @wrong(
     breaks=hidden_tests.returns_loss_and_features,
-    tells="The features that you return still hang on the graph of a, and keep it alive. Return them detached.",
+    tells=FEATURES_THAT_ASK,
     body=True,
 )
 def features_on_the_graph():
@@ -736,4 +743,11 @@ both_clear_before = edit(
     breaks=[hidden_tests.adds_for_a, hidden_tests.adds_for_b],
     tells="You clear the gradients of the model that is trained. They were to be *added* to, "
     "as `backward` does; the caller says when to clear.",
+)
+
+features_that_are_a_leaf = edit(
+    SOLUTION,
+    {"features = a(x).detach()": "features = a(x).detach().requires_grad_()"},
+    breaks=hidden_tests.returns_loss_and_features,
+    tells=FEATURES_THAT_ASK,
 )

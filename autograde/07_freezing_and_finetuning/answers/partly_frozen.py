@@ -520,6 +520,12 @@ FlagOfTheNetForgotten = edit(
     "`super().train(mode)`, which sets the net's own flag too.",
 )
 
+THAWED = (
+    "You set `requires_grad` of the rest to `True`, when the class is made or in a mode. "
+    "What somebody had frozen there stays frozen: touch the flags of the frozen parts "
+    "alone."
+)
+
 RestThawed = edit(
     mended_NamesakesToo,
     {
@@ -529,8 +535,7 @@ RestThawed = edit(
         """,
     },
     breaks=hidden_tests.the_rest_is_trained,
-    tells="You switch the flags of the rest on. What was frozen there before stays "
-    "frozen: set the flags of the parts alone.",
+    tells=THAWED,
 )
 
 AttributesFollowed = edit(
@@ -807,4 +812,53 @@ parts_looked_up_by_first_names = edit(
     breaks=hidden_tests.parts_of_any_kind,
     tells="You go by the names of `named_modules()`, which gives a layer that stands in two "
     "places by its first name alone. `get_submodule` finds it by each.",
+)
+
+frozen_in_training_alone = edit(
+    SOLUTION,
+    {"part.eval()": "part.eval().requires_grad_(not mode)"},
+    breaks=hidden_tests.weights_stay,
+    tells="In eval mode you give the frozen parts `requires_grad=True` again, and they get "
+    "gradients. They are frozen in both modes: set the flag once, when the class is made.",
+)
+
+frozen_when_a_mode_is_asked_for = edit(
+    SOLUTION,
+    {
+        """
+        for part in self.frozen_parts:
+            part.requires_grad_(False)
+        self.train()
+        """: """
+        for part in self.frozen_parts:
+            part.eval()
+        """,
+        """
+        for part in self.frozen_parts:
+            part.eval()
+        return self
+        """: """
+        for part in self.frozen_parts:
+            part.eval().requires_grad_(False)
+        return self
+        """,
+    },
+    breaks=hidden_tests.weights_stay,
+    tells="You set `requires_grad` of the frozen parts in `train` alone. Until it is called "
+    "they get gradients. Set the flag when the class is made.",
+)
+
+rest_thawed_in_eval = edit(
+    SOLUTION,
+    {
+        "super().train(mode)": """
+        super().train(mode)
+        if not mode:
+            self.model.requires_grad_(True)
+            for part in self.frozen_parts:
+                part.requires_grad_(False)
+        """,
+    },
+    breaks=hidden_tests.the_rest_is_trained,
+    tells=THAWED,
 )

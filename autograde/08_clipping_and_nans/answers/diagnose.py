@@ -1213,3 +1213,144 @@ diagnose_gradients_that_are_nan = edit(
     tells="Of a gradient you ask only whether it is NaN. An infinite one is a fault as "
     'well; its operation is `""`.',
 )
+
+diagnose_asks_the_output_of_a_bad_loss = edit(
+    mended_diagnose_without_the_rate,
+    {
+        """
+        if not finite(output):
+            return "layer", step, blamed[0]
+        loss = loss_function(output, y)
+        if not finite(loss):
+            return "loss", step, ""
+        """: """
+        loss = loss_function(output, y)
+        if not finite(loss):
+            if not finite(output):
+                return "layer", step, blamed[0]
+            return "loss", step, ""
+        """,
+    },
+    breaks=hidden_tests.broken_layers,
+    tells="You look at the model's output only where the loss is not finite. A loss "
+    "that leaves out what is not finite is finite itself. Look at the output "
+    "before you compute the loss.",
+)
+
+diagnose_blames_a_layer_for_a_bad_loss = edit(
+    mended_diagnose_without_the_rate,
+    {
+        'return "loss", step, ""': """
+        if blamed:
+            return "layer", step, blamed[0]
+        return "loss", step, ""
+        """,
+    },
+    breaks=hidden_tests.broken_losses,
+    tells="Where the loss is not finite, you blame a layer that gave such a value "
+    "inside. A score of -inf before a softmax is there on purpose. As long as the "
+    "model's output is finite, it is the loss.",
+)
+
+diagnose_looks_inside_for_a_bad_loss = edit(
+    mended_diagnose_without_the_rate,
+    {
+        """
+        if not finite(output):
+            return "layer", step, blamed[0]
+        """: "",
+        'return "loss", step, ""': """
+        if blamed:
+            return "layer", step, blamed[0]
+        return "loss", step, ""
+        """,
+    },
+    breaks=[hidden_tests.broken_layers, hidden_tests.broken_losses],
+    tells="You look at the loss first, and at the layers only where it is not "
+    "finite; then any value inside that is not finite counts. What decides is the "
+    "model's output: look at it before the loss. If it is finite, no layer is to "
+    "blame.",
+)
+
+diagnose_blames_a_layer_for_a_bad_gradient = edit(
+    mended_diagnose_without_the_rate,
+    {
+        "if not all(finite(p.grad) for p in moved):": """
+        if not all(finite(p.grad) for p in moved):
+            if blamed:
+                return "layer", step, blamed[0]
+        """,
+    },
+    breaks=hidden_tests.broken_gradients,
+    tells="Where a gradient is not finite, you blame a layer that gave such a value "
+    "inside. A score of -inf before a softmax is there on purpose. As long as "
+    "output and loss are finite, it is the gradient.",
+)
+
+diagnose_without_gradients_of_biases = edit(
+    mended_diagnose_without_the_rate,
+    {
+        "if not all(finite(p.grad) for p in moved):": """
+        weights = [
+            p.grad
+            for name, p in twin.named_parameters()
+            if p.grad is not None and "bias" not in name
+        ]
+        if not all(finite(gradient) for gradient in weights):
+        """,
+    },
+    breaks=hidden_tests.infinite_gradients,
+    tells="You look at the gradients of the weights, and not at those of the biases. "
+    "One of them can be the only one that is not finite. Go through all "
+    "parameters.",
+)
+
+diagnose_looks_at_the_buffers_in_each_step = edit(
+    mended_diagnose_without_the_rate,
+    {
+        "blamed.clear()": """
+        for name, entry in twin.named_buffers():
+            if not finite(entry):
+                return "state", step, name
+        blamed.clear()
+        """,
+    },
+    breaks=hidden_tests.healthy_runs,
+    tells="You look at the buffers in every step. A buffer that a batch has made "
+    "infinite is no fault, as long as output, loss and gradients are finite. Look at "
+    "the state once, before the first step.",
+)
+
+diagnose_switches_anomaly_mode_off = edit(
+    SOLUTION,
+    {
+        """
+        try:
+            with torch.autograd.set_detect_anomaly(True):
+                loss.backward()
+        except RuntimeError as error:
+            return re.search(r"Function '([^']+)'", str(error)).group(1)
+        """: """
+        torch.autograd.set_detect_anomaly(True)
+        try:
+            loss.backward()
+        except RuntimeError as error:
+            return re.search(r"Function '([^']+)'", str(error)).group(1)
+        finally:
+            torch.autograd.set_detect_anomaly(False)
+        """
+    },
+    breaks=hidden_tests.run_left_alone,
+    tells="You switch anomaly detection off at the end, also where it was on before "
+    "the call. Use it as a `with` block: that puts back what was there.",
+)
+
+diagnose_by_the_largest_target = edit(
+    mended_diagnose_without_the_rate,
+    {
+        "if not finite(x) or not finite(y):": "if not finite(x) or not finite(y.max()):",
+    },
+    breaks=hidden_tests.broken_data,
+    tells="A -inf in `y` goes unseen: it is never the largest entry, nor equal to inf. "
+    "Test each entry: `y.isfinite().all()`.",
+)

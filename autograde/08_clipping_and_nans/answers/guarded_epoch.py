@@ -299,6 +299,13 @@ epoch_without_a_look_at_gradients = edit(
     "Test the norm that `clip_grad_norm_` returns.",
 )
 
+NORM_UNSEEN = (
+    "You step where each gradient is finite and their total norm is not: you "
+    "test the gradients, or the norm for NaN alone. The norm can be infinite although "
+    "each entry is finite; the clipped gradient is then 0, and weight decay makes a "
+    "step of its own. Test the norm: `norm.isfinite()`."
+)
+
 epoch_testing_each_gradient = edit(
     SOLUTION,
     {
@@ -315,9 +322,17 @@ epoch_testing_each_gradient = edit(
         "for buffer, value in zip(model.buffers(), kept, strict=True):": "for buffer, value in zip(model.buffers(), kept):",
     },
     breaks=hidden_tests.overflowing_norms,
-    tells="You test each gradient, and not their total norm. It can overflow "
-    "although each entry is finite; the clipped gradient is then 0, and weight "
-    "decay makes a step of its own. Test the norm.",
+    tells=NORM_UNSEEN,
+)
+
+epoch_testing_the_norm_for_nan = edit(
+    SOLUTION,
+    {
+        "if not norm.isfinite():": "if norm.isnan():",
+        "for buffer, value in zip(model.buffers(), kept, strict=True):": "for buffer, value in zip(model.buffers(), kept):",
+    },
+    breaks=hidden_tests.overflowing_norms,
+    tells=NORM_UNSEEN,
 )
 
 epoch_testing_isnan = edit(
@@ -840,6 +855,12 @@ epoch_restores_batch_norms = edit(
     "`model.buffers()`.",
 )
 
+PART_OF_X = (
+    "You do not test `x`, or only a part of it, such as its first row: what the "
+    "model does not look at then goes unseen. One bad number anywhere makes the "
+    "batch bad. Test all of it: `x.isfinite().all()`."
+)
+
 epoch_without_a_look_at_inputs = edit(
     SOLUTION,
     {
@@ -847,9 +868,7 @@ epoch_without_a_look_at_inputs = edit(
         "for buffer, value in zip(model.buffers(), kept, strict=True):": "for buffer, value in zip(model.buffers(), kept):",
     },
     breaks=hidden_tests.inputs_that_do_not_show,
-    tells="You do not look at `x`. Mostly a NaN there shows in the loss, "
-    "but a model need not look at every entry. The text calls the "
-    "batch bad all the same: test `x`.",
+    tells=PART_OF_X,
 )
 
 epoch_testing_sums = edit(
@@ -1197,4 +1216,32 @@ guarded_epoch_that_parts_a_shared_buffer = edit(
     breaks=hidden_tests.buffers_of_any_layer,
     tells="You put a copy in the buffer's place. A buffer that two layers share "
     "is two buffers from then on. Write the values back, with `copy_`.",
+)
+
+epoch_testing_the_first_row = edit(
+    SOLUTION,
+    {
+        "if not (x.isfinite().all() and y.isfinite().all()):": "if not (x[0].isfinite().all() and y.isfinite().all()):",
+    },
+    breaks=hidden_tests.inputs_that_do_not_show,
+    tells=PART_OF_X,
+)
+
+epoch_testing_the_first_feature = edit(
+    SOLUTION,
+    {
+        "if not (x.isfinite().all() and y.isfinite().all()):": "if not (x[:, 0].isfinite().all() and y.isfinite().all()):",
+    },
+    breaks=hidden_tests.inputs_that_do_not_show,
+    tells=PART_OF_X,
+)
+
+epoch_testing_the_largest_target = edit(
+    SOLUTION,
+    {
+        "if not (x.isfinite().all() and y.isfinite().all()):": "if not (x.isfinite().all() and y.max().isfinite()):",
+    },
+    breaks=hidden_tests.bad_inputs,
+    tells="A -inf in `y` goes unseen: it is never the largest entry, nor equal to inf, "
+    "and the loss can be finite all the same. Test each entry: `y.isfinite().all()`.",
 )

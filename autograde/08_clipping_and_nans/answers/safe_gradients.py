@@ -248,15 +248,26 @@ root_with_epsilon_after = edit(
     "root.",
 )
 
+ROOT_OF_ZERO = (
+    "`root` takes the root of 0 itself, as after a maximum with 0, or where "
+    "`x >= 0`: the value is right, the slope at 0 is infinite. Put another number "
+    "than 0 in its place wherever `x > 0` does not hold."
+)
+
 root_of_the_maximum = edit(
     root_behind_a_relu,
     {
         "return x.relu().sqrt()": "return torch.maximum(x, torch.zeros_like(x)).sqrt()",
     },
     breaks=hidden_tests.root_and_its_slope,
-    tells="`root` takes the maximum with 0 and the root of that: the value is "
-    "right, the slope at 0 is infinite. At a tie `maximum` lets half of the "
-    "gradient through. Put another number than 0 in its place.",
+    tells=ROOT_OF_ZERO,
+)
+
+root_of_what_is_not_negative = edit(
+    SOLUTION,
+    {"positive = x > 0": "positive = x >= 0"},
+    breaks=hidden_tests.root_and_its_slope,
+    tells=ROOT_OF_ZERO,
 )
 
 root_clamped_at_a_small_number = edit(

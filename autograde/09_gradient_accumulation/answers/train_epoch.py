@@ -546,6 +546,12 @@ def epoch_clips_each_time(
     return total / seen if seen else math.nan
 
 
+NEVER_CLIPPED = (
+    "The gradient that is stepped on has not been clipped, though `max_norm` is given: "
+    "you do not clip, or too early, before the gradient of the window is there, or too "
+    "late, after the step. Clip right before the step."
+)
+
 epoch_never_clips = edit(
     mended_epoch_zeroes_each_time,
     {
@@ -555,9 +561,7 @@ epoch_never_clips = edit(
         """: "",
     },
     breaks=hidden_tests.clipped_once,
-    tells="The gradient that is stepped on has not been clipped, though "
-    "`max_norm` is given: you do not clip, or you clip after the step, when it "
-    "is too late. Clip right before it.",
+    tells=NEVER_CLIPPED,
 )
 
 epoch_clips_after_the_step = edit(
@@ -570,9 +574,25 @@ epoch_clips_after_the_step = edit(
         "optimizer.step()": "",
     },
     breaks=hidden_tests.clipped_once,
-    tells="The gradient that is stepped on has not been clipped, though "
-    "`max_norm` is given: you do not clip, or you clip after the step, when it "
-    "is too late. Clip right before it.",
+    tells=NEVER_CLIPPED,
+)
+
+epoch_clips_before_the_window = edit(
+    SOLUTION,
+    {
+        "for x, y in window:": """
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        for x, y in window:
+        """,
+        """
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        """: "optimizer.step()",
+    },
+    breaks=hidden_tests.clipped_once,
+    tells=NEVER_CLIPPED,
 )
 
 epoch_clips_values = edit(
@@ -1485,4 +1505,18 @@ epoch_ends_at_a_runtime_error = edit(
     breaks=hidden_tests.loader_without_a_length,
     tells="You take every error of the loader for its end. A file that cannot be read then shortens the "
     "epoch, and nobody hears of it. Catch `StopIteration` alone, or use `for` or `itertools.islice`.",
+)
+
+epoch_breaks_off_at_a_nan = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": """
+        loss_sum += loss.item()
+        if not loss.isfinite():
+            break
+        """
+    },
+    breaks=hidden_tests.small_in_the_loop,
+    tells="You break a window off at a loss that is not finite: the micro-batches after it "
+    "never go through the model. Nobody asked for that; each sample passes once.",
 )

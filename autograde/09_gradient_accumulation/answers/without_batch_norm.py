@@ -1420,3 +1420,18 @@ def shallow_copies(model):
     new._buffers = copy.deepcopy(model._buffers)
     new._modules = {n: shallow_copies(c) for n, c in model._modules.items()}
     return new
+
+
+repair_keeps_images_in_eval = edit(
+    SOLUTION,
+    {
+        "if not isinstance(layer, batch_norms):": """
+        if isinstance(layer, nn.BatchNorm2d) and not layer.training:
+            return layer
+        if not isinstance(layer, batch_norms):
+        """
+    },
+    breaks=hidden_tests.weight_and_bias,
+    tells="You keep a `BatchNorm2d` that is in eval. The next `model.train()` wakes it. "
+    "Replace every batch norm, whatever its kind and its mode.",
+)

@@ -1106,3 +1106,36 @@ clip_loss_divided_again = edit(
     tells="You scale the loss and divide it by the scale again. Under a large scale the product is "
     "infinite, though the loss is not. Take the loss before it is scaled.",
 )
+
+THROWN_AWAY = (
+    "You throw a gradient away, or mend it, where it is not finite. An enabled scaler "
+    "leaves the step out by itself. A disabled one steps on the gradient as it is, and "
+    "the NaN shows in the weights: yours hide it."
+)
+
+clip_throws_away_what_overflows = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": """
+        if not norm.isfinite():
+            optimizer.zero_grad()
+        scaler.step(optimizer)
+        """,
+    },
+    breaks=hidden_tests.clipped_disabled,
+    tells=THROWN_AWAY,
+)
+
+clip_mends_what_overflows = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": """
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.nan_to_num_(0.0, 0.0, 0.0)
+        scaler.step(optimizer)
+        """,
+    },
+    breaks=hidden_tests.clipped_disabled,
+    tells=THROWN_AWAY,
+)

@@ -1376,3 +1376,50 @@ ScalerStopsAtAnOverflow = edit(
     "after it stay scaled, and whoever looks at them next sees some that are true and some "
     "that are not. Divide them all, and note what you found.",
 )
+
+ScalerAsksTheLossToo = edit(
+    ScalerByHand,
+    {
+        "return loss * self.get_scale()": """
+        scaled = loss * self.get_scale()
+        if self.enabled and not torch.isfinite(scaled).all():
+            self.found_inf = True
+        return scaled
+        """,
+    },
+    breaks=hidden_tests.overflow_skips_the_step,
+    tells="You take a loss that is infinite, or is so when scaled, for an overflow. A "
+    "constant in it may be so large, and the gradients know nothing of it. Look at the "
+    "gradients alone.",
+)
+
+ScalerOfWhatIsTrained = edit(
+    ScalerByHand,
+    {
+        "if p.grad is not None:": "if p.grad is not None and p.requires_grad:",
+    },
+    breaks=hidden_tests.unscale_then_clip,
+    tells="You leave out parameters that do not require a gradient. One that was frozen "
+    "after the backward pass has a gradient, still scaled, and the optimizer steps on "
+    "it. Ask for `p.grad is not None` alone.",
+)
+
+ScalerOffCleansUp = edit(
+    ScalerByHand,
+    {
+        """
+        if not self.enabled:
+            optimizer.step()
+        """: """
+        if not self.enabled:
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None and not p.grad.isfinite().all():
+                        p.grad = None
+            optimizer.step()
+        """,
+    },
+    breaks=hidden_tests.scaler_disabled,
+    tells="With `enabled=False` your scaler throws away gradients that are not finite. "
+    "It must do nothing but `optimizer.step()` then, and a NaN shows in the weights.",
+)

@@ -1345,3 +1345,50 @@ epoch_divides_the_loss_again = edit(
     tells="You scale the loss and divide it by the scale again. Under a large scale the product is "
     "infinite, though the loss is not. Take the loss before it is scaled.",
 )
+
+amp_epoch_throws_away_what_overflows = edit(
+    SOLUTION,
+    {
+        "scaler.step(optimizer)": """
+        scaler.unscale_(optimizer)
+        kept = [q for q in model.parameters() if q.grad is not None]
+        if not all(q.grad.isfinite().all() for q in kept):
+            optimizer.zero_grad()
+        scaler.step(optimizer)
+        """,
+    },
+    breaks=hidden_tests.epoch_disabled,
+    tells="You throw the gradients of a window away where they are not finite. An enabled "
+    "scaler leaves the step out by itself. A disabled one steps on them as they are, and "
+    "the NaN shows in the weights: yours hide it.",
+)
+
+amp_epoch_breaks_off_at_a_nan = edit(
+    SOLUTION,
+    {
+        "loss_sum += loss.item()": """
+        loss_sum += loss.item()
+        if not loss.isfinite():
+            break
+        """,
+    },
+    breaks=hidden_tests.epoch_graphs,
+    tells="You break a window off at a loss that is not finite: the micro-batches after it "
+    "never go through the model. Each goes through it once, and the scaler skips the "
+    "step.",
+)
+
+amp_epoch_counts_the_loader_first = edit(
+    SOLUTION,
+    {
+        "micro_batches = iter(loader)": """
+        if iter(loader) is not loader:
+            number = sum(1 for _ in loader)
+        micro_batches = iter(loader)
+        """,
+    },
+    breaks=hidden_tests.epoch_in_autocast,
+    tells="You go through the loader once to count, before the first step. All data are "
+    "read twice then, and a shuffling loader gives them in another order. Read each "
+    "window when its turn comes.",
+)
