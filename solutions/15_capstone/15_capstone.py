@@ -1092,7 +1092,7 @@ def fit(run, folder: Path) -> tuple[list[dict], dict]:
     ### BEGIN SOLUTION
     num_epochs, keep = run.config["num_epochs"], run.config["keep"]
     done, log, best = 0, [], {"metric": -math.inf}
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     for path in sorted(folder.glob("step_*.pt"), reverse=True):
         try:
             saved = torch.load(path)

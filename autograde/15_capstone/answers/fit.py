@@ -19,7 +19,7 @@ def by_a_state_that_is_saved(run, folder):
     import re
 
     settings = run.config
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     state = {"number": 0, "log": [], "best": None}
 
     def numbered():
@@ -168,7 +168,7 @@ def by_a_generator_of_steps(run, folder):
                 return torch.load(path, map_location="cpu")
         return None
 
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     held = newest() or {"number": 0, "log": [], "best": {}}
     for name, state in held.get("parts", {}).items():
         run.parts[name].load_state_dict(state)
@@ -487,8 +487,8 @@ random_states_first = edit(
 seeded_at_the_start = edit(
     SOLUTION,
     {
-        "folder.mkdir(parents=True, exist_ok=True)": """
-        folder.mkdir(parents=True, exist_ok=True)
+        "folder.mkdir(exist_ok=True)": """
+        folder.mkdir(exist_ok=True)
         seed_everything(0)
         """,
     },
@@ -1052,8 +1052,8 @@ copied_into_place = edit(
 all_tmp_files_removed = edit(
     SOLUTION,
     {
-        "folder.mkdir(parents=True, exist_ok=True)": """
-        folder.mkdir(parents=True, exist_ok=True)
+        "folder.mkdir(exist_ok=True)": """
+        folder.mkdir(exist_ok=True)
         for left in folder.glob("*.tmp"):
             left.unlink()
         """,
@@ -1393,9 +1393,9 @@ best_begins_at_minus_one = edit(
     "below it, as a loss with a minus before it does: begin at `-math.inf`.",
 )
 
-parent_is_there = edit(
+parents_made_too = edit(
     SOLUTION,
     {
-        "folder.mkdir(parents=True, exist_ok=True)": "folder.mkdir(exist_ok=True)"
+        "folder.mkdir(exist_ok=True)": "folder.mkdir(parents=True, exist_ok=True)"
     },
 )
