@@ -131,7 +131,7 @@ def averages(draw):
 """
 
 MINI_DOUBLE = """\
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -150,51 +150,37 @@ def in_place(x, times=1):
     if times < 0:
         raise ValueError
     return x.mul_(2**times)
+"""
 
+MINI_DOUBLE_EDITS = """\
+once from by_addition: doubles
+# You ignored times.
+-for _ in range(times):
+-    x = x + x
+-return x
++return x + x
 
-once = edit(
-    by_addition,
-    {
-        '''
-        for _ in range(times):
-            x = x + x
-        return x
-        ''': "return x + x",
-    },
-    breaks=hidden_tests.doubles,
-    tells="You ignored times.",
-)
-
-never_refuses = edit(
-    SOLUTION,
-    {
-        '''
-        if times < 0:
-            raise ValueError("times must not be negative")
-        ''': "",
-    },
-    breaks=hidden_tests.refuses,
-    tells="You never refuse.",
-)
+never_refuses: refuses
+# You never
+# refuse.
+-if times < 0:
+-    raise ValueError("times must not be negative")
 """
 
 MINI_MEAN = """\
-from course_grader.bank import accepted, edit
-
-from .. import hidden_tests
+from course_grader.bank import accepted
 
 
 @accepted()
 def by_method(x):
     return x.mean().item()
+"""
 
-
-the_sum = edit(
-    by_method,
-    {"x.mean()": "x.sum()"},
-    breaks=hidden_tests.averages,
-    tells="That is the sum.",
-)
+MINI_MEAN_EDITS = """\
+the_sum from by_method: averages
+# That is the sum.
+-return x.mean().item()
++return x.sum().item()
 """
 
 
@@ -205,7 +191,9 @@ def write_mini(root: Path) -> Course:
         "autograde/03_mini/probes.py": MINI_PROBES,
         "autograde/03_mini/hidden_tests.py": MINI_TESTS,
         "autograde/03_mini/answers/double.py": MINI_DOUBLE,
+        "autograde/03_mini/answers/double.diff": MINI_DOUBLE_EDITS,
         "autograde/03_mini/answers/mean.py": MINI_MEAN,
+        "autograde/03_mini/answers/mean.diff": MINI_MEAN_EDITS,
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

@@ -19,13 +19,13 @@ import pytest
 from commands import run_nbgrader
 from mini_course import MINI_SOURCE, ROOT
 
-from course_grader.bank import edited
 from course_grader.chapter.build import (
     build_chapter,
     built_files,
     stale_diff,
 )
 from course_grader.chapter.built import built_notebook
+from course_grader.chapter.edits import edited, read_edits
 from course_grader.chapter.grading import load_grading
 from course_grader.chapter.source import Level, Role, read_chapter
 from course_grader.chapter.task import example_of
@@ -274,109 +274,161 @@ def test_a_broken_chapter_is_refused_with_a_sentence(
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        ("hidden_tests", '@check("mean"', '@check("men"', "no such exercise"),
         (
-            "answers/double",
-            "@accepted()",
-            "@staticmethod",
-            "an edit starts from SOLUTION or from a right answer",
+            "hidden_tests.py",
+            '@check("mean"',
+            '@check("men"',
+            "no such exercise",
         ),
-        (
-            "answers/double",
-            "    SOLUTION,",
-            "    once,",
-            "an edit starts from SOLUTION or from a right answer",
-        ),
-        (
-            "answers/mean",
-            "    breaks=hidden_tests.averages,\n",
-            "",
-            "no answer bank: autograde/03_mini/answers/mean.py needs right",
-        ),
-        ("answers/mean", "from ..", "x = y\nfrom ..", "does not load"),
-        (
-            "answers/mean",
-            "breaks=hidden_tests.averages",
-            "breaks=hidden_tests.keeps",
-            "no check of mean",
-        ),
+        ("answers/mean.py", "from c", "x = y\nfrom c", "does not load"),
         # the first would be lost, and nobody would know
         (
-            "answers/mean",
-            "the_sum =",
-            "in_place =",
-            "two answers are called in_place",
-        ),
-        (
-            "answers/double",
-            "once =",
-            "in_place =",
-            "two answers are called in_place",
-        ),
-        (
-            "answers/mean",
-            '"x.mean()":',
-            '"x.means()":',
-            "the_sum: what is replaced stands nowhere in by_method",
-        ),
-        (
-            "answers/mean",
-            '"x.mean()":',
-            '"m":',
-            "the_sum: what is replaced stands 3 times in by_method",
-        ),
-        (
-            "answers/mean",
-            '"x.mean()": "x.sum()"',
-            '"x.mean()": "(x).mean()"',
-            "the_sum: the edits of by_method change nothing",
-        ),
-        (
-            "answers/mean",
-            '"x.mean()": "x.sum()"',
-            '"x.mean()": "x.sum("',
-            "the_sum: edited, by_method is no Python",
-        ),
-        (
-            "answers/mean",
-            '"x.mean()": "x.sum()"',
-            '"x.mean()": "x.sum()", "mean().item()": "sum()"',
-            "the_sum: two edits of by_method overlap",
+            "answers/double.py",
+            "def in_place",
+            "def by_addition",
+            "two answers are called by_addition",
         ),
     ],
 )
 def test_a_broken_bank_is_refused_with_a_sentence(
-    mini: Course, file: str, old: str, new: str, says: str | None
+    mini: Course, file: str, old: str, new: str, says: str
 ) -> None:
-    change(mini, old, new, f"autograde/03_mini/{file}.py")
+    change(mini, old, new, f"autograde/03_mini/{file}")
 
     with pytest.raises(CourseError) as refused:
         build_chapter(mini, "03_mini")
     assert says in str(refused.value)
 
 
-def test_a_bank_for_no_exercise_is_refused(mini: Course) -> None:
+WORDS = "# That is the sum.\n"
+WAS = "-return x.mean().item()\n"
+NOW = "+return x.sum().item()\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            f": averages\n{WORDS}",
+            "\n",
+            "no answer bank: autograde/03_mini/answers/mean.py needs right",
+        ),
+        (
+            "averages",
+            "keeps",
+            "the_sum breaks keeps, which is no check of mean",
+        ),
+        (
+            "from by_method",
+            "from nobody",
+            "the_sum starts from nobody. An edit",
+        ),
+        (
+            NOW,
+            f"{NOW}\nagain from the_sum: averages\n{WORDS}{WAS}+return 1\n",
+            "again starts from the_sum. An edit starts from the solution or",
+        ),
+        ("the_sum", "in_place", "two answers are called in_place"),
+        ("the_sum", "by_method", "two answers are called by_method"),
+        (
+            "the_sum",
+            "x\nthe_sum",
+            "x: the edits of the solution change nothing",
+        ),
+        (
+            "the_sum from",
+            "the_sum of",
+            "`the_sum of by_method: averages` is not",
+        ),
+        ("the_sum", "# Mean\nthe_sum", "the file begins with an answer's name"),
+        (WORDS, "", "the_sum is wrong and tells its learner nothing"),
+        (": averages", "", "the_sum is right and has words for its learner"),
+        (WORDS, "# as nobody\n", "the_sum has the words of nobody, and no"),
+        (NOW, "/return 1\n", "begins with a blank, + or -, and `/return 1`"),
+        (WAS, "", "a change takes lines away (-) or puts some (+) beside"),
+        (NOW, "@@\n-return x\n", "stands nowhere in by_method: `return x`"),
+        (
+            "item()\n+",
+            "means()\n+",
+            "the_sum: what is changed stands nowhere in by_method",
+        ),
+        (
+            "x.sum()",
+            "(x).mean()",
+            "the_sum: the edits of by_method change nothing",
+        ),
+        ("x.sum()", "x.sum(", "the_sum: edited, by_method is no Python"),
+        (
+            NOW,
+            f"{NOW}@@\n{WAS}+return 1\n",
+            "the_sum: two edits of by_method overlap at `return x.mean().item()`",
+        ),
+    ],
+)
+def test_a_broken_edit_is_refused_with_a_sentence(
+    mini: Course, old: str, new: str, says: str
+) -> None:
+    change(mini, old, new, "autograde/03_mini/answers/mean.diff")
+
+    with pytest.raises(CourseError) as refused:
+        build_chapter(mini, "03_mini")
+    assert says in str(refused.value)
+
+
+def test_lines_that_stand_twice_are_no_place_for_an_edit(mini: Course) -> None:
+    bank = "autograde/03_mini/answers/mean"
+    change(
+        mini,
+        "    return",
+        "    float(x[0])\n    float(x[0])\n    return",
+        f"{bank}.py",
+    )
+    change(mini, WAS + NOW, "-float(x[0])\n+float(x[1])\n", f"{bank}.diff")
+
+    with pytest.raises(CourseError, match="stands 2 times in by_method"):
+        build_chapter(mini, "03_mini")
+
+
+@pytest.mark.parametrize("kind", ["py", "diff"])
+def test_a_bank_for_no_exercise_is_refused(mini: Course, kind: str) -> None:
     folder = mini.autograde / "03_mini" / "answers"
-    (folder / "mean.py").rename(folder / "men.py")
+    (folder / f"mean.{kind}").rename(folder / f"men.{kind}")
 
     with pytest.raises(CourseError, match="there is no such exercise"):
         build_chapter(mini, "03_mini")
 
 
-def test_an_edit_is_the_answer_it_starts_from_but_for_its_places() -> None:
-    start = "def f(x):\n    if x:\n        y = x\n        g(y)\n    return y\n"
+def test_an_edit_is_the_answer_it_starts_from_but_for_its_places(
+    tmp_path: Path,
+) -> None:
+    start = (
+        "def f(x):\n    if x:\n        y = x\n        g(y)\n\n    return y\n"
+    )
+    file = tmp_path / "f.diff"
+    file.write_text(
+        "a\n-    g(y)\n\n return y\n\n"
+        "b from a: c, d; ends the process\n# Say\n# so.\n"
+        "-y = x\n-g(y)\n+y = 1\n+\n+if y:\n+    g(1)\n\n"
+        "e: c\n# as b\n-if x:\n+if y:\n@@\n+h()\n-return y\n+return x\n"
+    )
 
-    assert edited(start, [("g(y)", "")]) == (
-        "def f(x):\n    if x:\n        y = x\n    return y\n"
+    a, b, e = read_edits(file)
+
+    assert edited(start, a.places) == (
+        "def f(x):\n    if x:\n        y = x\n\n    return y\n"
     )
-    assert edited(start, [("y = x\ng(y)", "y = 1\n\nif y:\n    g(1)")]) == (
+    assert edited(start, b.places) == (
         "def f(x):\n    if x:\n        y = 1\n\n        if y:\n"
-        "            g(1)\n    return y\n"
+        "            g(1)\n\n    return y\n"
     )
-    assert edited(start, [("return y", "h()\nreturn x"), ("if x", "if y")]) == (
-        "def f(x):\n    if y:\n        y = x\n        g(y)\n"
+    assert edited(start, e.places) == (
+        "def f(x):\n    if y:\n        y = x\n        g(y)\n\n"
         "    h()\n    return x\n"
     )
+    assert (a.start, a.breaks, a.tells) == (None, (), "")
+    assert (b.start, b.breaks, b.tells) == ("a", ("c", "d"), "Say so.")
+    assert (b.ends_process, e.ends_process, e.words_of) == (True, False, "b")
+    assert list(read_edits(tmp_path / "none.diff")) == []
 
 
 def test_an_answer_that_cannot_run_is_refused(mini: Course) -> None:

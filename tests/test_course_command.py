@@ -239,11 +239,11 @@ def test_a_new_chapter_needs_a_name_and_a_free_number(
 def test_try_tells_right_banks_from_wrong_ones(mini: Course) -> None:
     said = course_says(mini.root, "try", "03", "mean")
     assert "2 trials of mean: 2 as they must be, 0 not" in said
-    answers = mini.autograde / "03_mini" / "answers" / "mean.py"
-    answers.write_text(
-        answers.read_text().replace('"x.sum()"', '"x.median()"')
-        + "\n\n@accepted()\ndef by_median(x):\n"
-        "    return x.median().item()\n"
+    edits = mini.autograde / "03_mini" / "answers" / "mean.diff"
+    median = "-return x.mean().item()\n+return x.median().item()\n"
+    edits.write_text(
+        edits.read_text().replace("x.sum", "x.median")
+        + f"\nby_median from by_method\n{median}"
     )
 
     said = course_says(mini.root, "try", "03", "mean", code=1)

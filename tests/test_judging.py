@@ -103,12 +103,11 @@ def test_a_bank_that_is_wrong_about_itself_is_told(
     mini: Course, warm: WarmProcess
 ) -> None:
     """The bank test can fail: right answers called wrong, wrong called right."""
-    path = mini.autograde / "03_mini" / "answers" / "mean.py"
-    path.write_text(
-        path.read_text()
-        .replace('{"x.mean()": "x.sum()"}', '{"x.sum()": "x.mean()"}')
-        .replace("return x.mean()", "return x.sum()")
-    )
+    for kind in ("py", "diff"):
+        path = mini.autograde / "03_mini" / "answers" / f"mean.{kind}"
+        swapped = path.read_text().replace("x.mean", "x.other")
+        swapped = swapped.replace("x.sum", "x.mean").replace("other", "sum")
+        path.write_text(swapped)
 
     trials = list(try_bank(warm, load_grading(mini, "03_mini"), (1,), ["mean"]))
 
@@ -130,7 +129,7 @@ def test_an_answers_own_decorators_travel_with_it(mini: Course) -> None:
     path = mini.autograde / "03_mini" / "answers" / "mean.py"
     path.write_text(
         path.read_text()
-        .replace("from .. import", "import torch\n\nfrom .. import", 1)
+        .replace("@accepted", "import torch\n\n\n@accepted", 1)
         .replace(
             "@accepted()\n",
             "@accepted()\n@torch.inference_mode()\n@torch.no_grad()\n",
@@ -156,11 +155,11 @@ def test_a_rule_that_cannot_read_an_answer_fails_that_check_alone(
             "None if seen.data + 1 == expected.data + 1 else 'Not the mean.')",
         )
     )
-    answers = mini.autograde / "03_mini" / "answers" / "mean.py"
-    answers.write_text(
-        answers.read_text()
-        .replace('tells="That is the sum."', 'tells="That is text."')
-        .replace('{"x.mean()": "x.sum()"}', '{"x.mean().item()": "\'lie\'"}')
+    edits = mini.autograde / "03_mini" / "answers" / "mean.diff"
+    edits.write_text(
+        edits.read_text()
+        .replace("That is the sum.", "That is text.")
+        .replace("return x.sum().item()", "return 'lie'")
     )
 
     trials = list(try_bank(warm, load_grading(mini, "03_mini"), (1,), ["mean"]))

@@ -251,7 +251,7 @@ def test_a_signature_holds_for_what_it_was_made_of(
 
     assert still_held() == set(lost)
     assert changes(
-        folder / "answers" / "double.py", "return x + x", "return x + 2 * x"
+        folder / "answers" / "double.diff", "return x + x", "return x + 2 * x"
     ) == {"once"}
     assert changes(folder / "hidden_tests.py", "normal(7)", "normal(8)") == {
         "the_sum"

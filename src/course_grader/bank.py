@@ -1,4 +1,4 @@
-"""What an author writes in `answers/EXERCISE.py`: the answer bank of an exercise.
+"""What an author writes in `answers/`: the answer bank of an exercise.
 
 Every exercise carries right answers of different kinds (all must get full
 marks) and wrong ones (each must lose the check that it breaks and hear why).
@@ -6,9 +6,8 @@ The wrong ones serve twice: a submission that behaves like exactly one of them
 on every case hears what it tells.
 
 A right answer, and a wrong one that is a way of thinking of its own, is written
-out below `accepted` or `wrong`. Any other wrong answer is an `edit`: the answer
-it starts from, what is replaced by what, the check it breaks and what its
-learner hears.
+out in `EXERCISE.py` below `accepted` or `wrong`. Any other stands in
+`EXERCISE.diff`: what it changes in one of these (see `chapter.edits`).
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import itertools
 import os
-import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from course_grader.chapter.edits import edited, read_edits
 from course_grader.chapter.source import (
     BEGIN_SOLUTION,
     END_SOLUTION,
@@ -86,25 +84,6 @@ class Written:
     ends_process: bool = False
 
 
-@dataclass(frozen=True)
-class Edit:
-    """An answer that differs from another in a few places. Made by `edit`."""
-
-    start: Written | Edit | Solution
-    swaps: tuple[tuple[str, str], ...]
-    breaks: tuple[str, ...]
-    tells: str
-    ends_process: bool
-
-
-@dataclass(frozen=True)
-class Solution:
-    """The solution cell of the chapter, as what an edit starts from."""
-
-
-SOLUTION = Solution()
-
-
 def accepted(*, body: bool = False) -> Callable[[Callable[..., Any]], Written]:
     """Marks a right answer.
 
@@ -146,77 +125,72 @@ def wrong(
     return make
 
 
-def edit(
-    start: Written | Edit | Solution,
-    swaps: Mapping[str, str],
-    *,
-    breaks: Check | Sequence[Check] = (),
-    tells: str = "",
-    ends_process: bool = False,
-) -> Edit:
-    """An answer that is another one with a few places replaced.
+def answers_of(
+    module: ModuleType, edits: Path, exercise: Exercise
+) -> Iterator[Answer]:
+    """The answers of an exercise, whole: those written out, then the edits.
 
     Args:
-        start: the answer it starts from: `SOLUTION` or a right answer of the
-            file.
-        swaps: what is replaced, by what. What is replaced stands exactly once
-            in `start`: a piece of one line, or whole lines, in a string of
-            several lines whose common indentation and first and last line
-            break do not count. Nothing in its place takes the lines away.
-        breaks: the check or checks that the answer must fail; none if it is
-            right, too.
-        tells: what a learner who answers like this hears.
-        ends_process: it hangs, exits or crashes.
-
-    Raises:
-        CourseError: it starts from something else.
-    """
-    if not isinstance(start, Written | Edit | Solution) or (
-        not isinstance(start, Solution) and start.breaks
-    ):
-        raise CourseError(
-            "an edit starts from SOLUTION or from a right answer of its file."
-        )
-    return Edit(
-        start=start,
-        swaps=tuple((_plain(was), _plain(now)) for was, now in swaps.items()),
-        breaks=_names(breaks),
-        tells=tells,
-        ends_process=ends_process,
-    )
-
-
-def answers_of(module: ModuleType, exercise: Exercise) -> Iterator[Answer]:
-    """The answers that a file of the bank holds, whole, in order.
-
-    Args:
-        module: the file, imported.
+        module: `answers/EXERCISE.py`, imported.
+        edits: `answers/EXERCISE.diff`.
         exercise: what they answer.
 
     Raises:
         CourseError: an edit does not fit what it starts from, or two answers
             have one name.
     """
-    names: dict[int, str] = {}
-    for name, value in vars(module).items():
-        if not isinstance(value, Written | Edit):
-            continue
-        names[id(value)] = name
-        try:
-            source, binds = _whole(value, exercise, names)
-        except CourseError as error:
-            raise CourseError(f"The answer {name}: {error}") from None
-        yield Answer(
+    assert module.__file__ is not None
+    _refuse_repeated_names(Path(module.__file__))
+    known = {
+        name: Answer(
             name=name,
             exercise=exercise.id,
-            source=source,
-            binds=binds,
+            source=value.source,
+            binds=value.binds,
             breaks=value.breaks,
             tells=value.tells,
             ends_process=value.ends_process,
         )
-    assert module.__file__ is not None
-    _refuse_repeated_names(Path(module.__file__))
+        for name, value in vars(module).items()
+        if isinstance(value, Written)
+    }
+    yield from known.values()
+    solution = Answer(
+        "the solution", exercise.id, solution_cell(exercise), None
+    )
+    for one in read_edits(edits):
+        where = f"{edits.name}, line {one.line}: {one.name}"
+        if one.name in known:
+            raise CourseError(
+                f"{edits.name}, line {one.line}: two answers are called "
+                f"{one.name}."
+            )
+        start = solution if one.start is None else known.get(one.start)
+        if start is None or not start.right:
+            raise CourseError(
+                f"{where} starts from {one.start}. An edit starts from the "
+                "solution or from a right answer that stands above it or in "
+                f"{Path(module.__file__).name}."
+            )
+        if one.words_of is not None and one.words_of not in known:
+            raise CourseError(
+                f"{where} has the words of {one.words_of}, and no answer above "
+                "it has this name."
+            )
+        try:
+            source = edited(start.source, one.places, start.name)
+        except CourseError as error:
+            raise CourseError(f"{where}: {error}") from None
+        known[one.name] = Answer(
+            name=one.name,
+            exercise=exercise.id,
+            source=source,
+            binds=start.binds,
+            breaks=one.breaks,
+            tells=known[one.words_of].tells if one.words_of else one.tells,
+            ends_process=one.ends_process,
+        )
+        yield known[one.name]
 
 
 def solution_cell(exercise: Exercise) -> str:
@@ -224,106 +198,6 @@ def solution_cell(exercise: Exercise) -> str:
     marks = (BEGIN_SOLUTION, END_SOLUTION)
     lines = exercise.source.split("\n")
     return "\n".join(one for one in lines if one.strip() not in marks)
-
-
-def _whole(
-    answer: Written | Edit | Solution,
-    exercise: Exercise,
-    names: Mapping[int, str],
-) -> tuple[str, str | None]:
-    """An answer's code and the name that it is to be bound by."""
-    match answer:
-        case Solution():
-            return solution_cell(exercise), None
-        case Written():
-            return answer.source, answer.binds
-        case Edit():
-            source, binds = _whole(answer.start, exercise, names)
-            start = names.get(id(answer.start), "the solution")
-            return edited(source, answer.swaps, start), binds
-
-
-def edited(
-    text: str, swaps: Sequence[tuple[str, str]], start: str = "the answer"
-) -> str:
-    """Code with some of its places replaced, as `edit` describes.
-
-    Args:
-        text: the code.
-        swaps: (was, now), all places found in `text` as it is given.
-        start: what the code is called in messages.
-
-    Raises:
-        CourseError: a place is not there, or there more than once; two
-            overlap; the code stays as it is or is no Python.
-    """
-    places = sorted((*_place(text, was, start), now) for was, now in swaps)
-    for (_, end, _), (begin, _, _) in itertools.pairwise(places):
-        if begin < end:
-            raise CourseError(
-                f"two edits of {start} overlap at `{text[begin:end]}`."
-            )
-    made = text
-    for begin, end, now in reversed(places):
-        made = made[:begin] + _indented(text, begin, now) + made[end:]
-        if not now:
-            made = _without_blank_line(made, begin)
-    try:
-        if ast.dump(ast.parse(made)) == _dumped(text):
-            raise CourseError(f"the edits of {start} change nothing.")
-    except SyntaxError as error:
-        raise CourseError(
-            f"edited, {start} is no Python: {error.msg}, line {error.lineno}."
-        ) from None
-    return made
-
-
-@functools.lru_cache(maxsize=16)  # most edits of an exercise have one start
-def _dumped(text: str) -> str:
-    return ast.dump(ast.parse(text))
-
-
-def _place(text: str, was: str, start: str) -> tuple[int, int]:
-    """Where `was` stands."""
-    first, *others = was.split("\n")
-    pattern = re.escape(first)
-    if others:
-        # whole lines, with the indentation that the first one has
-        pattern = rf"^(?P<indent>[ ]*)(?P<all>{pattern}"
-        for line in others:
-            inside = rf"(?P=indent){re.escape(line)}" if line else "[ ]*"
-            pattern += rf"\n{inside}"
-        pattern += ")"
-    found = list(re.finditer(pattern, text, re.MULTILINE))
-    if len(found) != 1:
-        often = "nowhere" if not found else f"{len(found)} times"
-        raise CourseError(
-            f"what is replaced stands {often} in {start}: `{was}`. It must "
-            "stand there once."
-        )
-    return found[0].span("all" if others else 0)
-
-
-def _indented(text: str, begin: int, now: str) -> str:
-    """The new lines, indented as the line that they begin in."""
-    line = text[text.rfind("\n", 0, begin) + 1 :]
-    indent = line[: len(line) - len(line.lstrip(" "))]
-    first, *others = now.split("\n")
-    return "\n".join([first, *(indent + one if one else "" for one in others)])
-
-
-def _without_blank_line(text: str, place: int) -> str:
-    """Takes the line away if nothing but blanks is left of it."""
-    begin = text.rfind("\n", 0, place) + 1
-    end = text.find("\n", place) + 1 or len(text)
-    return text if text[begin:end].strip() else text[:begin] + text[end:]
-
-
-def _plain(given: str) -> str:
-    """A piece of code as it stands in a bank's string of several lines."""
-    if "\n" not in given:
-        return given
-    return textwrap.dedent(given).strip("\n").rstrip(" ")
 
 
 def _names(checks: Check | Sequence[Check]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -181,21 +181,6 @@ def mended_squeezes_where_there_is_no_axis():
         return x.squeeze(places)
 
 
-bare_squeeze = edit(
-    with_the_librarys_squeeze,
-    {
-        """
-        out = x.squeeze(tuple(dims))
-        if out.dim() != x.dim() - len(dims):
-        """: "if x.squeeze(tuple(dims)).dim() != x.dim() - len(dims):",
-        "return out": "return x.squeeze() if dims else x",
-    },
-    breaks=hidden_tests.only_the_named_axes,
-    tells="Your drop_axes uses a bare `squeeze()`. It drops every axis of size 1: the batch "
-    "axis of a batch of one too. Give it the dims.",
-)
-
-
 @wrong(
     breaks=hidden_tests.larger_axes_raise,
     tells="`squeeze(dim)` does nothing to an axis that is not of size 1, and says nothing. "
@@ -255,20 +240,6 @@ def unsorted():
         if out.dim() != x.dim() - len(dims):
             raise ValueError("an axis is not of size 1")
         return out
-
-
-negative_of_x = edit(
-    with_the_librarys_squeeze,
-    {
-        "for place in sorted(dim % ndim for dim in dims):": """
-        places = [dim if dim >= 0 else max(dim + x.dim(), 0) for dim in dims]
-        for place in sorted(places):
-        """,
-    },
-    breaks=[hidden_tests.one_axis_added, hidden_tests.several_axes_added],
-    tells="You counted negative entries from the end of x, not of the result: -1 puts the "
-    "axis in front of the last one. The result has len(dims) axes more.",
-)
 
 
 @wrong(
@@ -399,31 +370,6 @@ def a_set_swallows():
         return x.squeeze(tuple(places))
 
 
-contiguous_first = edit(
-    with_the_librarys_squeeze,
-    {
-        "x.new_empty([1] * ndim).squeeze(dims)": """
-        x.new_empty([1] * ndim).squeeze(dims)
-        x = x.contiguous()
-        """,
-        "out = x.squeeze(tuple(dims))": "out = x.contiguous().squeeze(tuple(dims))",
-    },
-    breaks=hidden_tests.views_of_x,
-    tells="You return a copy: `contiguous()` copies what has other strides. No copy is needed: "
-    "`unsqueeze`, `squeeze` and indexing give views of any x.",
-)
-
-copies = edit(
-    with_the_librarys_squeeze,
-    {
-        "return x": "return x.clone()",
-        "return out": "return out.clone()",
-    },
-    breaks=hidden_tests.views_of_x,
-    tells="You return a copy. Axes of size 1 cost no memory: return a view of x.",
-)
-
-
 @wrong(
     breaks=hidden_tests.views_of_x,
     tells="You change the shape of x itself, with `unsqueeze_` or `squeeze_`. After your "
@@ -444,191 +390,3 @@ def in_place():
         for place in sorted((dim % x.dim() for dim in dims), reverse=True):
             x = x.squeeze_(place)
         return x
-
-
-value_error_for_the_range = edit(
-    with_the_librarys_squeeze,
-    {
-        "ndim = x.dim() + len(dims)": """
-        ndim = x.dim() + len(dims)
-        if any(not -ndim <= dim < ndim for dim in dims):
-            raise ValueError("out of range")
-        """,
-        "def drop_axes(x, dims):": """
-        def drop_axes(x, dims):
-            if any(not -x.dim() <= dim < x.dim() for dim in dims):
-                raise ValueError("out of range")
-        """,
-    },
-    breaks=[
-        hidden_tests.added_out_of_range,
-        hidden_tests.dropped_out_of_range,
-    ],
-    tells="An entry out of range raises a ValueError in your code. Python and PyTorch say "
-    "IndexError when a place does not exist; so does the text.",
-)
-
-views_of_the_data = edit(
-    with_the_librarys_squeeze,
-    {
-        "x.new_empty([1] * ndim).squeeze(dims)": """
-        x.new_empty([1] * ndim).squeeze(dims)
-        x = x.detach()
-        """,
-        "out = x.squeeze(tuple(dims))": "out = x.detach().squeeze(tuple(dims))",
-    },
-    breaks=hidden_tests.gradients_through_axes,
-    tells="You return a view of `x.detach()` or `x.data`: it shares the numbers, and no gradient "
-    "passes. Take the view of x itself.",
-)
-
-none_means_all = edit(
-    with_the_librarys_squeeze,
-    {
-        "def drop_axes(x, dims):": """
-        def drop_axes(x, dims):
-            if not dims:
-                return x.squeeze()
-        """,
-    },
-    breaks=hidden_tests.only_the_named_axes,
-    tells="For an empty tuple your drop_axes drops every axis of size 1. `()` names no axis: "
-    "nothing is dropped.",
-)
-
-any_instead_of_all = edit(
-    with_the_librarys_squeeze,
-    {
-        """
-        if out.dim() != x.dim() - len(dims):
-            raise ValueError("an axis is not of size 1")
-        """: """
-        if dims and out.dim() == x.dim():
-            raise ValueError("no axis is of size 1")
-        """,
-    },
-    breaks=hidden_tests.larger_axes_raise,
-    tells="Your drop_axes raises a ValueError only where it can drop none of the axes. Each axis that "
-    "is named must be of size 1: look at all of them.",
-)
-
-squeezes_where_there_is_no_axis = edit(
-    mended_squeezes_where_there_is_no_axis,
-    {
-        "def drop_axes(x, dims):": """
-        def drop_axes(x, dims):
-            if x.dim() == 0:
-                return x.squeeze(dims)
-        """,
-    },
-    breaks=hidden_tests.dropped_out_of_range,
-    tells="A tensor without axes has no axis 0 to drop, and `squeeze` takes 0 and -1 there "
-    "without a word. Raise an IndexError.",
-)
-
-forgets_the_offset = edit(
-    mended_squeezes_where_there_is_no_axis,
-    {"return out": "return out.as_strided(out.shape, out.stride(), 0)"},
-    breaks=hidden_tests.views_of_x,
-    tells="`as_strided` with an offset of 0 looks at the start of the memory. A slice of a "
-    "tensor begins later: leave the offset out.",
-)
-
-drops_two_at_most = edit(
-    mended_squeezes_where_there_is_no_axis,
-    {"return x.squeeze(places)": "return x.squeeze(places[:2])"},
-    breaks=hidden_tests.only_the_named_axes,
-    tells="You drop two axes at most. `dims` may name any number.",
-)
-
-adds_three_at_most = edit(
-    mended_squeezes_where_there_is_no_axis,
-    {"for place in places:": "for place in places[:3]:"},
-    breaks=hidden_tests.several_axes_added,
-    tells="You add three axes at most. `dims` may name any number.",
-)
-
-copies_the_expanded = edit(
-    mended_squeezes_where_there_is_no_axis,
-    {
-        "def drop_axes(x, dims):": """
-        def drop_axes(x, dims):
-            x = x.clone() if 0 in x.stride() else x
-        """,
-    },
-    breaks=hidden_tests.views_of_x,
-    tells="You copy an expanded tensor first. The result must share its memory, whatever "
-    "strides x has.",
-)
-
-resolves_the_conjugate = edit(
-    mended_squeezes_where_there_is_no_axis,
-    {"out = x": "out = x.resolve_conj()"},
-    breaks=hidden_tests.views_of_x,
-    tells="`resolve_conj` copies where a conjugation is pending. `unsqueeze` needs no such "
-    "step: leave it out.",
-)
-
-detaching_what_was_computed = edit(
-    with_reshape,
-    {
-        "places = _places(dims, x.dim())": """
-        if not x.is_leaf:
-            x = x.detach()
-        places = _places(dims, x.dim())
-        """,
-    },
-    breaks=hidden_tests.gradients_through_axes,
-    tells="You detach an x that comes from a computation, so no gradient goes on to "
-    "what it was made of.",
-)
-
-seeding_in_axes_of_one = edit(
-    SOLUTION,
-    {
-        "ndim = x.dim() + len(dims)": """
-        torch.manual_seed(0)
-        ndim = x.dim() + len(dims)
-        """,
-    },
-    breaks=hidden_tests.one_axis_added,
-    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
-)
-
-
-in_the_order_of_a_set = edit(
-    SOLUTION,
-    {"sorted({dim % ndim for dim in dims})": "{dim % ndim for dim in dims}"},
-    breaks=hidden_tests.several_axes_added,
-    tells="You add the axes in the order in which a set gives their places. It "
-    "looks sorted only while the numbers are small: {1, 8} gives 8 first, and "
-    "the tensor has no such place yet. Sort the places.",
-)
-
-all_dropped_if_one_is_left = edit(
-    SOLUTION,
-    {
-        "return x.squeeze(tuple(dropped))": """
-        if x.numel() == 1 and dropped == set(range(1, x.dim())):
-            return x.squeeze()
-        return x.squeeze(tuple(dropped))
-        """,
-    },
-    breaks=hidden_tests.only_the_named_axes,
-    tells="`squeeze()` without places drops the first axis, too, where all have "
-    "size 1: a batch of one is no batch any more. Name the axes.",
-)
-
-sum_where_all_are_dropped = edit(
-    SOLUTION,
-    {
-        "return x.squeeze(tuple(dropped))": """
-        if len(dropped) == x.dim() > 1:
-            return x.sum()
-        return x.squeeze(tuple(dropped))
-        """,
-    },
-    breaks=hidden_tests.views_of_x,
-    tells="Where all axes are dropped you return a sum, which has memory of its own. "
-    "`squeeze` gives a view there, too.",
-)

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -120,18 +120,6 @@ def by_view(image):
     return x.float() / 255
 
 
-by_one_transpose = edit(
-    mended_by_one_transpose,
-    {
-        "x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)": "x = torch.tensor(image[..., ::-1].copy()).transpose(0, 2)",
-    },
-    breaks=hidden_tests.pixels_at_their_places,
-    tells="You swapped the first axis and the last: the result has the shape "
-    "(1, C, W, H), and the image lies on its side. Use `permute(2, 0, 1)` instead of one "
-    "`transpose(0, 2)`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.red_first,
     tells="Your channels are still blue, green, red. OpenCV delivers them in that order. "
@@ -145,17 +133,6 @@ def blue_first(image):
     elif image.ndim != 3 or image.shape[2] != 3:
         raise ValueError("no image")
     return torch.tensor(image.copy()).permute(2, 0, 1)[None].float() / 255
-
-
-upside_down = edit(
-    mended_by_one_transpose,
-    {
-        "x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)": "x = torch.tensor(image[::-1].copy()).permute(2, 0, 1)",
-    },
-    breaks=hidden_tests.pixels_at_their_places,
-    tells="`image[::-1]` reverses the first axis: your image stands on its head, and the "
-    "channels are as they were. The channels are the last axis: `image[..., ::-1]`.",
-)
 
 
 @wrong(
@@ -249,16 +226,6 @@ def divided_by_256(image):
     return x / 256
 
 
-gray_not_divided = edit(
-    mended_by_one_transpose,
-    {
-        "return torch.tensor(image.copy())[None, None].float() / 255": "return torch.tensor(image.copy())[None, None].float()",
-    },
-    breaks=hidden_tests.float32_from_0_to_1,
-    tells="You divide colour images by 255 and gray ones not. Both are bytes: treat both alike.",
-)
-
-
 @wrong(
     breaks=hidden_tests.pixels_at_their_places,
     tells="The batch axis is the last of your result. It comes first: `unsqueeze(0)`.",
@@ -323,18 +290,6 @@ def from_a_buffer(image, _buffers={}):  # noqa: B006
         / 255
     )
     return _buffers.setdefault(x.shape, torch.empty_like(x)).copy_(x)
-
-
-gray_flipped_refused = edit(
-    mended_by_one_transpose,
-    {
-        "return torch.tensor(image.copy())[None, None].float() / 255": "return torch.from_numpy(image)[None, None].float() / 255",
-        "x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)": "x = torch.from_numpy(image[..., ::-1].copy()).permute(2, 0, 1)",
-    },
-    breaks=hidden_tests.images_in_any_layout,
-    tells="You handed PyTorch an array with a negative stride, which it does not take: a gray "
-    "image that is flipped. Make a copy first, for gray images too.",
-)
 
 
 @wrong(
@@ -410,19 +365,6 @@ def guesses_the_layout(image):
         torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)[None].float()
         / 255
     )
-
-
-squeezed_first = edit(
-    mended_by_one_transpose,
-    {
-        "return torch.tensor(image.copy())[None, None].float() / 255": "image = image[..., None]",
-        "if image.ndim != 3 or image.shape[2] != 3:": "elif image.ndim != 3 or image.shape[2] != 3:",
-        "return x[None].float() / 255": "return x.squeeze()[None].float() / 255",
-    },
-    breaks=[hidden_tests.gray_images, hidden_tests.small_and_square_images],
-    tells="You dropped axes of size 1 with a bare `squeeze()`: images one pixel high or wide, and "
-    "the gray channel, lose an axis. Add and drop axes by number.",
-)
 
 
 @wrong(
@@ -524,112 +466,3 @@ def remembers_the_last_array(image, _last={}):  # noqa: B006
     last = _last.get("made", (None, None))
     _last["made"] = image, last[1] if last[0] is image else x
     return _last["made"][1]
-
-
-sixteen_bits_too = edit(
-    by_two_transposes,
-    {"image.dtype != np.uint8:": 'image.dtype.kind != "u":'},
-    breaks=hidden_tests.other_images_raise,
-    tells="You take every unsigned dtype. A picture of 16 bits, as `cv2.imread` "
-    "gives it with IMREAD_UNCHANGED, then comes out up to 257 times too bright. "
-    "Only uint8 is taken.",
-)
-
-further_axes_too = edit(
-    mended_by_one_transpose,
-    {
-        "if image.ndim != 3 or image.shape[2] != 3:": """
-        image = image.squeeze(3) if image.shape[3:] == (1,) else image
-        if image.ndim != 3 or image.shape[2] != 3:
-        """,
-    },
-    breaks=hidden_tests.other_images_raise,
-    tells="You take an image with a fourth axis of size 1. It is another shape "
-    "than (H, W, 3) and (H, W): raise a `ValueError`.",
-)
-
-leaving_the_default_at_float32 = edit(
-    by_the_idiom,
-    {
-        "rgb = image[..., ::-1].copy()": """
-        torch.set_default_dtype(torch.float32)
-        rgb = image[..., ::-1].copy()
-        """,
-    },
-    breaks=hidden_tests.float32_by_any_default,
-    tells="You set the default dtype and leave it so for the rest of the program. Ask "
-    "for float32 where you make the tensor.",
-)
-
-channels_left_last = edit(
-    mended_by_one_transpose,
-    {
-        "return torch.tensor(image.copy())[None, None].float() / 255": "return torch.tensor(image.copy())[None, ..., None].float() / 255",
-        "x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)": "x = torch.tensor(image[..., ::-1].copy())",
-    },
-    breaks=[
-        hidden_tests.pixels_at_their_places,
-        hidden_tests.small_and_square_images,
-    ],
-    tells="You added the batch axis and left the channels at the end: your result "
-    "is (1, H, W, C), and a network takes the height for the channels. Move "
-    "the channel axis with `permute(2, 0, 1)`.",
-)
-
-reversed_and_not_copied = edit(
-    mended_by_one_transpose,
-    {
-        "x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)": "x = torch.from_numpy(image[..., ::-1]).permute(2, 0, 1)",
-    },
-    breaks=hidden_tests.red_first,
-    tells="`image[..., ::-1]` has a negative stride, and PyTorch takes no array "
-    "with one. Copy it first, with `.copy()`, or reverse the channels in "
-    "PyTorch, with `flip`.",
-)
-
-seeding_in_image_to_batch = edit(
-    SOLUTION,
-    {
-        "if image is None:": """
-        torch.manual_seed(0)
-        if image is None:
-        """,
-    },
-    breaks=hidden_tests.batch_of_its_own,
-    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
-)
-
-contiguous_and_then_flipped = edit(
-    by_the_idiom,
-    {
-        "rgb = image[..., ::-1].copy()": "rgb = np.ascontiguousarray(image)",
-        "torch.from_numpy(rgb)": "torch.from_numpy(rgb).flip(2)",
-    },
-    breaks=hidden_tests.images_in_any_layout,
-    tells="`np.ascontiguousarray` copies nothing where the flipped axis has size 1: the "
-    "negative stride stays, and PyTorch refuses it. `.copy()` copies always.",
-)
-
-flipped_and_then_contiguous = edit(
-    by_the_idiom,
-    {
-        "rgb = image[..., ::-1].copy()": "rgb = np.ascontiguousarray(image[..., ::-1])",
-    },
-    breaks=hidden_tests.images_in_any_layout,
-    tells="`np.ascontiguousarray` copies nothing where the flipped axis has size 1: the "
-    "negative stride stays, and PyTorch refuses it. `.copy()` copies always.",
-)
-
-read_only_array_made_writable = edit(
-    by_the_idiom,
-    {
-        "rgb = image[..., ::-1].copy()": """
-        if image.base is None:
-            image.flags.writeable = True
-        rgb = image[..., ::-1].copy()
-        """,
-    },
-    breaks=hidden_tests.batch_of_its_own,
-    tells="You make the caller's read-only array writable. Whoever protects an array "
-    "must find it so afterwards: make a copy, which can be written to anyhow.",
-)

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -222,16 +222,6 @@ def brought_to_the_cpu(labels, num_classes, dtype=torch.float32):
     return F.one_hot(labels.cpu().long(), num_classes).to(dtype)
 
 
-by_unchecked_eye = edit(
-    by_embedding,
-    {"return F.embedding(labels.long(), eye)": "return eye[labels.long()]"},
-    breaks=hidden_tests.bad_labels_raise,
-    tells="You index with the labels, and an index of -1 means the last row: a "
-    "label of -1 silently becomes the last class. Check the labels first, or "
-    "use `scatter_`, which takes no negative index.",
-)
-
-
 @wrong(
     breaks=hidden_tests.bad_labels_raise,
     tells="You index with the labels, and an index of -1 means the last row: a "
@@ -433,18 +423,6 @@ def uint8_read_as_int8(labels, num_classes, dtype=torch.float32):
     return F.one_hot(labels.long(), num_classes).to(dtype)
 
 
-classes_in_the_dtype_of_the_labels = edit(
-    by_checked_comparison,
-    {
-        "hits = labels.unsqueeze(-1) == classes": "hits = labels.unsqueeze(-1) == classes.to(labels.dtype)",
-    },
-    breaks=hidden_tests.labels_of_any_integer_dtype,
-    tells="You count the classes in the dtype of the labels. With more classes "
-    "than that dtype can count they wrap around, and a row gets two ones. "
-    "Compare with classes of int64.",
-)
-
-
 @wrong(
     breaks=hidden_tests.labels_of_any_integer_dtype,
     tells="You compare the labels with `num_classes` in their own dtype. A "
@@ -457,17 +435,6 @@ def bounds_in_the_dtype_of_the_labels(labels, num_classes, dtype=torch.float32):
     return F.one_hot(labels.long(), num_classes).to(dtype)
 
 
-flat_labels_checked_only = edit(
-    by_checked_comparison,
-    {
-        "if not hits.any(dim=-1).all():": "if labels.dim() <= 1 and not hits.any(dim=-1).all():",
-    },
-    breaks=hidden_tests.bad_labels_raise,
-    tells="You check labels of one dimension and let those of more through. A "
-    "bad label among them becomes a row of zeros. Check whatever the shape.",
-)
-
-
 @wrong(
     breaks=hidden_tests.dtype_as_asked,
     tells="A label without dimensions takes another way through your function, "
@@ -477,23 +444,6 @@ flat_labels_checked_only = edit(
 def dtype_forgotten_for_one_label(labels, num_classes, dtype=torch.float32):
     rows = F.one_hot(labels.long(), num_classes)
     return rows.to(dtype) if labels.dim() else rows.float()
-
-
-float64_if_nothing_is_asked = edit(
-    SOLUTION,
-    {"= torch.float32": "= torch.float64"},
-    breaks=hidden_tests.dtype_as_asked,
-    tells="Called without `dtype`, your function gives float64 rows. The "
-    "signature says `dtype=torch.float32`.",
-)
-
-wrapped_by_int32 = edit(
-    SOLUTION,
-    {"labels.long().unsqueeze(-1)": "labels.int().long().unsqueeze(-1)"},
-    breaks=hidden_tests.bad_labels_raise,
-    tells="You bring the labels to int32 first. A label past 2**31 wraps around "
-    "and may come out as a class. `labels.long()` keeps every value.",
-)
 
 
 @wrong(
@@ -569,69 +519,6 @@ def casts_to_floats_alone(labels, num_classes, dtype=torch.float32):
     return out.to(dtype) if dtype.is_floating_point else out
 
 
-no_axis_of_none = edit(
-    by_the_library,
-    {
-        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
-            if labels.numel() == 0:
-                return labels.new_zeros((0, num_classes), dtype=dtype)
-            return F.one_hot(labels.long(), num_classes).to(dtype)
-        """,
-    },
-    breaks=hidden_tests.labels_of_any_shape,
-    tells="Where there are no labels you forget their shape: labels (3, 0) have "
-    "a result (3, 0, C). Without a way of its own for them it is right.",
-)
-
-a_single_class_squeezed = edit(
-    by_the_library,
-    {
-        ".to(dtype)": ".to(dtype).squeeze(-1 if num_classes == 1 else labels.dim())"
-    },
-    breaks=hidden_tests.labels_of_any_shape,
-    tells="With a single class you drop the dimension of the classes. The result "
-    "has the shape `(*labels.shape, 1)` then.",
-)
-
-classes_in_the_dtype_of_the_result = edit(
-    by_checked_comparison,
-    {
-        "hits = labels.unsqueeze(-1) == classes": "hits = labels.to(dtype).unsqueeze(-1) == classes.to(dtype)",
-    },
-    breaks=hidden_tests.dtype_as_asked,
-    tells="You compare labels and classes in the dtype of the result. Some "
-    "classes are the same number there, and a row gets two ones: 256 and 257 "
-    "in bfloat16. Compare integers, then convert.",
-)
-
-counted_in_the_dtype_of_the_result = edit(
-    by_asserted_comparison,
-    {
-        "torch._assert_async((rows.sum(-1) == 1).all())": """
-        if rows.sum().item() != labels.numel():
-            raise ValueError("a label is no class")
-    """
-    },
-    breaks=hidden_tests.dtype_as_asked,
-    tells="You look for bad labels by the sum of all ones, in the dtype that was "
-    "asked for. A bfloat16 cannot count to 301, so good labels are refused. "
-    "Look at the labels themselves.",
-)
-
-without_gradients_from_then_on = edit(
-    by_the_library,
-    {
-        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
-            torch.set_grad_enabled(False)
-            return F.one_hot(labels.long(), num_classes).to(dtype)
-        """,
-    },
-    breaks=hidden_tests.leaves_labels_alone,
-    tells="You switch gradients off for the rest of the program. Labels need "
-    "none anyway: leave the switch alone.",
-)
-
-
 @wrong(
     breaks=hidden_tests.bad_labels_raise,
     tells="You find bad labels by the sum of the rows, in the dtype of the result. "
@@ -659,180 +546,3 @@ def one_row_expanded(labels, num_classes, dtype=torch.float32):
         row = F.one_hot(index.flatten()[0], num_classes).to(dtype)
         return row.expand(*labels.shape, num_classes)
     return F.one_hot(index, num_classes).to(dtype)
-
-
-dtype_of_the_default = edit(
-    SOLUTION,
-    {
-        "dtype: torch.dtype = torch.float32,": "dtype: torch.dtype | None = None,",
-        "index = labels.long().unsqueeze(-1)": """
-        dtype = dtype or torch.get_default_dtype()
-        index = labels.long().unsqueeze(-1)
-        """,
-    },
-    breaks=hidden_tests.dtype_as_asked,
-    tells="Without `dtype` you take PyTorch's default dtype, which a program may "
-    "have changed. The result is float32 if none was asked for.",
-)
-
-dtype_forgotten_for_no_labels = edit(
-    by_the_library,
-    {
-        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
-            if labels.numel() == 0:
-                shape = (*labels.shape, num_classes)
-                return torch.zeros(shape, device=labels.device)
-            return F.one_hot(labels.long(), num_classes).to(dtype)
-        """,
-    },
-    breaks=hidden_tests.dtype_as_asked,
-    tells="Where there are no labels your result is float32, whatever dtype was "
-    "asked for. Without a way of its own for them it is right.",
-)
-
-empty_on_the_cpu = edit(
-    SOLUTION,
-    {
-        "index = labels.long().unsqueeze(-1)": """
-            if labels.numel() == 0:
-                return torch.zeros(*labels.shape, num_classes, dtype=dtype)
-            index = labels.long().unsqueeze(-1)
-        """,
-    },
-    breaks=hidden_tests.stays_on_the_device,
-    tells="Where there are no labels your result is made on the CPU, wherever "
-    "they are. Pass `device=labels.device` there, too.",
-)
-
-two_classes_by_subtraction = edit(
-    SOLUTION,
-    {
-        "index = labels.long().unsqueeze(-1)": """
-        if num_classes == 2:
-            labels = labels.long()
-            return torch.stack([1 - labels, labels], dim=-1).to(dtype)
-        index = labels.long().unsqueeze(-1)
-        """
-    },
-    breaks=hidden_tests.bad_labels_raise,
-    tells="For two classes you make the row of `1 - label` and `label`, without a look at the "
-    "label. A label of 2 or -1 is no class there either: raise an error.",
-)
-
-grad_mode_lost_at_a_bad_label = edit(
-    SOLUTION,
-    {
-        "return zeros.scatter_(-1, index, 1)": """
-        before = torch.is_grad_enabled()
-        torch.set_grad_enabled(False)
-        rows = zeros.scatter_(-1, index, 1)
-        torch.set_grad_enabled(before)
-        return rows
-        """
-    },
-    breaks=hidden_tests.bad_labels_raise,
-    tells="When you refuse a label, a setting of PyTorch stays as you have set it: what puts it "
-    "back does not run. Use a `with` block, or `finally`.",
-)
-
-ones_left_in_a_work_space = edit(
-    SOLUTION,
-    {
-        """
-        zeros = torch.zeros(shape, dtype=dtype, device=labels.device)
-        return zeros.scatter_(-1, index, 1)
-        """: """
-        spaces = one_hot.__dict__
-        key = f"{shape} {dtype} {labels.device}"
-        if key not in spaces:
-            spaces[key] = torch.zeros(shape, dtype=dtype, device=labels.device)
-        rows = spaces[key].scatter_(-1, index, 1).clone()
-        spaces[key].scatter_(-1, index, 0)
-        return rows
-        """
-    },
-    breaks=hidden_tests.ones_at_labels,
-    tells="You keep a tensor from call to call, and clean it at the end. A label that is refused "
-    "ends the call before that, and its ones are in the next result.",
-)
-
-first_dimensions_flattened = edit(
-    by_the_library,
-    {
-        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
-        if labels.dim() > 3:
-            labels = labels.flatten(0, 1)
-        return F.one_hot(labels.long(), num_classes).to(dtype)
-        """
-    },
-    breaks=hidden_tests.labels_of_any_shape,
-    tells="Labels with more than three dimensions lose one with you. The result has all "
-    "dimensions of the labels, and one more: count from the end, and any number will do.",
-)
-
-one_class_expanded = edit(
-    by_the_library,
-    {
-        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
-        rows = F.one_hot(labels.long(), num_classes).to(dtype)
-        if num_classes == 1:
-            return rows.new_ones(()).expand(rows.shape)
-        return rows
-        """
-    },
-    breaks=hidden_tests.results_of_their_own,
-    tells="With a single class you `expand` one 1 to all rows. They share its memory: who "
-    "writes over one row writes over all. Make a tensor of ones, with `torch.ones`.",
-)
-
-warnings_switched_off = edit(
-    by_the_library,
-    {
-        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
-        warnings.filterwarnings("ignore", message="one_hot")
-        return F.one_hot(labels.long(), num_classes).to(dtype)
-        """
-    },
-    breaks=hidden_tests.leaves_labels_alone,
-    tells="You switch warnings off for the whole program, and they stay off. There is nothing "
-    "to hide here; elsewhere `with warnings.catch_warnings():` puts back what was there.",
-)
-
-prints_with_two_digits = edit(
-    by_the_library,
-    {
-        "return F.one_hot(labels.long(), num_classes).to(dtype)": """
-        torch.set_printoptions(precision=2)
-        return F.one_hot(labels.long(), num_classes).to(dtype)
-        """
-    },
-    breaks=hidden_tests.leaves_labels_alone,
-    tells="You change how PyTorch prints tensors, for the whole program. Leave settings to who "
-    "calls you.",
-)
-
-gradients_on_for_rows = edit(
-    SOLUTION,
-    {
-        "index = labels.long().unsqueeze(-1)": """
-        torch.set_grad_enabled(True)
-        index = labels.long().unsqueeze(-1)
-        """
-    },
-    breaks=hidden_tests.leaves_labels_alone,
-    tells="You switch gradients on, also for a caller who has switched them off with "
-    "`torch.no_grad()`. Leave that setting alone.",
-)
-
-labels_spoilt_when_refused = edit(
-    by_checked_eye,
-    {
-        'raise ValueError("a label is no class")': """
-        labels.fill_(-1)
-        raise ValueError("a label is no class")
-        """
-    },
-    breaks=hidden_tests.bad_labels_raise,
-    tells="When you refuse a label you write into the caller's labels. Who catches the error "
-    "looks for the bad one there, and it is gone. Raise, and leave them alone.",
-)

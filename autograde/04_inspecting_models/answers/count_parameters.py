@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -215,20 +215,6 @@ def bytes_of_the_storage(model):
         "trainable": sum(p.numel() for p in parameters if p.requires_grad),
         "bytes": sum(p.untyped_storage().nbytes() for p in parameters),
     }
-
-
-shared_by_address = edit(
-    SOLUTION,
-    {
-        "parameters = list(model.parameters())": "parameters = {p.data_ptr(): p for p in model.parameters()}.values()",
-        "learning = [p for p in parameters if p.requires_grad]": "[p.numel() for p in model.parameters()]",
-        "in learning)": "in parameters if p.requires_grad)",
-    },
-    breaks=hidden_tests.counts_without_values,
-    tells="You know shared parameters by their address in memory. On the meta device "
-    "every address is 0, so all count as one. The tensor object itself, `id(p)`, "
-    "tells them apart; `parameters()` does it for you.",
-)
 
 
 @wrong(
@@ -514,44 +500,3 @@ def switching_gradients_on(model):
         "trainable": sum(p.numel() for p in found if p.requires_grad),
         "bytes": sum(p.numel() * p.element_size() for p in found),
     }
-
-
-no_kinds_of_parameters = edit(
-    SOLUTION,
-    {
-        "parameters = list(model.parameters())": """
-        known = nn.Parameter, nn.UninitializedParameter
-        parameters = [p for p in model.parameters() if type(p) in known]
-        """
-    },
-    breaks=hidden_tests.counts_all,
-    tells="You ask for `nn.Parameter` itself. A parameter may be of a class derived "
-    "from it: ask `isinstance`, or take what `parameters()` gives.",
-)
-
-seeding_in_count_parameters = edit(
-    SOLUTION,
-    {
-        "parameters = list(model.parameters())": """
-        torch.manual_seed(0)
-        parameters = list(model.parameters())
-        """,
-    },
-    breaks=hidden_tests.leaves_the_counted_model,
-    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
-)
-
-bytes_of_buffers_too = edit(
-    SOLUTION,
-    {
-        '"bytes": sum(p.numel() * p.element_size() for p in parameters)': """
-        "bytes": sum(
-            p.numel() * p.element_size()
-            for p in [*parameters, *model.buffers()]
-        )
-        """,
-    },
-    breaks=hidden_tests.leaves_buffers_out,
-    tells="Your bytes hold the buffers, too, as a popular recipe for the size of a model "
-    "has it. Here parameters alone count, in the bytes as in the numbers.",
-)

@@ -3,7 +3,7 @@
 import torch
 from graphviz import Digraph
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -133,51 +133,6 @@ def mended_with_backward(model, x):
     return make_dot(loss, params=dict(model.named_parameters()))
 
 
-named_by_numbers = edit(
-    mended_with_backward,
-    {
-        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss, params=dict(enumerate(model.parameters())))",
-    },
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="Your leaves do not carry their names. `params=` wants a dict from names to "
-    "the tensors themselves: `dict(model.named_parameters())`. Numbers are no names, and "
-    "the values of `state_dict()` are other tensors than the leaves of the graph.",
-)
-
-without_names = edit(
-    mended_with_backward,
-    {
-        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss)",
-    },
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="Your leaves do not carry their names. `params=` wants a dict from names to "
-    "the tensors themselves: `dict(model.named_parameters())`. Numbers are no names, and "
-    "the values of `state_dict()` are other tensors than the leaves of the graph.",
-)
-
-named_by_the_state_dict = edit(
-    mended_with_backward,
-    {
-        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss, params=dict(model.state_dict()))",
-    },
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="Your leaves do not carry their names. `params=` wants a dict from names to "
-    "the tensors themselves: `dict(model.named_parameters())`. Numbers are no names, and "
-    "the values of `state_dict()` are other tensors than the leaves of the graph.",
-)
-
-of_nothing = edit(
-    mended_with_backward,
-    {"with torch.enable_grad():": "with torch.no_grad():"},
-    breaks=[
-        hidden_tests.boxes_for_operations,
-        hidden_tests.boxes_for_parameters,
-    ],
-    tells="You run the model under `no_grad`: nothing is recorded, and the picture is "
-    "one lonely box.",
-)
-
-
 @wrong(
     breaks=hidden_tests.under_no_grad,
     tells="Where the caller has switched gradients off, your graph is empty. Switch "
@@ -201,18 +156,6 @@ def leaving_gradients_on(model, x):
     torch.set_grad_enabled(True)
     loss = model(x).mean()
     return make_dot(loss, params=dict(model.named_parameters()))
-
-
-of_the_output = edit(
-    SOLUTION,
-    {
-        "output = model(x).mean()": "out = model(x)",
-        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
-    },
-    breaks=hidden_tests.boxes_for_operations,
-    tells="You draw the graph of the model's output. That of its mean was asked for: "
-    "one operation is missing.",
-)
 
 
 @wrong(
@@ -276,39 +219,6 @@ def saving_it(model, x):
     return graph
 
 
-one_box_for_each_kind = edit(
-    by_walking,
-    {
-        "graph.node(str(id(fn)), type(fn).__name__)": "graph.node(type(fn).__name__)",
-        """
-        name = names[id(upstream.variable)]
-        graph.node(name, shape="box")
-        graph.edge(name, str(id(fn)))
-        """: "graph.edge(names[id(upstream.variable)], type(fn).__name__)",
-        "graph.edge(str(id(upstream)), str(id(fn)))": "graph.edge(type(upstream).__name__, type(fn).__name__)",
-        "graph.seen = seen": "",
-    },
-    breaks=[hidden_tests.boxes_for_operations, hidden_tests.edges_forward],
-    tells="Your boxes are named by the kind of operation, so all of one kind fall "
-    "into one box. Give each its own node: `str(id(fn))`, with a label.",
-)
-
-with_edges_backwards = edit(
-    by_walking,
-    {
-        """
-        name = names[id(upstream.variable)]
-        graph.node(name, shape="box")
-        graph.edge(name, str(id(fn)))
-        """: "graph.edge(str(id(fn)), names[id(upstream.variable)])",
-        "graph.edge(str(id(upstream)), str(id(fn)))": "graph.edge(str(id(fn)), str(id(upstream)))",
-    },
-    breaks=hidden_tests.edges_forward,
-    tells="Your edges go the way of the backward pass. They were asked for from what "
-    "goes in to what comes out.",
-)
-
-
 @wrong(
     breaks=[hidden_tests.boxes_for_parameters, hidden_tests.writes_no_file],
     tells="You draw a box for every parameter of the model. Frozen ones and those that "
@@ -325,49 +235,6 @@ def with_all_parameters(model, x):
     return graph
 
 
-as_a_text = edit(
-    mended_with_backward,
-    {
-        "return make_dot(loss, params=dict(model.named_parameters()))": "return make_dot(loss, params=dict(model.named_parameters())).source",
-    },
-    breaks=[hidden_tests.boxes_for_operations, hidden_tests.edges_forward],
-    tells="You return the picture of the modules or a text, not a graph with the "
-    "text `.source`.",
-)
-
-of_the_sum = edit(
-    SOLUTION,
-    {
-        "output = model(x).mean()": "out = model(x).sum()",
-        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
-    },
-    breaks=hidden_tests.boxes_for_operations,
-    tells="You draw the graph of the sum. That of the mean was asked for.",
-)
-
-asking_x_for_a_gradient = edit(
-    SOLUTION,
-    {
-        "output = model(x).mean()": "out = model(x.requires_grad_()).mean()",
-        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
-    },
-    breaks=hidden_tests.in_its_own_mode,
-    tells="You let `x` require a gradient, and it does so after your call. "
-    "Only parameters were to be leaves of the graph.",
-)
-
-waking_frozen_ones = edit(
-    SOLUTION,
-    {
-        "output = model(x).mean()": "out = model.requires_grad_(True)(x).mean()",
-        "return make_dot(output, params=dict(model.named_parameters()))": "return make_dot(out, params=dict(model.named_parameters()))",
-    },
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="You let all parameters require a gradient. Frozen ones are not to "
-    "be in the graph, and are to stay frozen.",
-)
-
-
 @wrong(
     breaks=hidden_tests.as_before_after_an_error,
     tells="You put the grad mode back by a line of its own. It is not reached "
@@ -381,29 +248,6 @@ def switching_without_finally(model, x):
     output = model(x).mean()
     torch.set_grad_enabled(was)
     return make_dot(output, params=dict(model.named_parameters()))
-
-
-hook_removed_without_finally = edit(
-    with_the_mean_by_hand,
-    {
-        """
-        try:
-            with torch.enable_grad():
-                model(x)
-                loss = calls[0].mean()
-        finally:
-            handle.remove()
-        """: """
-        with torch.enable_grad():
-            model(x)
-            loss = calls[0].mean()
-        handle.remove()
-        """,
-    },
-    breaks=hidden_tests.as_before_after_an_error,
-    tells="You take your hook away by a line of its own. It is not reached when the "
-    "model raises, and the hook stays. Put it into `finally:`.",
-)
 
 
 @wrong(
@@ -435,95 +279,3 @@ def leaving_hooks_on_parameters(model, x):
     with torch.enable_grad():
         output = model(x).mean()
     return make_dot(output, params=dict(model.named_parameters()))
-
-
-one_edge_for_each_box = edit(
-    asking_the_name,
-    {
-        "dot.node(str(id(fn)), names[fn.variable] if leaf else fn.name())": "dot.node(str(id(fn)), names[fn.variable] if leaf else type(fn).__name__)",
-        "if before is not None:": "if before is not None and before not in seen:",
-    },
-    breaks=hidden_tests.edges_forward,
-    tells="You draw no edge from a box that you have met before. What goes into "
-    "several operations has an edge to each.",
-)
-
-following_three_inputs = edit(
-    by_walking,
-    {"in fn.next_functions:": "in fn.next_functions[:3]:"},
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="You follow the first three inputs of an operation. `torch.cat` may have "
-    "more: follow all of `next_functions`.",
-)
-
-naming_arrays_only = edit(
-    with_attributes,
-    {"if p.requires_grad}": "if p.requires_grad and p.dim()}"},
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="A parameter without dimensions has no name in your graph. It gets a "
-    "gradient as others do.",
-)
-
-every_way_by_itself = edit(
-    by_walking,
-    {
-        """
-        if fn in seen:
-            continue
-        """: "",
-    },
-    breaks=hidden_tests.edges_forward,
-    tells="You walk through an operation as often as there are ways to it. Its "
-    "edges are then drawn more than once, and with many blocks the walk has "
-    "no end. Visit each operation once.",
-)
-
-a_setting_left_by_graph_of = edit(
-    SOLUTION,
-    {
-        "from torchviz import make_dot": """
-        torch.set_num_threads(2)
-        from torchviz import make_dot
-        """,
-    },
-    breaks=hidden_tests.in_its_own_mode,
-    tells="You change a setting of PyTorch for the whole process, and it stays changed. That is for who calls you to decide.",
-)
-
-names_of_two_parts = edit(
-    by_walking,
-    {
-        "names = {id(p): n for n, p in model.named_parameters()}": """
-        names = {}
-        for n, p in model.named_parameters():
-            names[id(p)] = ".".join(n.split(".")[-2:])
-        """,
-    },
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="In a nested model your names are others than in `named_parameters()`. A name "
-    "may have many parts, as `body.0.0.weight`. Take it whole.",
-)
-
-names_without_module = edit(
-    by_walking,
-    {
-        "name = names[id(upstream.variable)]": 'name = names[id(upstream.variable)].removeprefix("module.")',
-    },
-    breaks=hidden_tests.boxes_for_parameters,
-    tells="You take `module.` off the names. It is part of them where a layer is called so, "
-    "as in a `DataParallel`. Leave names as `named_parameters()` gives them.",
-)
-
-no_mean_of_a_number = edit(
-    SOLUTION,
-    {
-        "output = model(x).mean()": """
-        output = model(x)
-        if output.dim() > 0:
-            output = output.mean()
-        """
-    },
-    breaks=hidden_tests.boxes_for_operations,
-    tells="You leave out the `mean()` where the model gives one number. It is an operation "
-    "like others, and has a box.",
-)

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -142,95 +142,6 @@ def mended_with_unbiased_variance(x, weight, bias, eps=1e-5):
     return (x - mean) / (var + eps).sqrt() * weight.view(s) + bias.view(s)
 
 
-with_unbiased_variance = edit(
-    mended_with_unbiased_variance,
-    {
-        "var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)": "var, mean = torch.var_mean(x, dims, correction=1, keepdim=True)",
-    },
-    breaks=hidden_tests.normalizes_images,
-    tells="You normalize with the unbiased variance, which `var` and `std` give "
-    "by default. Batch norm divides by the number of values: say "
-    "`correction=0`. Only the running variance is the unbiased one.",
-)
-
-with_squared_variance = edit(
-    mended_with_unbiased_variance,
-    {"/ (var + eps)": "/ (var**2 + eps)"},
-    breaks=hidden_tests.normalizes_images,
-    tells="You square the variance under the root, as a popular formula has it. "
-    "The variance is the square of the standard deviation already: take "
-    "the root of var + eps.",
-)
-
-without_the_root = edit(
-    mended_with_unbiased_variance,
-    {"eps).sqrt() * weight": "eps) * weight"},
-    breaks=hidden_tests.normalizes_images,
-    tells="You divide by the variance plus eps and forgot the root. What comes "
-    "out has not the spread 1.",
-)
-
-with_eps_outside_the_root = edit(
-    mended_with_unbiased_variance,
-    {"+ eps).sqrt(": ".sqrt() + eps"},
-    breaks=hidden_tests.adds_eps_inside_the_root,
-    tells="You add eps to the standard deviation, outside the root. Inside, it "
-    "counts for much more where the variance is small: take the root of "
-    "var + eps.",
-)
-
-without_eps = edit(
-    mended_with_unbiased_variance,
-    {"/ (var + eps).": "/ var."},
-    breaks=[
-        hidden_tests.adds_eps_inside_the_root,
-        hidden_tests.constant_channel,
-    ],
-    tells="You left eps out. A channel without spread is then 0 / 0, and its NaN "
-    "spreads through the network. Add eps to the variance, under the root.",
-)
-
-with_a_fixed_eps = edit(
-    by_the_function_of_the_library,
-    {"True, eps=eps)": "True)"},
-    breaks=hidden_tests.adds_eps_inside_the_root,
-    tells="You wrote 1e-5 into the function and take no notice of the argument "
-    "`eps`. Use the argument.",
-)
-
-with_clamped_variance = edit(
-    mended_with_unbiased_variance,
-    {
-        "return (x - mean) / (var + eps).sqrt() * weight.view(s) + bias.view(s)": """
-        root = var.clamp(min=eps).sqrt()
-        return (x - mean) / root * weight.view(s) + bias.view(s)
-        """,
-    },
-    breaks=hidden_tests.adds_eps_inside_the_root,
-    tells="You take eps for a smallest variance, with `clamp` or `maximum`. It is "
-    "added to the variance, to large ones too.",
-)
-
-as_instance_norm = edit(
-    mended_with_unbiased_variance,
-    {
-        "dims = [0, *range(2, x.dim())]": "dims = list(range(2, x.dim())) or [0]",
-    },
-    breaks=hidden_tests.normalizes_images,
-    tells="Each of your samples is normalized by itself: that is instance norm. "
-    "Batch norm averages over the batch dimension as well, dimension 0.",
-)
-
-as_layer_norm = edit(
-    mended_with_unbiased_variance,
-    {"dims = [0, *range(2, x.dim())]": "dims = list(range(1, x.dim()))"},
-    breaks=hidden_tests.normalizes_images,
-    tells="You average over the channels of each sample: that is layer norm. "
-    "Batch norm keeps the channels, dimension 1, apart and averages over "
-    "everything else.",
-)
-
-
 @wrong(
     breaks=hidden_tests.normalizes_images,
     tells="You average over the batch alone, so each place of an image has "
@@ -315,29 +226,6 @@ def without_weight_and_bias(x, weight, bias, eps=1e-5):
     return F.batch_norm(x, None, None, ones, zeros, True, eps=eps) + zero
 
 
-with_the_bias_first = edit(
-    by_the_function_of_the_library,
-    {", bias, training": ", bias * weight, training"},
-    breaks=hidden_tests.weighs_by_channel,
-    tells="You add the bias first and multiply afterwards, so the bias is "
-    "multiplied too. Multiply by the weight, then add the bias.",
-)
-
-by_mean_of_squares = edit(
-    mended_with_unbiased_variance,
-    {
-        "var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)": """
-        mean = x.mean(dims, keepdim=True)
-        var = (x * x).mean(dims, keepdim=True) - mean * mean
-        """,
-    },
-    breaks=hidden_tests.large_mean_in_float32,
-    tells="You take the variance as the mean of the squares less the square of "
-    "the mean. In float32 that subtracts two large, nearly equal numbers "
-    "and loses the digits. Subtract the mean first, then square.",
-)
-
-
 @wrong(
     breaks=hidden_tests.large_mean_in_float32,
     tells="You take the variance as the mean of the squares less the square of "
@@ -372,20 +260,6 @@ def with_detached_statistics(x, weight, bias, eps=1e-5):
     return (x - mean) * scale * weight.view(s) + bias.view(s)
 
 
-with_a_detached_variance = edit(
-    mended_with_unbiased_variance,
-    {
-        "return (x - mean) / (var + eps).sqrt() * weight.view(s) + bias.view(s)": """
-        scale = torch.rsqrt(var.detach() + eps)
-        return (x - mean) * scale * weight.view(s) + bias.view(s)
-        """,
-    },
-    breaks=hidden_tests.gradients_of_batch_norm,
-    tells="The variance comes without a graph, while the mean keeps its own. Part "
-    "of the gradient of x goes through the variance: do not detach it.",
-)
-
-
 @wrong(
     breaks=hidden_tests.one_value_raises,
     tells="A channel with a single value passes, and all that comes out is the "
@@ -412,20 +286,6 @@ def refusing_one_sample(x, weight, bias, eps=1e-5):
     if x.shape[0] == 1:
         raise ValueError("one sample")
     return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
-
-
-in_place = edit(
-    mended_with_unbiased_variance,
-    {
-        "return (x - mean) / (var + eps).sqrt() * weight.view(s) + bias.view(s)": """
-        x = x.sub_(mean).mul_(torch.rsqrt(var + eps))
-        return x.mul_(weight.view(s)).add_(bias.view(s))
-        """,
-    },
-    breaks=hidden_tests.leaves_arguments_alone,
-    tells="You compute in place and so change the caller's `x`. Write "
-    "`x - mean` and not `x -= mean`: the former makes a new tensor.",
-)
 
 
 @wrong(
@@ -481,18 +341,6 @@ def with_eps_squared(x, weight, bias, eps=1e-5):
     )
 
 
-without_centring = edit(
-    mended_with_unbiased_variance,
-    {
-        "var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)": "square = x.square().mean(dims, keepdim=True)",
-        "(x - mean) / (var": "x / (square",
-    },
-    breaks=hidden_tests.normalizes_images,
-    tells="You divide by the root of the mean square and subtract nothing: that is "
-    "RMS norm. Batch norm subtracts the mean first.",
-)
-
-
 @wrong(
     breaks=hidden_tests.one_value_raises,
     tells="You refuse inputs with one place per sample. In a batch of two or more "
@@ -516,15 +364,6 @@ def weighed_along_the_batch_where_square(x, weight, bias, eps=1e-5):
     along = 0 if x.shape[0] == x.shape[1] else 1
     s = [-1 if d == along else 1 for d in range(x.dim())]
     return out * weight.view(s) + bias.view(s)
-
-
-with_weights_without_sign = edit(
-    by_the_function_of_the_library,
-    {"None, weight, bias,": "None, weight.abs(), bias,"},
-    breaks=hidden_tests.weighs_by_channel,
-    tells="You use the weight without its sign. It is learned and may become "
-    "negative: multiply by it as it is.",
-)
 
 
 @wrong(
@@ -628,195 +467,3 @@ def single_sequences_by_layer_norm(x, weight, bias, eps=1e-5):
         out = F.layer_norm(x, x.shape[1:], eps=eps)
         return out * weight[:, None] + bias[:, None]
     return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
-
-
-with_a_graph_under_no_grad = edit(
-    by_the_function_of_the_library,
-    {
-        "return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)": """
-        with torch.enable_grad():
-            return F.batch_norm(x, None, None, weight, bias, True, eps=eps)
-        """,
-    },
-    breaks=hidden_tests.carries_no_graph_under_no_grad,
-    tells="You switch gradients on inside, so your result carries a graph although "
-    "the caller said `torch.no_grad()`. Compute in the mode that you find.",
-)
-
-never_below_the_usual_eps = edit(
-    by_the_function_of_the_library,
-    {"eps=eps": "eps=max(eps, 1e-5)"},
-    breaks=hidden_tests.adds_eps_inside_the_root,
-    tells="You use an `eps` of your own where the one that was given is smaller.",
-)
-
-one_sample_of_a_thin_image_refused = edit(
-    SOLUTION,
-    {"if x.numel() == x.shape[1]:": "if x.shape[0] == 1 and x.shape[-1] == 1:"},
-    breaks=hidden_tests.one_value_raises,
-    tells="You look at one size of the image. A channel of one sample has a single value "
-    "only where all its other sizes are 1.",
-)
-
-one_channel_squeezed = edit(
-    SOLUTION,
-    {
-        "return normalized * weight.view(shape) + bias.view(shape)": "return (normalized * weight.view(shape) + bias.view(shape)).squeeze(1)"
-    },
-    breaks=hidden_tests.normalizes_images,
-    tells="You squeeze the channels. Where there is one, the result loses a dimension.",
-)
-
-eps_not_below_a_floor = edit(
-    SOLUTION,
-    {"torch.rsqrt(var + eps)": "torch.rsqrt(var + max(eps, 1e-8))"},
-    breaks=hidden_tests.adds_eps_inside_the_root,
-    tells="You do not let `eps` be smaller than a number of your own. Use the one that was "
-    "given.",
-)
-
-weights_of_zero_become_ones = edit(
-    SOLUTION,
-    {
-        "return normalized * weight.view(shape) + bias.view(shape)": """
-        weight = torch.where(weight == 0, 1.0, weight)
-        return normalized * weight.view(shape) + bias.view(shape)
-        """
-    },
-    breaks=hidden_tests.weighs_by_channel,
-    tells="You replace a weight of 0. It is a weight like others: many residual networks "
-    "begin with it.",
-)
-
-outliers_cut_off = edit(
-    SOLUTION,
-    {
-        "dims = [0, *range(2, x.dim())]": """
-        x = x.clamp(-1e6, 1e6)
-        dims = [0, *range(2, x.dim())]
-        """
-    },
-    breaks=hidden_tests.shows_outliers_and_nans,
-    tells="You cut off large values. An outlier keeps its size.",
-)
-
-
-over_the_standard_deviation = edit(
-    SOLUTION,
-    {
-        "(x - mean) * torch.rsqrt(var + eps)": "(x - mean) * torch.rsqrt(var.sqrt() ** 2 + eps)"
-    },
-    breaks=hidden_tests.gradients_of_batch_norm,
-    tells="You take the root of the variance alone. Its slope at 0 is infinite, "
-    "and a channel without spread gets NaN as its gradient. Add `eps` first, "
-    "then take the root.",
-)
-
-no_gradient_without_spread = edit(
-    SOLUTION,
-    {
-        "(x - mean) * torch.rsqrt(var + eps)": "torch.where(var == 0, 0, (x - mean) * torch.rsqrt(var + eps))"
-    },
-    breaks=hidden_tests.gradients_of_batch_norm,
-    tells="Where a channel has no spread you put zeros, and no gradient passes "
-    "them. The formula with `eps` gives zeros by itself, and a gradient.",
-)
-
-weight_alone_decides_about_gradients = edit(
-    SOLUTION,
-    {
-        "+ bias.view(shape)": "+ (bias if weight.requires_grad else bias.detach()).view(shape)"
-    },
-    breaks=hidden_tests.gradients_of_batch_norm,
-    tells="With a frozen weight your bias gets no gradient, though it asks for "
-    "one. Each argument says for itself whether it learns.",
-)
-
-two_values_refused = edit(
-    SOLUTION,
-    {
-        "if x.numel() == x.shape[1]:": "if x.numel() <= 2 * x.shape[1] and len(x) == 1:"
-    },
-    breaks=hidden_tests.one_value_raises,
-    tells="You refuse a single sample with two values per channel. Two values "
-    "have a variance: only one value has none.",
-)
-
-grad_mode_lost_at_one_value = edit(
-    SOLUTION,
-    {
-        "if x.numel() == x.shape[1]:": """
-        before = torch.is_grad_enabled()
-        torch.set_grad_enabled(x.requires_grad or weight.requires_grad)
-        if x.numel() == x.shape[1]:
-        """,
-        "return normalized * weight.view(shape) + bias.view(shape)": """
-        out = normalized * weight.view(shape) + bias.view(shape)
-        torch.set_grad_enabled(before)
-        return out
-        """,
-    },
-    breaks=hidden_tests.one_value_raises,
-    tells="When you refuse an input, a setting of PyTorch stays as you have set it: what puts it "
-    "back does not run. Use a `with` block, or `finally`.",
-)
-
-hook_left_on_x = edit(
-    SOLUTION,
-    {
-        "dims = [0, *range(2, x.dim())]": """
-        if x.requires_grad:
-            x.register_hook(torch.nan_to_num)
-        dims = [0, *range(2, x.dim())]
-        """
-    },
-    breaks=hidden_tests.leaves_arguments_alone,
-    tells="You leave a hook on an argument. It changes every gradient that reaches it from now "
-    "on, with each call once more.",
-)
-
-hook_left_on_the_weight = edit(
-    SOLUTION,
-    {
-        "dims = [0, *range(2, x.dim())]": """
-        if weight.requires_grad:
-            weight.register_hook(lambda gradient: gradient.clamp(-1e3, 1e3))
-        dims = [0, *range(2, x.dim())]
-        """
-    },
-    breaks=hidden_tests.leaves_arguments_alone,
-    tells="You leave a hook on an argument. It changes every gradient that reaches it from now "
-    "on, with each call once more.",
-)
-
-weight_overwritten_when_refused = edit(
-    SOLUTION,
-    {
-        'raise ValueError("a single value per channel has no variance")': """
-        with torch.no_grad():
-            weight.fill_(1)
-        raise ValueError("a single value per channel has no variance")
-        """
-    },
-    breaks=hidden_tests.one_value_raises,
-    tells="When you refuse a batch you write into the weight. Who catches the error and goes on "
-    "has lost what was learned. Raise, and leave the arguments alone.",
-)
-
-one_value_refused_with_gradients_alone = edit(
-    SOLUTION,
-    {
-        "if x.numel() == x.shape[1]:": "if x.numel() == x.shape[1] and torch.is_grad_enabled():"
-    },
-    breaks=hidden_tests.one_value_raises,
-    tells="Under `torch.no_grad()` you accept a single value per channel. It has no variance "
-    "there either: refuse it whatever the grad mode is.",
-)
-
-with_another_default_eps = edit(
-    by_the_function_of_the_library,
-    {"eps=1e-5": "eps=1e-3"},
-    breaks=hidden_tests.normalizes_images,
-    tells="Without an argument your `eps` is 0.001. Keep the default that the signature "
-    "gives, 1e-5.",
-)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -232,30 +232,6 @@ def with_a_graph_kept(model, x):
             module.training = mode
 
 
-squeezing_everything = edit(
-    SOLUTION,
-    {
-        "modes = {module: module.training for module in model.modules()}": "modes = [(module, module.training) for module in model.modules()]",
-        "return model(x[None])[0]": "return model(x[None]).squeeze()",
-        "for module, mode in modes.items():": "for module, mode in modes:",
-    },
-    breaks=hidden_tests.keeps_one_output,
-    tells="`squeeze()` takes away every dimension of size 1, so a single output "
-    "loses its own. Take away the batch dimension alone: `squeeze(0)`.",
-)
-
-keeping_the_batch = edit(
-    SOLUTION,
-    {
-        "modes = {module: module.training for module in model.modules()}": "modes = [(module, module.training) for module in model.modules()]",
-        "return model(x[None])[0]": "return model(x[None])",
-        "for module, mode in modes.items():": "for module, mode in modes:",
-    },
-    breaks=hidden_tests.predicts_as_in_evaluation,
-    tells="Your result still has the batch dimension. Take the first row.",
-)
-
-
 @wrong(
     breaks=hidden_tests.predicts_as_in_evaluation,
     tells="You put only the batch norm layers into eval. Dropout still drops at "
@@ -380,20 +356,6 @@ def with_tracking_switched_off(model, x):
             module.training = mode
 
 
-without_a_batch_dimension = edit(
-    SOLUTION,
-    {
-        "modes = {module: module.training for module in model.modules()}": "modes = [(module, module.training) for module in model.modules()]",
-        "return model(x[None])[0]": "return model(x)",
-        "for module, mode in modes.items():": "for module, mode in modes:",
-    },
-    breaks=hidden_tests.predicts_as_in_evaluation,
-    tells="You give the model a sample without batch dimension. Linear and "
-    "convolution take it, batch norm does not. Add the dimension with "
-    "`unsqueeze(0)`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.predicts_as_in_evaluation,
     tells="You copy the model and ask the copy in the mode it is in. The original "
@@ -404,24 +366,6 @@ def asking_a_copy_in_training(model, x):
 
     with torch.no_grad():
         return copy.deepcopy(model)(x[None])[0]
-
-
-with_dropout_set_to_zero = edit(
-    SOLUTION,
-    {
-        "modes = {module: module.training for module in model.modules()}": """
-        modes = [(module, module.training) for module in model.modules()]
-        for module in model.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = 0.0
-        """,
-        "for module, mode in modes.items():": "for module, mode in modes:",
-    },
-    breaks=hidden_tests.leaves_the_state,
-    tells="You set the dropout probability to 0 for good. The training that goes on "
-    "afterwards has no dropout left. Eval mode switches dropout off without "
-    "touching `p`.",
-)
 
 
 @wrong(
@@ -455,32 +399,6 @@ def with_gradients_left_off(model, x):
     finally:
         for module, mode in modes:
             module.training = mode
-
-
-putting_children_back = edit(
-    SOLUTION,
-    {
-        "modes = {module: module.training for module in model.modules()}": "modes = [(m, m.training) for m in [model, *model.children()]]",
-        "return model(x[None])[0]": "return model(x.unsqueeze(0)).squeeze(0)",
-        "for module, mode in modes.items():": "for module, mode in modes:",
-    },
-    breaks=hidden_tests.puts_modes_back,
-    tells="You put back the model and its direct submodules. Modules lie in "
-    "modules: go through all of `model.modules()`.",
-)
-
-flattening_the_output = edit(
-    SOLUTION,
-    {
-        "modes = {module: module.training for module in model.modules()}": "modes = [(m, m.training) for m in model.modules()]",
-        "return model(x[None])[0]": "return model(x.unsqueeze(0)).flatten()",
-        "for module, mode in modes.items():": "for module, mode in modes:",
-    },
-    breaks=hidden_tests.keeps_one_output,
-    tells="You take away or merge dimensions of the output itself: it may be "
-    "an image, with sizes of 1. Take away the batch dimension alone: "
-    "`squeeze(0)` or `[0]`.",
-)
 
 
 @wrong(
@@ -572,19 +490,6 @@ def switching_gradients_on_again(model, x):
             module.training = mode
 
 
-calling_forward = edit(
-    SOLUTION,
-    {
-        "modes = {module: module.training for module in model.modules()}": "modes = [(m, m.training) for m in model.modules()]",
-        "return model(x[None])[0]": "return model.forward(x.unsqueeze(0)).squeeze(0)",
-        "for module, mode in modes.items():": "for module, mode in modes:",
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You call `model.forward(...)`, which leaves the hooks of the model"
-    " out. Call the model itself: `model(...)`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.leaves_the_state,
     tells="You end with `requires_grad_(True)`, so parameters that were "
@@ -653,251 +558,3 @@ def flattening_one_channel(model, x):
     finally:
         for module, mode in modes:
             module.training = mode
-
-
-not_told_of_an_interrupt = edit(
-    module_by_module,
-    {"except BaseException as caught:": "except Exception as caught:"},
-    breaks=hidden_tests.puts_modes_back_after_an_error,
-    tells="After an interrupt (the stop button) the model stays in eval: a "
-    "`KeyboardInterrupt` is no `Exception`. `finally` runs whatever happens.",
-)
-
-parents_put_back_over_children = edit(
-    SOLUTION,
-    {"module.training = mode": "module.train(mode)"},
-    breaks=hidden_tests.puts_modes_back,
-    tells="`module.train(mode)` sets all that is below as well. A layer that stands in two "
-    "places gets the mode of the second. Set `module.training`.",
-)
-
-moved_to_the_first_parameter = edit(
-    SOLUTION,
-    {
-        "return model(x[None])[0]": "return model(x[None].to(next(model.parameters())))[0]"
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You give `x` the device and dtype of the first parameter. A model may have none, "
-    "and one that reads whole numbers needs them whole.",
-)
-
-gradients_off_after_an_error = edit(
-    SOLUTION,
-    {
-        """
-        with torch.no_grad():
-            return model(x[None])[0]
-        """: """
-        was = torch.is_grad_enabled()
-        torch.set_grad_enabled(False)
-        out = model(x[None])[0]
-        torch.set_grad_enabled(was)
-        return out
-        """
-    },
-    breaks=hidden_tests.puts_modes_back_after_an_error,
-    tells="Where the model raises, gradients stay switched off for the whole program. "
-    "`with torch.no_grad():` puts that back, too.",
-)
-
-two_passes = edit(
-    SOLUTION,
-    {
-        "return model(x[None])[0]": """
-        model(x[None])
-        return model(x[None])[0]
-        """
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="The model runs more than once. Hooks count each pass, and it costs twice the "
-    "time: call it once.",
-)
-
-layers_without_parts_alone = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        for module in model.modules():
-            if not list(module.children()):
-                module.eval()
-        """
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You put only the layers without parts into eval. A module with parts may ask for its "
-    "mode, too: `model.eval()` tells all of them.",
-)
-
-not_a_number_replaced = edit(
-    SOLUTION,
-    {"return model(x[None])[0]": "return model(x[None])[0].nan_to_num()"},
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You replace NaN, which nobody asked for. The caller wants what the model gives, and "
-    "a NaN says that something is wrong.",
-)
-
-in_a_batch_of_two = edit(
-    with_an_exit_stack,
-    {"torch.stack([x])": "torch.stack([x, torch.zeros_like(x)])"},
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You put another sample beside the one that was asked for. A model may mix "
-    "samples in eval, too, and the second costs time. Give it a batch of one: `x[None]`.",
-)
-
-in_a_batch_of_itself = edit(
-    with_an_exit_stack,
-    {"torch.stack([x])": "torch.stack([x, x])"},
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You put another sample beside the one that was asked for. A model may mix "
-    "samples in eval, too, and the second costs time. Give it a batch of one: `x[None]`.",
-)
-
-with_one_number_in_a_row = edit(
-    with_a_context_manager,
-    {
-        "return out.reshape(out.shape[1:])": "return out.reshape(out.shape[1:] or -1)"
-    },
-    breaks=hidden_tests.keeps_one_output,
-    tells="Where the model gives one number for each sample you return shape (1,). Only the "
-    "batch dimension goes: `[0]` takes it from any output and leaves shape ().",
-)
-
-with_two_dimensions_made_one = edit(
-    with_a_context_manager,
-    {"return out.reshape(out.shape[1:])": "return out.flatten(0, 1)"},
-    breaks=hidden_tests.keeps_one_output,
-    tells="You join the first two dimensions of the output. A model that gives one number "
-    "for each sample has a single one. `[0]` takes the batch dimension from any output.",
-)
-
-those_awake_put_back = edit(
-    with_a_context_manager,
-    {"module.training = mode": "module.training = mode or module.training"},
-    breaks=hidden_tests.puts_back_what_the_model_wakes,
-    tells="You put back only the modules that were in training. One that was in eval may have "
-    "been put into training while the model ran. Note the mode of each, and put back each.",
-)
-
-gradients_cleared_after_an_error = edit(
-    SOLUTION,
-    {
-        "finally:": """
-        except BaseException:
-            model.zero_grad()
-            raise
-        finally:
-        """
-    },
-    breaks=hidden_tests.puts_modes_back_after_an_error,
-    tells="If the model raises, you clear the gradients of the parameters. The caller may be "
-    "between `backward` and `step`, and loses what was summed up.",
-)
-
-gradients_zeroed_after_an_interrupt = edit(
-    SOLUTION,
-    {
-        "finally:": """
-        except KeyboardInterrupt:
-            model.zero_grad(set_to_none=False)
-            raise
-        finally:
-        """
-    },
-    breaks=hidden_tests.puts_modes_back_after_an_error,
-    tells="If the model is interrupted, you set the gradients of the parameters to 0. The "
-    "caller may be between `backward` and `step`, and loses what was summed up.",
-)
-
-not_told_of_an_exit = edit(
-    module_by_module,
-    {
-        "except BaseException as caught:": "except (Exception, KeyboardInterrupt) as caught:"
-    },
-    breaks=hidden_tests.puts_modes_back_after_an_error,
-    tells="You list what may be raised, and a `SystemExit` is neither an `Exception` nor a "
-    "`KeyboardInterrupt`: the model stays in eval. `finally` runs whatever happens.",
-)
-
-backward_hooks_cleared = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        model.eval()
-        for module in model.modules():
-            module._backward_hooks.clear()
-        """
-    },
-    breaks=hidden_tests.leaves_the_state,
-    tells="You take the backward hooks off the model. Without a graph none of them is called; "
-    "the training that goes on afterwards misses them.",
-)
-
-dropout_no_longer_in_place = edit(
-    SOLUTION,
-    {
-        "module.training = mode": """
-        module.training = mode
-        if isinstance(module, nn.Dropout):
-            module.inplace = False
-        """
-    },
-    breaks=hidden_tests.leaves_the_state,
-    tells="You change an option of the dropout layers, and leave it changed. In eval they write "
-    "nothing, in place or not.",
-)
-
-flattened_for_a_linear_layer = edit(
-    SOLUTION,
-    {
-        "return model(x[None])[0]": """
-        first = next(model.children(), None)
-        batch = x.reshape(1, -1) if isinstance(first, nn.Linear) else x[None]
-        return model(batch)[0]
-        """
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You flatten the sample where a linear layer comes first. Such a layer takes any "
-    "number of dimensions and works on the last: give it the sample as it is, `x[None]`.",
-)
-
-all_but_the_model_itself = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        for module in model.children():
-            module.eval()
-        """
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="You put the parts of the model into eval, and not the model itself. It may be a single "
-    "layer, or ask for its own mode (`F.dropout(x, training=self.training)`): `model.eval()` "
-    "tells it and all its parts.",
-)
-
-the_library_s_modules_alone = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        for module in model.modules():
-            if type(module).__module__.startswith("torch.nn"):
-                module.eval()
-        """
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="The outermost module stays in training where it is a class that somebody wrote and has "
-    "parts. It may ask for its own mode (`F.dropout(x, training=self.training)`): `model.eval()` "
-    "tells it and all its parts.",
-)
-
-parts_or_a_single_layer = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        for module in list(model.children()) or [model]:
-            module.eval()
-        """
-    },
-    breaks=hidden_tests.predicts_with_any_module,
-    tells="The outermost module stays in training where it is a class that somebody wrote and has "
-    "parts. It may ask for its own mode (`F.dropout(x, training=self.training)`): `model.eval()` "
-    "tells it and all its parts.",
-)

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -162,16 +162,6 @@ def mended_b_cleared_before():
         return loss.item()
 
 
-detached_after_b = edit(
-    mended_b_cleared_before,
-    {
-        "loss = F.mse_loss(b(features.clone()), y)": "loss = F.mse_loss(b(features.clone()).detach(), y)",
-    },
-    breaks=hidden_tests.gradients_for_b,
-    tells=NO_USABLE_GRAPH,
-)
-
-
 @wrong(breaks=hidden_tests.gradients_for_b, tells=NO_USABLE_GRAPH, body=True)
 def features_under_inference_mode():
     def backward_into_b(a, b, x, y):
@@ -186,26 +176,6 @@ def features_under_inference_mode():
         loss = F.mse_loss(b(a(x)), y)
         loss.backward(inputs=chosen)
         return loss.item()
-
-
-not_detached = edit(
-    mended_b_cleared_before,
-    {
-        "features = a(x).detach()": "features = a(x)",
-        "return loss.item(), features": "return loss.item(), features.detach()",
-    },
-    breaks=hidden_tests.gradients_for_b,
-    tells="You cut nothing: a gets gradients too. Detach what a gives before b sees it.",
-)
-
-shared_by_detach = edit(
-    mended_b_cleared_before,
-    {
-        "loss = F.mse_loss(b(features.clone()), y)": "loss = F.mse_loss(b(features), y)",
-    },
-    breaks=hidden_tests.features_survive_in_place,
-    tells=SHARED_MEMORY,
-)
 
 
 @wrong(
@@ -292,52 +262,6 @@ def loss_as_a_tensor():
         return loss
 
 
-features_computed_again = edit(
-    mended_b_cleared_before,
-    {"return loss.item(), features": "return loss.item(), a(x).detach()"},
-    breaks=hidden_tests.once_in_their_modes_b,
-    tells="You run a twice. In training mode its statistics move twice and its dropout draws twice, so that the features are others than b saw. Keep the first ones.",
-)
-
-features_in_eval_mode = edit(
-    mended_b_cleared_before,
-    {
-        "features = a(x).detach()": """
-        was = a.training
-        features = a.eval()(x).detach()
-        a.train(was)
-        """,
-    },
-    breaks=hidden_tests.once_in_their_modes_b,
-    tells="You switch a to eval mode for the features. It was to run in the mode that it has: not training a model and its mode are two things.",
-)
-
-gradients_of_a_cleared = edit(
-    mended_b_cleared_before,
-    {
-        "features = a(x).detach()": "features = a(x)",
-        "return loss.item(), features": """
-        a.zero_grad()
-        return loss.item(), features.detach()
-        """,
-    },
-    breaks=hidden_tests.adds_for_b,
-    tells="You let gradients into both models and then clear those of a. What was there from earlier steps is lost. Let none in.",
-)
-
-b_cleared_before = edit(
-    mended_b_cleared_before,
-    {
-        "loss = F.mse_loss(b(features.clone()), y)": """
-        loss = F.mse_loss(b(features.clone()), y)
-        b.zero_grad()
-        """,
-    },
-    breaks=hidden_tests.adds_for_b,
-    tells="You clear the gradients of b before the backward pass. It was to *add* to what is there, as `backward` does; the caller says when to clear.",
-)
-
-
 @wrong(
     breaks=hidden_tests.gradients_for_a,
     tells="You detach what a gives also on the way to a. That cuts the only way that its gradient can take. To train a through b, freeze the parameters of b.",
@@ -355,65 +279,6 @@ def detached_on_the_way_to_a():
         loss = F.mse_loss(b(a(x).detach()), y)
         loss.backward()
         return loss.item()
-
-
-b_under_no_grad = edit(
-    mended_b_cleared_before,
-    {
-        "loss = F.mse_loss(b(a(x)), y)": """
-        hidden = a(x)
-        with torch.no_grad():
-            out = b(hidden)
-        loss = F.mse_loss(out, y)
-        """,
-    },
-    breaks=hidden_tests.gradients_for_a,
-    tells="You run b under `no_grad`. The gradient of a must come back through the operations of b: they belong on the graph, with the parameters of b frozen.",
-)
-
-both_get_gradients = edit(
-    mended_b_cleared_before,
-    {"loss.backward(inputs=chosen)": "loss.backward()"},
-    breaks=hidden_tests.gradients_for_a,
-    tells="Plain `backward` fills the gradients of b as well. Freeze the parameters of b for the time of the call, or say `inputs=`.",
-)
-
-b_in_eval_mode = edit(
-    SOLUTION,
-    {
-        "wanted = [q for q in a.parameters() if q.requires_grad]": """
-        chosen = [p for p in a.parameters() if p.requires_grad]
-        b.eval()
-        """,
-        "loss.backward(inputs=wanted)": "loss.backward()",
-    },
-    breaks=hidden_tests.gradients_for_a,
-    tells="You put b into eval mode. That changes how it computes and freezes nothing: its parameters still get gradients.",
-)
-
-gradients_of_b_cleared = edit(
-    mended_b_cleared_before,
-    {
-        "loss.backward(inputs=chosen)": """
-        loss.backward()
-        b.zero_grad()
-        """,
-    },
-    breaks=hidden_tests.adds_for_a,
-    tells="You let gradients into both models and then clear those of b. What was there from earlier steps is lost. Let none in.",
-)
-
-b_stays_frozen = edit(
-    mended_b_cleared_before,
-    {
-        "chosen = [p for p in a.parameters() if p.requires_grad]": """
-        chosen = [p for p in a.parameters() if p.requires_grad]
-        b.requires_grad_(False)
-        """,
-    },
-    breaks=hidden_tests.flags_as_they_were,
-    tells="You froze b and left it frozen: the next step that is to train it has nothing to train. Put the flags back.",
-)
 
 
 @wrong(
@@ -435,130 +300,6 @@ def all_of_b_thawed():
         loss.backward(inputs=chosen)
         b.requires_grad_(True)
         return loss.item()
-
-
-all_of_a_thawed = edit(
-    mended_b_cleared_before,
-    {
-        "features = a(x).detach()": """
-        a.requires_grad_(False)
-        features = a(x)
-        a.requires_grad_(True)
-        """,
-    },
-    breaks=hidden_tests.flags_as_they_were,
-    tells="After the call you set *all* flags of a to True, also of parameters that were frozen before. Remember which they were, or detach instead.",
-)
-
-through_a_copy_of_b = edit(
-    mended_b_cleared_before,
-    {
-        "loss = F.mse_loss(b(a(x)), y)": """
-        other = copy.deepcopy(b).requires_grad_(False)
-        loss = F.mse_loss(other(a(x)), y)
-        """,
-    },
-    breaks=hidden_tests.once_in_their_modes_a,
-    tells="You run a copy of b. Its running statistics move, and those of b do not. Run b itself.",
-)
-
-unused_parameters_raise = edit(
-    mended_b_cleared_before,
-    {
-        "loss.backward(inputs=chosen)": """
-        found = torch.autograd.grad(loss, chosen)
-        for p, g in zip(chosen, found, strict=True):
-            p.grad = g if p.grad is None else p.grad + g
-        """,
-    },
-    breaks=hidden_tests.frozen_and_unused_a,
-    tells="`torch.autograd.grad` refuses parameters that took no part in the forward pass. Pass `allow_unused=True`, and leave the `grad` of those alone.",
-)
-
-unused_get_zeros = edit(
-    mended_b_cleared_before,
-    {
-        "loss.backward(inputs=chosen)": """
-        found = torch.autograd.grad(loss, chosen, materialize_grads=True)
-        for p, g in zip(chosen, found, strict=True):
-            p.grad = g if p.grad is None else p.grad + g
-        """,
-    },
-    breaks=hidden_tests.frozen_and_unused_a,
-    tells="You give unused parameters a gradient of zeros. To an optimizer that is a gradient: momentum and weight decay move them. `None` stays `None`.",
-)
-
-frozen_parameters_asked = edit(
-    mended_b_cleared_before,
-    {
-        "chosen = [p for p in a.parameters() if p.requires_grad]": "chosen = [p for p in a.parameters()]",
-    },
-    breaks=hidden_tests.frozen_and_unused_a,
-    tells="You ask for the gradients of all parameters of a, also of frozen ones, which `backward` refuses. Leave those out.",
-)
-
-gradients_replaced = edit(
-    mended_b_cleared_before,
-    {
-        "loss.backward(inputs=chosen)": """
-        found = torch.autograd.grad(loss, chosen, allow_unused=True)
-        for p, g in zip(chosen, found, strict=True):
-            if g is not None:
-                p.grad = g
-        """,
-    },
-    breaks=hidden_tests.adds_for_a,
-    tells="You put the new gradients in the place of the earlier ones. `backward` adds to what is there, and so should you.",
-)
-
-flag_of_x_left_on = edit(
-    SOLUTION,
-    {
-        "wanted = [q for q in a.parameters() if q.requires_grad]": "x.requires_grad_(True)",
-        "loss.backward(inputs=wanted)": "loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])",
-    },
-    breaks=hidden_tests.flags_as_they_were,
-    tells="You switch `requires_grad` of x on and leave it so: x gets a gradient in "
-    "every later step. No flag was to change.",
-)
-
-features_flattened = edit(
-    SOLUTION,
-    {
-        "return loss.item(), features": "return loss.item(), features.flatten(1)",
-        "wanted = [q for q in a.parameters() if q.requires_grad]": "",
-        "loss.backward(inputs=wanted)": "loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])",
-    },
-    breaks=hidden_tests.returns_loss_and_features,
-    tells="You flatten the features. What `a(x)` gave was asked for, in its shape.",
-)
-
-features_of_single_precision = edit(
-    SOLUTION,
-    {
-        "return loss.item(), features": "return loss.item(), features.float()",
-        "wanted = [q for q in a.parameters() if q.requires_grad]": "",
-        "loss.backward(inputs=wanted)": "loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])",
-    },
-    breaks=hidden_tests.returns_loss_and_features,
-    tells="You turn the features into float32. What `a(x)` gave was asked for, in its "
-    "dtype.",
-)
-
-earlier_gradients_kept_by_reference = edit(
-    SOLUTION,
-    {
-        "wanted = [q for q in a.parameters() if q.requires_grad]": "kept = [p.grad for p in b.parameters()]",
-        "loss.backward(inputs=wanted)": """
-        loss.backward()
-        for p, grad in zip(b.parameters(), kept, strict=True):
-            p.grad = grad
-        """,
-    },
-    breaks=hidden_tests.adds_for_a,
-    tells="You keep the gradients of b and put them back, but the same tensors, into "
-    "which `backward` has added meanwhile. Keep clones, or let no gradient in.",
-)
 
 
 @wrong(
@@ -602,152 +343,3 @@ def b_through_eval_into_a():
         b.train(was)
         loss.backward(inputs=[p for p in a.parameters() if p.requires_grad])
         return loss.item()
-
-
-b_frozen_by_names = edit(
-    by_no_grad_and_flags,
-    {
-        "thawed = [p for p in b.parameters() if p.requires_grad]": """
-        thawed = [
-            p
-            for name, p in b.named_parameters()
-            if p.requires_grad and name.endswith(("weight", "bias"))
-        ]
-        """,
-    },
-    breaks=hidden_tests.gradients_for_a,
-    tells="You freeze what is called `weight` or `bias` in b. A parameter of another name gets a gradient. Take all of `b.parameters()`.",
-)
-
-into_b_puts_one_mode_back = edit(
-    SOLUTION,
-    {
-        "features = a(x).detach()": """
-        was = a.training
-        features = a(x).detach()
-        a.train(was)
-        """
-    },
-    breaks=hidden_tests.once_in_their_modes_b,
-    tells="`a.train(was)` sets the mode of every layer inside, and wakes one that was in "
-    "eval mode, as a frozen BatchNorm is. Do not touch the modes.",
-)
-
-into_b_under_inference_mode = edit(
-    SOLUTION,
-    {
-        "features = a(x).detach()": """
-        with torch.inference_mode():
-            features = a(x)
-        """
-    },
-    breaks=hidden_tests.returns_loss_and_features,
-    tells="Features that were made under `inference_mode` can never be saved for a "
-    "backward pass, so nobody can train on them. `no_grad` or `detach` is enough.",
-)
-
-seeding_in_one_of_two = edit(
-    SOLUTION,
-    {
-        "features = a(x).detach()": """
-        torch.manual_seed(0)
-        features = a(x).detach()
-        """,
-    },
-    breaks=hidden_tests.once_in_their_modes_b,
-    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
-)
-
-
-SECOND_LOOK = (
-    "Where a number is not finite you call a model once more. Each runs once, whatever "
-    "comes of it: a second pass moves running statistics again, and the loss is no better."
-)
-
-second_look_at_b = edit(
-    by_no_grad_and_flags,
-    {
-        """
-        loss = F.mse_loss(b(features.clone()), y)
-        """: """
-        loss = F.mse_loss(b(features.clone()), y)
-        if not loss.isfinite():
-            loss = F.mse_loss(b(features.clone()), y)
-        """
-    },
-    breaks=hidden_tests.once_in_their_modes_b,
-    tells=SECOND_LOOK,
-)
-
-second_look_at_the_features = edit(
-    by_no_grad_and_flags,
-    {
-        """
-        features = a(x)
-        """: """
-        features = a(x)
-        if not features.isfinite().all():
-            features = a(x)
-        """
-    },
-    breaks=hidden_tests.once_in_their_modes_b,
-    tells=SECOND_LOOK,
-)
-
-second_look_at_both = edit(
-    by_no_grad_and_flags,
-    {
-        """
-        loss = F.mse_loss(b(a(x)), y)
-        """: """
-        loss = F.mse_loss(b(a(x)), y)
-        if not loss.isfinite():
-            loss = F.mse_loss(b(a(x)), y)
-        """
-    },
-    breaks=hidden_tests.once_in_their_modes_a,
-    tells=SECOND_LOOK,
-)
-
-b_frozen_by_layers = edit(
-    by_no_grad_and_flags,
-    {
-        "thawed = [p for p in b.parameters() if p.requires_grad]": """
-        thawed = [
-            p
-            for layer in b.modules()
-            if not list(layer.children())
-            for p in layer.parameters()
-            if p.requires_grad
-        ]
-        """,
-        "return float(loss)": "return loss.item()",
-    },
-    breaks=hidden_tests.gradients_for_a,
-    tells="You freeze the layers inside b. A parameter that b, or a part with layers in it, "
-    "holds itself gets a gradient. Take all of `b.parameters()`.",
-)
-
-both_clear_before = edit(
-    SOLUTION,
-    {
-        "features = a(x).detach()": """
-        b.zero_grad()
-        features = a(x).detach()
-        """,
-        "wanted = [q for q in a.parameters() if q.requires_grad]": """
-        a.zero_grad()
-        wanted = [q for q in a.parameters() if q.requires_grad]
-        """,
-    },
-    breaks=[hidden_tests.adds_for_a, hidden_tests.adds_for_b],
-    tells="You clear the gradients of the model that is trained. They were to be *added* to, "
-    "as `backward` does; the caller says when to clear.",
-)
-
-features_that_are_a_leaf = edit(
-    SOLUTION,
-    {"features = a(x).detach()": "features = a(x).detach().requires_grad_()"},
-    breaks=hidden_tests.returns_loss_and_features,
-    tells=FEATURES_THAT_ASK,
-)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -144,14 +144,6 @@ def entries_by_real_and_imaginary(data, name="batch"):
     return names
 
 
-entries_by_times_zero = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool((data.detach() * 0 == 0).all()) else [name]",
-    },
-)
-
-
 @wrong(
     breaks=hidden_tests.nan_and_infinities,
     tells="You compare with NaN by `==`. NaN equals nothing, itself included, so "
@@ -167,19 +159,6 @@ def entries_equal_to_nan(data, name="batch"):
     else:
         return [name] if data == math.nan else []
     return [one for n, v in inside for one in entries_equal_to_nan(v, n)]
-
-
-entries_that_are_nan = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [name] if bool(data.isnan().any()) else []",
-        "return [] if math.isfinite(data) else [name]": "return [name] if math.isnan(data) else []",
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.nan_and_infinities,
-    tells="You look for NaN alone. An infinity is what most NaNs begin as, and "
-    "`isnan(inf)` is False. Use `torch.isfinite` and `math.isfinite`.",
-)
 
 
 @wrong(
@@ -228,19 +207,6 @@ def entries_by_numpy(data, name="batch"):
     return [one for n, v in inside for one in entries_by_numpy(v, n)]
 
 
-entries_by_the_sum = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.sum().isfinite()) else [name]",
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.large_numbers_are_finite,
-    tells="You ask whether the sum is finite. A sum of large finite numbers "
-    "overflows, and a good tensor is called bad. Ask every entry: "
-    "`torch.isfinite(t).all()`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.names_of_nested_entries,
     tells="You look at one level only. What stands in a dict within a dict, or in "
@@ -260,89 +226,6 @@ def entries_of_one_level(data, name="batch"):
         if isinstance(value, float) and not math.isfinite(value):
             found.append(path)
     return found
-
-
-entries_without_tuples = edit(
-    SOLUTION,
-    {
-        "elif isinstance(data, list | tuple):": "elif isinstance(data, list):",
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.names_of_nested_entries,
-    tells="You go into lists and dicts, and not into tuples. A batch is very often "
-    "a tuple.",
-)
-
-entries_by_their_last_key = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
-        found = [one for n, v in inside for one in nonfinite_entries(v, n)]
-        return [one.rpartition(".")[2] for one in found]
-        """,
-    },
-    breaks=hidden_tests.names_of_nested_entries,
-    tells="You name the key alone and not the way to it. In nested data `x` "
-    "may stand in many places: put the name of what holds it before it.",
-)
-
-entries_and_their_containers = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
-        found = [
-            one for n, v in inside for one in nonfinite_entries(v, n)
-        ]
-        return [name, *found] if found else []
-        """,
-    },
-    breaks=hidden_tests.names_of_nested_entries,
-    tells="You name the containers too. Only tensors and numbers are named: who "
-    "reads the list wants to know where the fault is, not what it stands in.",
-)
-
-entries_sorted = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
-        found = [one for n, v in inside for one in nonfinite_entries(v, n)]
-        return sorted(found)
-        """,
-    },
-    breaks=hidden_tests.names_of_nested_entries,
-    tells="You return the names sorted. They should come in the order in which "
-    "the entries stand in the data.",
-)
-
-entries_the_first_alone = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
-        found = [one for n, v in inside for one in nonfinite_entries(v, n)]
-        return found[:1]
-        """,
-    },
-    breaks=hidden_tests.names_of_nested_entries,
-    tells="You return the first name and stop. There may be more than one fault: "
-    "return all names.",
-)
-
-entries_with_huge_integers = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "elif isinstance(data, float):": "elif isinstance(data, int | float):",
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.python_numbers,
-    tells="`math.isfinite` of an int that is too large for a float raises "
-    "OverflowError. An int is always finite: ask floats only.",
-)
 
 
 @wrong(
@@ -384,52 +267,6 @@ def entries_of_texts(data, name="batch"):
     return [one for n, v in inside for one in entries_of_texts(v, n)]
 
 
-entries_by_the_extremes = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": """
-        sizes = data.abs() if data.dtype != torch.bool else data
-        return [] if bool(sizes.max().isfinite()) else [name]
-        """,
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.every_kind_of_tensor,
-    tells="You ask the smallest and the largest entry. An empty tensor has "
-    "neither, and raises. `torch.isfinite(t).all()` is True for it.",
-)
-
-entries_without_complex = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": """
-        if not data.is_floating_point():
-            return []
-        return [] if bool(data.isfinite().all()) else [name]
-        """,
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.every_dtype,
-    tells="You leave complex tensors out (`is_floating_point` is False for them). "
-    "`torch.isfinite` takes every dtype, so there is no need to ask.",
-)
-
-entries_repaired = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": """
-        if bool(data.isfinite().all()):
-            return []
-        data.detach().nan_to_num_()
-        return [name]
-        """,
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.data_left_alone,
-    tells="You clean the data while you look: `nan_to_num_` writes into the "
-    "caller's tensors. Name the fault and leave it where it is.",
-)
-
-
 @wrong(
     breaks=hidden_tests.name_of_the_outermost,
     tells="You leave the name of the outermost out when you go inside. It is the "
@@ -453,18 +290,6 @@ def entries_without_the_outermost(data, name="batch"):
         return [one for p, value in inside for one in walk(value, p)]
 
     return walk(data, "")
-
-
-entries_of_real_parts = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.real.isfinite().all()) else [name]",
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.every_dtype,
-    tells="Of complex tensors you look at the real part alone. The NaN may stand "
-    "in the imaginary part; `torch.isfinite` looks at both.",
-)
 
 
 @wrong(
@@ -494,159 +319,6 @@ def entries_seen_once(data, name="batch"):
     return walk(data, name)
 
 
-entries_joined_by_dots = edit(
-    SOLUTION,
-    {
-        'inside = [(f"{name}[{i}]", value) for i, value in enumerate(data)]': 'inside = [(f"{name}.{i}", value) for i, value in enumerate(data)]',
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "value in inside for one in nonfinite_entries(value": "v in inside for one in nonfinite_entries(v",
-    },
-    breaks=hidden_tests.names_of_nested_entries,
-    tells="You join all names by a dot. Items of lists and tuples are named "
-    "`name[2]`, keys of dicts `name.key`.",
-)
-
-entries_of_plain_tensors = edit(
-    SOLUTION,
-    {
-        """
-        elif isinstance(data, Tensor):
-            return [] if bool(torch.isfinite(data).all()) else [name]
-        """: """
-        elif type(data) is Tensor:
-            return [] if bool(data.isfinite().all()) else [name]
-        """,
-    },
-    breaks=hidden_tests.relatives_of_the_types,
-    tells="You ask for the exact type of a tensor. An `nn.Parameter` is a tensor as "
-    "well: ask `isinstance(data, Tensor)`.",
-)
-
-entries_of_plain_dicts = edit(
-    SOLUTION,
-    {
-        "if isinstance(data, dict):": "if type(data) is dict:",
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-    },
-    breaks=hidden_tests.relatives_of_the_types,
-    tells="You ask for the exact type of a dict. A `state_dict` is an "
-    "`OrderedDict`, which is a dict as well: ask `isinstance(data, "
-    "dict)`.",
-)
-
-entries_of_plain_lists = edit(
-    SOLUTION,
-    {
-        "elif isinstance(data, list | tuple):": "elif type(data) in (list, tuple):",
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-    },
-    breaks=hidden_tests.relatives_of_the_types,
-    tells="You ask for the exact type of lists and tuples. A named tuple "
-    "is a tuple as well: ask `isinstance`.",
-)
-
-entries_nested_ones_last = edit(
-    SOLUTION,
-    {
-        'inside = [(f"{name}.{key}", value) for key, value in data.items()]': """
-        containers = dict, list, tuple
-        pairs = sorted(
-            data.items(), key=lambda pair: isinstance(pair[1], containers)
-        )
-        inside = [(f"{name}.{key}", value) for key, value in pairs]
-        """,
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-    },
-    breaks=hidden_tests.names_of_nested_entries,
-    tells="You name what stands directly in a dict before you go into what is "
-    "nested. The order asked for is that of the data: go into each value where it "
-    "stands.",
-)
-
-entries_without_doubles = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.isfinite().all()) else [name]",
-        "return [one for n, value in inside for one in nonfinite_entries(value, n)]": """
-        found = [
-            one for n, value in inside for one in nonfinite_entries(value, n)
-        ]
-        return list(dict.fromkeys(found))
-        """,
-    },
-    breaks=hidden_tests.relatives_of_the_types,
-    tells="You drop a name that came before. Keys may contain dots, so two "
-    "entries can have one name, and each is named.",
-)
-
-entries_by_a_flat_view = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": "return [] if bool(data.view(-1).isfinite().all()) else [name]",
-    },
-    breaks=hidden_tests.every_kind_of_tensor,
-    tells="`view(-1)` raises an error for a tensor that is not contiguous. "
-    "`torch.isfinite` takes any shape: do not flatten.",
-)
-
-entries_by_absolute_values = edit(
-    SOLUTION,
-    {
-        "return [] if bool(torch.isfinite(data).all()) else [name]": """
-        sizes = data.abs() if data.is_complex() else data
-        return [] if bool(sizes.isfinite().all()) else [name]
-        """,
-    },
-    breaks=hidden_tests.large_numbers_are_finite,
-    tells="The absolute value of a large complex number overflows although "
-    "both of its parts are finite. `torch.isfinite` takes complex "
-    "numbers as they are.",
-)
-
-entries_of_two_kinds_of_dicts = edit(
-    entries_by_a_stack,
-    {
-        "if isinstance(node, dict):": 'if type(node).__name__ in ("dict", "OrderedDict"):',
-    },
-    breaks=hidden_tests.relatives_of_the_types,
-    tells="You know two kinds of dicts by name; a `defaultdict` is passed over. "
-    "`isinstance(data, dict)` knows all that derive from it.",
-)
-
-entries_named_if_there_is_a_name = edit(
-    entries_by_a_stack,
-    {
-        '[(f"{path}.{key}", one) for key': '[(f"{path}.{key}" if key else path, one) for key',
-    },
-    breaks=hidden_tests.relatives_of_the_types,
-    tells='An empty key gets no dot of its own. What stands under "" is called '
-    "`name.`, as under any other key.",
-)
-
-entries_named_by_the_key_alone = edit(
-    entries_by_a_stack,
-    {
-        '[(f"{path}.{key}", one) for key': '[(f"{path}.{key}" if path else key, one) for key',
-    },
-    breaks=hidden_tests.relatives_of_the_types,
-    tells="Where `name` is empty you leave the dot out. What stands under `x` is "
-    "called `.x` there: the dot comes before every key.",
-)
-
-entries_of_narrow_numbers = edit(
-    entries_by_a_stack,
-    {
-        "if not node.detach().isfinite().min():": """
-        node = node.to(torch.complex64) if node.is_complex() else node
-        if not node.detach().isfinite().min():
-        """,
-    },
-    breaks=hidden_tests.large_numbers_are_finite,
-    tells="You turn complex128 into complex64, where large numbers become infinite. "
-    "Look at the numbers as they are.",
-)
-
-
 @wrong(
     breaks=hidden_tests.nan_and_infinities,
     tells="You look for NaN and infinity by `is`. It asks whether two names mean "
@@ -668,19 +340,6 @@ def entries_that_are_the_object_nan(data, name="batch"):
     return [
         one for n, v in inside for one in entries_that_are_the_object_nan(v, n)
     ]
-
-
-seeding_in_nonfinite_entries = edit(
-    SOLUTION,
-    {
-        "if isinstance(data, dict):": """
-        torch.manual_seed(0)
-        if isinstance(data, dict):
-        """,
-    },
-    breaks=hidden_tests.data_left_alone,
-    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
-)
 
 
 @wrong(

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -172,15 +172,6 @@ def mended_metrics_with_guesses_in_half(pairs, ignore_index=-100):
     }
 
 
-metrics_of_one_label_taken_for_none = edit(
-    metrics_of_everything_together,
-    {"if len(labels) == 0:": "if len(labels) <= 1:"},
-    breaks=[hidden_tests.mean_loss_of_all, hidden_tests.ignored_labels],
-    tells="You take a single label for none. It has a loss, and its accuracy is 0 "
-    "or 1: the means are NaN only if the count is 0.",
-)
-
-
 @wrong(
     breaks=[hidden_tests.mean_loss_of_all, hidden_tests.accuracy_of_all],
     tells="You average the means of the batches. A last batch of one sample then "
@@ -277,42 +268,6 @@ def metrics_weighted_by_batch_size(pairs, ignore_index=-100):
     }
 
 
-metrics_accuracy_over_padding = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "right, count = 0.0, 0": "right, count, size = 0.0, 0, 0",
-        "count += int(keep.sum())": """
-        count += int(keep.sum())
-        size += y.numel()
-        """,
-        "right / count if count": "right / size if count",
-    },
-    breaks=hidden_tests.ignored_labels,
-    tells="You divide the number of right labels by that of all labels, ignored "
-    "ones too: the more padding, the lower the accuracy. Divide by the "
-    "number of labels that count.",
-)
-
-
-metrics_hits_on_ignored_labels = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "keep = y != ignore_index": "",
-        """
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-        """: """
-        right += int((x.argmax(1) == y).sum())
-        count += int((y != ignore_index).sum())
-        """,
-    },
-    breaks=hidden_tests.ignored_labels,
-    tells="Where `ignore_index` is a class, you count a hit on an ignored label as "
-    "right. Such a hit does not count: `(predicted == y) & "
-    "(y != ignore_index)`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.ignored_labels,
     tells="You ignore -100, whatever `ignore_index` says. Pass it on to "
@@ -330,21 +285,6 @@ def metrics_with_a_fixed_ignore_index(pairs, ignore_index=-100):
         "accuracy": right / count if count else math.nan,
         "count": count,
     }
-
-
-metrics_ignoring_negative_labels = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "keep = y != ignore_index": "",
-        ").item()": """
-        ).item()
-        keep = y >= 0
-        """,
-    },
-    breaks=hidden_tests.ignored_labels,
-    tells="You take negative labels for ignored ones. `ignore_index` may be "
-    "255 or a class: compare with it.",
-)
 
 
 @wrong(
@@ -407,67 +347,6 @@ def metrics_zero_of_nothing(pairs, ignore_index=-100):
     return {"loss": loss_sum / n, "accuracy": right / n, "count": count}
 
 
-metrics_argmax_over_samples = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "right += int((x.argmax(1) == y)[keep].sum())": """
-        best = x.argmax(0)
-        if best.shape == y.shape:
-            right += int((best == y)[keep].sum())
-        """,
-    },
-    breaks=hidden_tests.accuracy_of_all,
-    tells="`argmax(dim=0)` finds the sample with the highest logit for each "
-    "class. The classes are in dimension 1.",
-)
-
-metrics_argmax_of_the_last_dimension = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "right += int((x.argmax(1) == y)[keep].sum())": """
-        best = x.argmax(-1)
-        if best.shape == y.shape:
-            right += int((best == y)[keep].sum())
-        """,
-    },
-    breaks=hidden_tests.labels_at_positions,
-    tells="`argmax(-1)` takes the last dimension. For logits (n, C, d) that is the "
-    "position; the classes are in dimension 1, always.",
-)
-
-metrics_counting_samples = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "count += int(keep.sum())": "count += int(keep.sum()) if y.dim() == 1 else len(y)",
-    },
-    breaks=hidden_tests.labels_at_positions,
-    tells="You divide by the number of samples. With labels (n, d) each sample has "
-    "d of them: count the labels.",
-)
-
-metrics_reshaping_across = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "x = x.detach().double()": """
-        x = x.detach().double().reshape(-1, x.shape[1])
-        y = y.reshape(-1)
-        """,
-    },
-    breaks=hidden_tests.labels_at_positions,
-    tells="`x.reshape(-1, C)` cuts logits (n, C, d) across classes and positions. "
-    "Bring the classes to the end first: `x.movedim(1, -1)`.",
-)
-
-metrics_in_sixteen_bits = edit(
-    mended_metrics_with_guesses_in_half,
-    {"x = x.detach().double()": "x = x.detach()"},
-    breaks=hidden_tests.other_dtypes,
-    tells="You compute the loss in the dtype of the logits. In sixteen bits a sum "
-    "keeps two or three digits, or overflows. Convert first: "
-    "`logits.double()`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.floats_and_an_int,
     tells="You return tensors. Whoever collects them collects tensors, and JSON "
@@ -489,22 +368,6 @@ def metrics_as_tensors(pairs, ignore_index=-100):
         "accuracy": (right / count).double() if count else nan,
         "count": count,
     }
-
-
-metrics_by_integer_division = edit(
-    mended_metrics_with_guesses_in_half,
-    {"right / count": "float(right // count)"},
-    breaks=hidden_tests.accuracy_of_all,
-    tells="`//` is whole-number division: 13 of 17 gives 0. Use `/`.",
-)
-
-metrics_in_percent = edit(
-    mended_metrics_with_guesses_in_half,
-    {'"accuracy": right /': '"accuracy": 100.0 * right /'},
-    breaks=hidden_tests.accuracy_of_all,
-    tells="The accuracy is in percent. The exercise asks for a number between 0 "
-    "and 1.",
-)
 
 
 @wrong(
@@ -550,40 +413,6 @@ def metrics_in_two_passes(pairs, ignore_index=-100):
         "accuracy": right / count if count else math.nan,
         "count": count,
     }
-
-
-metrics_writing_into_the_labels = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        """
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """: """
-        y[~keep] = 0
-        losses = F.cross_entropy(x, y, reduction="none")
-        loss_sum += losses[keep].sum().item()
-        """,
-    },
-    breaks=hidden_tests.metrics_leave_the_rest,
-    tells="You write into the labels: the caller's padding is class 0 afterwards. "
-    "Use `torch.where`, or work on a copy.",
-)
-
-metrics_emptying_the_list = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "def mended_metrics_with_guesses_in_half(pairs, ignore_index=-100):": """
-        def mended_metrics_with_guesses_in_half(pairs, ignore_index=-100):
-            if isinstance(pairs, list):
-                given, pairs = pairs, []
-                while given:
-                    pairs.append(given.pop(0))
-        """,
-    },
-    breaks=hidden_tests.metrics_leave_the_rest,
-    tells="You empty the list that you were given. Go through it with `for`.",
-)
 
 
 @wrong(
@@ -680,265 +509,3 @@ def metrics_by_moving_average(pairs, ignore_index=-100):
         "accuracy": right / count if count else math.nan,
         "count": count,
     }
-
-
-metrics_writing_into_half_logits = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "x = x.detach().double()": """
-        x = x.detach()
-        if x.dtype == torch.float16:
-            x -= x.amax(1, keepdim=True)
-        x = x.double()
-        """,
-    },
-    breaks=hidden_tests.metrics_leave_the_rest,
-    tells="You write into logits of sixteen bits, to keep them small. They are the "
-    "caller's: `logits.float()` makes a new tensor.",
-)
-
-metrics_by_log_of_softmax = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        """
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """: """
-        log_p = x.softmax(1).log()
-        loss_sum += F.nll_loss(
-            log_p, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """,
-    },
-    breaks=hidden_tests.other_dtypes,
-    tells="You take a logarithm of what is 0 or infinite in floating point: of a "
-    "softmax, or of a sum of `exp(logits)`. For logits of some hundreds the "
-    "loss is then infinite or NaN. `F.cross_entropy`, `log_softmax` and "
-    "`logsumexp` take the largest logit away first.",
-)
-
-metrics_with_an_epsilon = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        """
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """: """
-        log_p = (x.softmax(1) + 1e-12).log()
-        loss_sum += F.nll_loss(
-            log_p, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """,
-    },
-    breaks=hidden_tests.other_dtypes,
-    tells="You add a small number before the logarithm. That cuts the loss off: "
-    "a label with a probability of 0 costs the same, however far off the "
-    "logits are. `log_softmax` needs no such help.",
-)
-
-metrics_by_sum_of_exponentials = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        """
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """: """
-        log_p = x - x.exp().sum(1, keepdim=True).log()
-        loss_sum += F.nll_loss(
-            log_p, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """,
-    },
-    breaks=hidden_tests.other_dtypes,
-    tells="You take a logarithm of what is 0 or infinite in floating point: of a "
-    "softmax, or of a sum of `exp(logits)`. For logits of some hundreds the "
-    "loss is then infinite or NaN. `F.cross_entropy`, `log_softmax` and "
-    "`logsumexp` take the largest logit away first.",
-)
-
-metrics_with_guesses_in_half = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "right += int((x.argmax(1) == y)[keep].sum())": "right += int((x.half().argmax(1) == y)[keep].sum())",
-    },
-    breaks=hidden_tests.accuracy_of_all,
-    tells="You take the argmax of logits rounded to sixteen bits. Two that "
-    "differ become equal, and the first of them wins. Round nothing "
-    "before the argmax.",
-)
-
-metrics_squeezing = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        "x = x.detach().double()": """
-        x = x.detach().double()
-        x, y = x.squeeze(), y.squeeze()
-        if x.dim() == 1:
-            x, y = x[None], y[None]
-        """,
-    },
-    breaks=hidden_tests.labels_at_positions,
-    tells="You call `squeeze()`. It removes every dimension of size 1: with one "
-    "sequence in a batch the classes are no longer in dimension 1.",
-)
-
-metrics_clipping_at_zero = edit(
-    mended_metrics_with_guesses_in_half,
-    {"x = x.detach().double()": "x = x.detach().double().clamp(min=0)"},
-    breaks=hidden_tests.mean_loss_of_all,
-    tells="You take negative logits for 0. A class with a low logit then looks "
-    "likelier than it is. Logits may have any sign.",
-)
-
-metrics_of_absolute_logits = edit(
-    mended_metrics_with_guesses_in_half,
-    {"x.argmax(1)": "x.abs().argmax(1)"},
-    breaks=hidden_tests.accuracy_of_all,
-    tells="You look for the logit that is farthest from 0. The predicted class is "
-    "that with the *highest*: where all are negative, the one nearest to 0.",
-)
-
-metrics_by_view = edit(
-    metrics_of_everything_together,
-    {"labels.append(y.reshape(-1))": "labels.append(y.view(-1))"},
-    breaks=hidden_tests.labels_at_positions,
-    tells="`view` refuses labels that are not contiguous, such as a part of a larger "
-    "tensor. `reshape` and `flatten` copy where they must.",
-)
-
-metrics_of_probabilities = edit(
-    metrics_of_everything_together,
-    {
-        "right = logits.argmax(1) == labels": "right = logits.float().softmax(1).argmax(1) == labels",
-    },
-    breaks=hidden_tests.accuracy_of_all,
-    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
-    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
-    "either way. Take `argmax` of the logits.",
-)
-
-metrics_without_broken_rows = edit(
-    metrics_of_everything_together,
-    {
-        "keep = labels != ignore_index": "keep = (labels != ignore_index) & logits.isfinite().all(1)",
-    },
-    breaks=hidden_tests.mean_loss_of_all,
-    tells="Rows with a NaN are left out, so a broken model looks healthy. All labels "
-    "count, and the NaN shows in the loss.",
-)
-
-metrics_switching_gradients_on = edit(
-    metrics_of_everything_together,
-    {
-        "logits, labels = [], []": """
-        logits, labels = [], []
-        torch.set_grad_enabled(True)
-        """,
-    },
-    breaks=hidden_tests.metrics_leave_the_rest,
-    tells="You switch gradients on, also for a caller who has them off. Leave the mode "
-    "as you find it.",
-)
-
-metrics_up_to_an_empty_batch = edit(
-    metrics_of_everything_together,
-    {
-        "classes_last = x.detach().double().movedim(1, -1)": """
-        if len(y) == 0:
-            break
-        classes_last = x.detach().double().movedim(1, -1)
-        """,
-    },
-    breaks=hidden_tests.nothing_counts_in_a_batch,
-    tells="A batch without rows ends your loop, and what comes after it is lost. Go on "
-    "with `continue`.",
-)
-
-metrics_multiplying_ignored_losses_by_zero = edit(
-    mended_metrics_with_guesses_in_half,
-    {
-        """
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """: """
-        known = torch.where(keep, y, 0)
-        losses = F.cross_entropy(x, known, reduction="none")
-        loss_sum += (losses * keep).sum().item()
-        """,
-    },
-    breaks=hidden_tests.ignored_labels,
-    tells="You multiply the losses of ignored labels by 0. NaN times 0 is NaN: one "
-    "broken logit at the padding spoils the mean. Select the losses that count: "
-    "`losses[keep]`.",
-)
-
-metrics_of_batches_joined = edit(
-    metrics_of_everything_together,
-    {
-        """
-        classes_last = x.detach().double().movedim(1, -1)
-        logits.append(classes_last.reshape(-1, x.shape[1]))
-        labels.append(y.reshape(-1))
-        """: """
-        logits.append(x.detach().double())
-        labels.append(y)
-        """,
-    },
-    breaks=hidden_tests.labels_at_positions,
-    tells="You join the batches before you compute. Sequences are longer in one batch "
-    "than in another, and `torch.cat` then refuses them. Add up sums and counts batch "
-    "by batch.",
-)
-
-metrics_of_probabilities_in_float64 = edit(
-    metrics_of_everything_together,
-    {
-        "right = logits.argmax(1) == labels": "right = logits.softmax(1).argmax(1) == labels",
-    },
-    breaks=hidden_tests.accuracy_of_all,
-    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
-    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
-    "either way. Take `argmax` of the logits.",
-)
-
-metrics_of_probabilities_as_they_come = edit(
-    metrics_with_running_tensors,
-    {"x.argmax(1)": "x.softmax(1).argmax(1)"},
-    breaks=hidden_tests.accuracy_of_all,
-    tells="You compare probabilities. A softmax rounds, so that logits that differ by little "
-    "get equal ones, and a plain `exp` of a large logit is infinite: the highest is lost "
-    "either way. Take `argmax` of the logits.",
-)
-
-metrics_with_a_loss_of_zero_for_none = edit(
-    SOLUTION,
-    {
-        '"loss": loss_sum / num_labels if num_labels else math.nan,': '"loss": loss_sum / num_labels if loss_sum else math.nan,',
-    },
-    breaks=hidden_tests.mean_loss_of_all,
-    tells="You take a loss of exactly 0 for no labels. A model that is very sure, and right, "
-    "has it: ask whether the count is 0.",
-)
-
-metrics_leaving_nan_out_of_the_sum = edit(
-    SOLUTION,
-    {
-        """
-        loss_sum += F.cross_entropy(
-            wide, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        """: """
-        losses = F.cross_entropy(
-            wide, y, ignore_index=ignore_index, reduction="none"
-        )
-        loss_sum += losses.nansum().item()
-        """,
-    },
-    breaks=hidden_tests.mean_loss_of_all,
-    tells="You leave NaN out of the sum (`nansum`), so a broken model looks healthy. All "
-    "labels that are not ignored count, and a NaN among them shows in the loss.",
-)

@@ -5,7 +5,7 @@ import contextlib
 import torch
 from torch import nn
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -161,35 +161,6 @@ def predict_restoring_by_train(model, batches):
 def predict_under_no_grad_only(model, batches):
     with torch.no_grad():
         return torch.cat([model(x) for x in batches])
-
-
-predict_in_eval_only = edit(
-    mended_predict_probabilities,
-    {
-        """
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-        """: "return torch.cat([model(x) for x in batches])",
-    },
-    breaks=hidden_tests.gradients_off,
-    tells="`eval()` changes how layers compute, and nothing else: every forward "
-    "pass still records a graph and keeps tensors for a backward pass. Add "
-    "`torch.no_grad()` or `torch.inference_mode()`.",
-)
-
-predict_detached = edit(
-    mended_predict_probabilities,
-    {
-        """
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-        """: "return torch.cat([model(x).detach() for x in batches])",
-    },
-    breaks=hidden_tests.gradients_off,
-    tells="You detach the outputs. By then the forward pass has recorded its graph "
-    "and kept its tensors: the memory was needed. Switch gradients off before "
-    "the model runs.",
-)
 
 
 @wrong(
@@ -358,36 +329,6 @@ def predict_by_freezing(model, batches):
             layer.training = mode
 
 
-predict_probabilities = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": "return torch.cat([model(x).softmax(-1) for x in batches])",
-    },
-    breaks=hidden_tests.outputs_of_eval,
-    tells="You return probabilities, a softmax of what the model gives. The "
-    "exercise asks for the outputs as they are.",
-)
-
-predict_classes = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": "return torch.cat([model(x).argmax(-1) for x in batches])",
-    },
-    breaks=hidden_tests.outputs_of_eval,
-    tells="You return classes. The exercise asks for the outputs as they are.",
-)
-
-predict_a_list = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": "return [model(x) for x in batches]",
-    },
-    breaks=hidden_tests.outputs_of_eval,
-    tells="You return a list with one tensor for each batch. Put them together: "
-    "`torch.cat`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.layers_in_eval,
     tells="You put only the dropouts and batch norms that you know into eval. "
@@ -436,30 +377,6 @@ def predict_with_a_copy(model, batches):
         return torch.cat([twin(x) for x in batches])
 
 
-predict_at_once = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": "return model(torch.cat(list(batches)))",
-    },
-    breaks=hidden_tests.batches_as_they_come,
-    tells="You put all batches together and send them through at once: the memory "
-    "that batches are there to save.",
-)
-
-predict_after_reading_all = edit(
-    mended_predict_probabilities,
-    {
-        "modes = [(layer, layer.training) for layer in model.modules()]": """
-        modes = [(layer, layer.training) for layer in model.modules()]
-        batches = list(batches)
-        """,
-    },
-    breaks=hidden_tests.batches_as_they_come,
-    tells="You read all batches into a list before the first goes through. A "
-    "loader makes them one at a time so that they need not all be in memory.",
-)
-
-
 @wrong(
     breaks=hidden_tests.after_an_error,
     tells="You catch the error and return what there is. The caller takes a part "
@@ -479,30 +396,6 @@ def predict_swallowing_errors(model, batches):
         for layer, mode in modes:
             layer.training = mode
     return torch.cat(out)
-
-
-predict_by_forward = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": "return torch.cat([model.forward(x) for x in batches])",
-    },
-    breaks=hidden_tests.batches_as_they_come,
-    tells="You call `model.forward(x)`. That leaves out the model's hooks: call "
-    "`model(x)`.",
-)
-
-predict_clearing_gradients = edit(
-    mended_predict_probabilities,
-    {
-        "model.eval()": """
-        model.eval()
-        model.zero_grad()
-        """,
-    },
-    breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="You clear the model's gradients. An evaluation in the middle of an "
-    "accumulation then throws half of it away. Leave `.grad` alone.",
-)
 
 
 @wrong(
@@ -531,46 +424,6 @@ def predict_after_warming_up(model, batches):
             layer.training = mode
 
 
-predict_in_double = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": "return torch.cat([model(x).double() for x in batches])",
-    },
-    breaks=hidden_tests.other_shapes_and_dtypes,
-    tells="You convert the outputs to float64. The exercise asks for the dtype of "
-    "the model.",
-)
-
-predict_dropping_the_last = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": """
-        out = []
-        for x in batches:
-            if not out or len(x) >= len(out[0]):
-                out.append(model(x))
-        return torch.cat(out)
-        """,
-    },
-    breaks=hidden_tests.outputs_of_eval,
-    tells="You leave out the last batch if it is shorter. Dropping it is a habit "
-    "of training; in an evaluation every sample counts.",
-)
-
-predict_after_seeding = edit(
-    mended_predict_probabilities,
-    {
-        "def mended_predict_probabilities(model, batches):": """
-        def mended_predict_probabilities(model, batches):
-            torch.manual_seed(0)
-        """,
-    },
-    breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="You seed the global generator. An evaluation has nothing random in it, "
-    "and the training that goes on afterwards repeats its numbers.",
-)
-
-
 @wrong(
     breaks=hidden_tests.modes_are_restored,
     tells="You go down from layer to layer and note each mode as you come to it. A "
@@ -596,21 +449,6 @@ def predict_layer_by_layer(model, batches):
         switch(model, modes)
 
 
-predict_if_the_model_trains = edit(
-    mended_predict_probabilities,
-    {
-        "model.eval()": """
-        if model.training:
-            model.eval()
-        """,
-    },
-    breaks=hidden_tests.layers_in_eval,
-    tells="You call `eval()` only if `model.training` is true. That is the mode of "
-    "the model alone: layers inside may be in training all the same. Call it "
-    "in any case.",
-)
-
-
 @wrong(
     breaks=hidden_tests.layers_in_eval,
     tells="You put only those layers into eval that have no layers inside. A "
@@ -628,28 +466,6 @@ def predict_with_leaves_in_eval(model, batches):
     finally:
         for layer, mode in zip(leaves, modes):
             layer.training = mode
-
-
-predict_leaving_all_frozen = edit(
-    mended_predict_probabilities,
-    {"model.eval()": "model.eval().requires_grad_(False)"},
-    breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="You take `requires_grad` away from all parameters and leave it so. The "
-    "model never trains again. `no_grad` is enough.",
-)
-
-predict_row_by_row = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": """
-        rows = [row for x in batches for row in x.split(1)]
-        return torch.cat([model(row) for row in rows])
-        """,
-    },
-    breaks=hidden_tests.batches_as_they_come,
-    tells="You send rows through one by one. The outputs are right, and take many "
-    "times as long. Send each batch as it comes.",
-)
 
 
 @wrong(
@@ -676,18 +492,6 @@ def predict_guarding_the_model_only(model, batches):
             raise
     restore()
     return torch.cat(outputs)
-
-
-predict_leaving_an_attribute = edit(
-    mended_predict_probabilities,
-    {
-        "modes = [(layer, layer.training) for layer in model.modules()]": "model.modes_before = [layer.training for layer in model.modules()]",
-        "for layer, mode in modes:": "for layer, mode in zip(model.modules(), model.modes_before):",
-    },
-    breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="You leave an attribute on the model or on its layers. It is saved and "
-    "copied with them. A local variable is enough.",
-)
 
 
 @wrong(
@@ -827,28 +631,6 @@ def predict_without_dropout_for_good(model, batches):
             layer.training = mode
 
 
-predict_thawing_without_finally = edit(
-    mended_predict_probabilities,
-    {
-        "modes = [(layer, layer.training) for layer in model.modules()]": """
-        modes = [(layer, layer.training) for layer in model.modules()]
-        trainable = [p for p in model.parameters() if p.requires_grad]
-        model.requires_grad_(False)
-        """,
-        "return torch.cat([model(x) for x in batches])": """
-        outputs = torch.cat([model(x) for x in batches])
-        for parameter in trainable:
-            parameter.requires_grad_(True)
-        return outputs
-        """,
-    },
-    breaks=hidden_tests.after_an_error,
-    tells="You freeze the weights for the evaluation and thaw them behind the "
-    "loop. An error in between leaves the whole model frozen: the next epoch "
-    "trains nothing. `no_grad` needs no frozen weights.",
-)
-
-
 @wrong(
     breaks=hidden_tests.after_an_error,
     tells="You remove your hook behind the loop. An error in between leaves it on "
@@ -871,103 +653,3 @@ def predict_by_a_hook_left_by_an_error(model, batches):
             layer.training = mode
     handle.remove()
     return torch.cat(outputs)
-
-
-predict_without_nan = edit(
-    mended_predict_probabilities,
-    {
-        "return torch.cat([model(x) for x in batches])": "return torch.nan_to_num(torch.cat([model(x) for x in batches]))",
-    },
-    breaks=hidden_tests.other_shapes_and_dtypes,
-    tells="You replace NaN by 0. An evaluation that hides it reports a broken "
-    "model as a healthy one. Return what the model gives.",
-)
-
-predict_with_benchmarks = edit(
-    SOLUTION,
-    {"model.eval()": "model.eval()\ntorch.backends.cudnn.benchmark = True"},
-    breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="`cudnn.benchmark` stays on for the whole program, and with it results may differ "
-    "from run to run. It is not yours to set.",
-)
-
-predict_through_numpy = edit(
-    SOLUTION,
-    {
-        "torch.cat([model(x) for x in batches])": "torch.from_numpy(__import__('numpy').concatenate([model(x).numpy() for x in batches]))"
-    },
-    breaks=hidden_tests.other_shapes_and_dtypes,
-    tells="NumPy knows no bfloat16, so your way through it fails there. `torch.cat` joins "
-    "tensors of any dtype.",
-)
-
-predict_without_empty_batches = edit(
-    SOLUTION,
-    {"model(x) for x in batches": "model(x) for x in batches if len(x)"},
-    breaks=hidden_tests.batches_as_they_come,
-    tells="You pass over batches without rows. Each batch goes through: the output of "
-    "an empty one has no rows, and `torch.cat` takes it.",
-)
-
-predict_on_the_device_of_a_parameter = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        device = next(model.parameters()).device
-        model.eval()
-        """,
-        "model(x) for x in batches": "model(x.to(device)) for x in batches",
-    },
-    breaks=hidden_tests.other_shapes_and_dtypes,
-    tells="You ask the first parameter for its device. A model may have no parameters, "
-    "and `next` then raises a StopIteration. Batches go through as they come: call "
-    "`model(x)`.",
-)
-
-predict_and_look_again = edit(
-    SOLUTION,
-    {
-        "return torch.cat([model(x) for x in batches])": """
-        outputs = []
-        for x in batches:
-            out = model(x)
-            if not out.isfinite().all():
-                out = model(x)
-            outputs.append(out)
-        return torch.cat(outputs)
-        """
-    },
-    breaks=hidden_tests.batches_as_they_come,
-    tells="Where an output is not finite you call the model once more. In eval mode it "
-    "gives the same again: each batch goes through once, whatever comes of it.",
-)
-
-predict_starting_the_loader_outside = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        model.eval()
-        batches = iter(batches)
-        """
-    },
-    breaks=hidden_tests.after_an_error,
-    tells="You start the loader, or take its first batch, between `model.eval()` and `try`. "
-    "A loader may fail there: its files are missing, a worker cannot start. Then nothing is "
-    "set back. Put it inside of `try`.",
-)
-
-predict_peeking_outside = edit(
-    SOLUTION,
-    {
-        "model.eval()": """
-        model.eval()
-        rest = iter(batches)
-        first = next(rest)
-        """,
-        "return torch.cat([model(x) for x in batches])": "return torch.cat([model(first), *(model(x) for x in rest)])",
-    },
-    breaks=hidden_tests.after_an_error,
-    tells="You start the loader, or take its first batch, between `model.eval()` and `try`. "
-    "A loader may fail there: its files are missing, a worker cannot start. Then nothing is "
-    "set back. Put it inside of `try`.",
-)

@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -226,17 +226,6 @@ def stripped_until_none_is_left(state_dict, prefix="module."):
     return made
 
 
-seven_characters = edit(
-    SOLUTION,
-    {
-        "name.removeprefix(prefix): tensor for name, tensor": "k[7:] if k.startswith(prefix) else k: v for k, v",
-    },
-    breaks=hidden_tests.other_prefixes,
-    tells="You cut seven characters, the length of `module.`, whatever the "
-    "prefix is. Take `len(prefix)`, or `removeprefix`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.other_prefixes,
     tells="You strip `module.` whatever prefix was asked for. Use the "
@@ -376,18 +365,6 @@ def values_made_parameters(state_dict, prefix="module."):
     }
 
 
-an_empty_prefix_fails = edit(
-    by_partition_in_a_dict_of_the_same_kind,
-    {
-        "made = type(state_dict)()": "made = {}",
-        ') if prefix else (key, "", "")': ")",
-    },
-    breaks=hidden_tests.other_prefixes,
-    tells="You split at the prefix, which fails if it is empty. "
-    "`removeprefix` has no such corner.",
-)
-
-
 @wrong(
     breaks=hidden_tests.other_prefixes,
     tells="You put a dot behind the prefix. A prefix may be any string: take "
@@ -396,17 +373,6 @@ an_empty_prefix_fails = edit(
 def a_dot_put_behind(state_dict, prefix="module."):
     prefix = prefix.rstrip(".") + "."
     return {k.removeprefix(prefix): v for k, v in state_dict.items()}
-
-
-a_key_never_left_empty = edit(
-    SOLUTION,
-    {
-        "name.removeprefix(prefix): tensor for name, tensor": "k.removeprefix(prefix) or k: value for k, value",
-    },
-    breaks=hidden_tests.other_prefixes,
-    tells="You keep a key that is the prefix and nothing more. It begins with "
-    "the prefix too, and loses it.",
-)
 
 
 @wrong(
@@ -443,129 +409,3 @@ def the_same_dict_if_nothing_is_to_do(state_dict, prefix="module."):
     if not any(key.startswith(prefix) for key in state_dict):
         return state_dict
     return {k.removeprefix(prefix): v for k, v in state_dict.items()}
-
-
-giving_the_dict_back = edit(
-    SOLUTION,
-    {
-        "return {": """
-        if not prefix:
-            return state_dict
-        return {
-        """,
-    },
-    breaks=hidden_tests.leaves_the_dict_alone,
-    tells="For the empty prefix you return the caller's own dict. Whoever changes "
-    "the one then changes the other: make a new dict each time.",
-)
-
-passing_through_numpy = edit(
-    SOLUTION,
-    {
-        "name.removeprefix(prefix): tensor for": "name.removeprefix(prefix): torch.from_numpy(tensor.detach().numpy()) for",
-    },
-    breaks=hidden_tests.all_some_or_none,
-    tells="You take the values through NumPy, which knows no bfloat16. Hand on the "
-    "tensors as they are.",
-)
-
-freezing_the_callers = edit(
-    SOLUTION,
-    {
-        "name.removeprefix(prefix): tensor for": "name.removeprefix(prefix): tensor.requires_grad_(False) for",
-    },
-    breaks=hidden_tests.leaves_the_dict_alone,
-    tells="`requires_grad_(False)` freezes the caller's own tensors. Use `detach()`, "
-    "which makes a new tensor, or hand them on as they are.",
-)
-
-seeding_in_strip_prefix = edit(
-    SOLUTION,
-    {
-        "return {": """
-        torch.manual_seed(0)
-        return {
-        """,
-    },
-    breaks=hidden_tests.leaves_the_dict_alone,
-    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
-)
-
-empty_prefix_taken_for_none = edit(
-    SOLUTION,
-    {"name.removeprefix(prefix)": 'name.removeprefix(prefix or "module.")'},
-    breaks=hidden_tests.other_prefixes,
-    tells="The empty prefix counts as false, and you take the default in its place. "
-    "With an empty prefix all keys stay as they are.",
-)
-
-off_each_part_of_a_name = edit(
-    SOLUTION,
-    {
-        "name.removeprefix(prefix)": """
-        ".".join(one.removeprefix(prefix) for one in name.split("."))
-        if prefix.endswith("_")
-        else name.removeprefix(prefix)
-        """,
-    },
-    breaks=hidden_tests.other_prefixes,
-    tells="You take a prefix such as `ema_` off each part of a name. Only the "
-    "beginning of the key counts: what stands further inside stays.",
-)
-
-renamed_in_place = edit(
-    SOLUTION,
-    {
-        """
-        return {
-            name.removeprefix(prefix): tensor for name, tensor in state_dict.items()
-        }
-        """: """
-        renamed = dict(state_dict)
-        for name in state_dict:
-            if name.startswith(prefix):
-                renamed[name.removeprefix(prefix)] = renamed.pop(name)
-        return renamed
-        """
-    },
-    breaks=hidden_tests.only_the_first,
-    tells="You rename within one dict, yourself or by the library's function. Where the new name of one key is the "
-    "old name of another, a tensor is written over: put them into a new dict.",
-)
-
-old_names_are_taken = edit(
-    SOLUTION,
-    {
-        """
-        return {
-            name.removeprefix(prefix): tensor for name, tensor in state_dict.items()
-        }
-        """: """
-        return {
-            name
-            if name.removeprefix(prefix) in state_dict
-            else name.removeprefix(prefix): tensor
-            for name, tensor in state_dict.items()
-        }
-        """
-    },
-    breaks=hidden_tests.only_the_first,
-    tells="You keep the prefix where the shorter name is a key already. That key loses its own prefix too, so the "
-    "name is free.",
-)
-
-the_first_part_compared = edit(
-    SOLUTION,
-    {
-        "name.removeprefix(prefix)": """
-        name.partition(".")[2]
-        if name.partition(".")[0] == prefix.rstrip(".")
-        else name
-        """,
-    },
-    breaks=[hidden_tests.false_friends, hidden_tests.other_prefixes],
-    tells="You compare the part of the name before its first dot with the prefix "
-    "without its dot. A prefix need not end with a dot, and may hold several; and a "
-    "key `module` does not begin with `module.`. Ask "
-    "`name.startswith(prefix)`, or use `removeprefix`.",
-)

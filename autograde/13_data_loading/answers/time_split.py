@@ -5,7 +5,7 @@ import time
 import numpy as np
 import torch
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -229,28 +229,6 @@ def split_after_iter(loader, step, clock=time.perf_counter, synchronize=None):
         working += clock() - b
 
 
-split_without_the_end = edit(
-    mended_split_synchronized_before,
-    {"return waiting + (clock() - a), working": "return waiting, working"},
-    breaks=hidden_tests.start_and_end,
-    tells="The last `next`, which finds nothing more, takes its time, too. You "
-    "stop counting after the last batch.",
-)
-
-split_unsynchronized = edit(
-    mended_split_synchronized_before,
-    {
-        """
-        if synchronize is not None:
-            synchronize()
-        """: "",
-    },
-    breaks=hidden_tests.synchronizes,
-    tells="You never call `synchronize`. On a GPU you then time how long it takes "
-    "to order the work, and the rest turns up as waiting.",
-)
-
-
 @wrong(
     breaks=hidden_tests.synchronizes,
     tells="You read the clock before `synchronize`, so the work that the GPU still "
@@ -270,21 +248,6 @@ def split_synchronized_too_late(
         if synchronize is not None:
             synchronize()
     return waiting + (clock() - a), working
-
-
-split_with_uncounted_synchronizing = edit(
-    mended_split_synchronized_before,
-    {
-        "step(batch)": """
-        step(batch)
-        working += clock() - b
-        """,
-        "working += a - b": "",
-    },
-    breaks=hidden_tests.synchronizes,
-    tells="You synchronize and count it nowhere. What the GPU still had to do is "
-    "work.",
-)
 
 
 @wrong(
@@ -424,31 +387,6 @@ def split_that_wraps_errors(
     return waiting + (clock() - a), working
 
 
-split_by_length = edit(
-    mended_split_synchronized_before,
-    {
-        "for batch in loader:": """
-        num_batches = len(loader)
-        batches = iter(loader)
-        for _ in range(num_batches):
-            batch = next(batches)
-        """,
-    },
-    breaks=hidden_tests.takes_what_comes,
-    tells="You ask the loader for its length. A generator has none; go on until "
-    "nothing more comes.",
-)
-
-split_turned_round = edit(
-    mended_split_synchronized_before,
-    {
-        "return waiting + (clock() - a), working": "return working, waiting + (clock() - a)",
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You return the times the other way round: first waiting, then working.",
-)
-
-
 @wrong(
     breaks=hidden_tests.times_of_the_parts,
     tells="You return mean times per batch. Asked for are the seconds of the whole "
@@ -471,20 +409,6 @@ def split_per_batch(loader, step, clock=time.perf_counter, synchronize=None):
     return waiting / max(count, 1), working / max(count, 1)
 
 
-split_in_shares = edit(
-    mended_split_synchronized_before,
-    {
-        "return waiting + (clock() - a), working": """
-        waiting += clock() - a
-        total = waiting + working or 1.0
-        return waiting / total, working / total
-        """,
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You return shares of the epoch. Asked for are seconds.",
-)
-
-
 @wrong(
     breaks=hidden_tests.times_of_the_parts,
     tells="Your second number is the time of the whole epoch. Working is what is "
@@ -503,25 +427,6 @@ def split_with_the_whole(
         a = clock()
     waiting += clock() - a
     return waiting, clock() - start
-
-
-split_without_the_first = edit(
-    mended_split_synchronized_before,
-    {
-        "waiting = working = 0.0": """
-        waiting = working = 0.0
-        first = True
-        """,
-        "waiting += b - a": "waiting += 0.0 if first else b - a",
-        "working += a - b": """
-        working += 0.0 if first else a - b
-        first = False
-        """,
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You leave the first batch out, as a warm-up. The epoch is what is asked "
-    "for, and with workers it is the first batch that is waited for.",
-)
 
 
 @wrong(
@@ -547,40 +452,6 @@ def split_one_ahead(loader, step, clock=time.perf_counter, synchronize=None):
         working += clock() - b
         batch = following
     return waiting, working
-
-
-split_that_minds_results = edit(
-    mended_split_synchronized_before,
-    {
-        "step(batch)": "result = step(batch)",
-        "working += a - b": """
-        working += a - b
-        if result is not None and not result:
-            break
-        """,
-    },
-    breaks=hidden_tests.takes_what_comes,
-    tells="Your loop ends as soon as a step returns something false, or true. What "
-    "a step returns is of no concern.",
-)
-
-split_as_a_list = edit(
-    mended_split_synchronized_before,
-    {
-        "return waiting + (clock() - a), working": "return [waiting + (clock() - a), working]",
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You return a list (or a tuple of something else than floats). Asked for "
-    "is a tuple of two floats.",
-)
-
-split_without_a_default = edit(
-    mended_split_synchronized_before,
-    {"clock=time.perf_counter,": "clock,"},
-    breaks=hidden_tests.takes_what_comes,
-    tells="Your function cannot be called without a `clock`. The signature that you "
-    "were given has one by default; leave it so.",
-)
 
 
 @wrong(
@@ -626,31 +497,6 @@ def split_by_the_dunder(
             synchronize()
         a = clock()
         working += a - b
-
-
-split_rounded = edit(
-    mended_split_synchronized_before,
-    {
-        "return waiting + (clock() - a), working": "return round(waiting + (clock() - a), 1), round(working, 1)",
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You round the times. Whole milliseconds, or seconds, are too coarse for "
-    "steps that take less; return what the clock gives.",
-)
-
-split_synchronized_before = edit(
-    mended_split_synchronized_before,
-    {
-        "waiting = working = 0.0": """
-        waiting = working = 0.0
-        if synchronize is not None:
-            synchronize()
-        """,
-    },
-    breaks=hidden_tests.synchronizes,
-    tells="You synchronize once more, before the first step or after the last one. "
-    "After each step, once, is what was asked for.",
-)
 
 
 @wrong(
@@ -728,59 +574,6 @@ def split_without_empty_batches(
     return waiting + (clock() - a), working
 
 
-split_by_equality = edit(
-    split_into_numpy_floats,
-    {
-        """
-        if batch is done:
-            return np.float64(waiting), np.float64(working)
-        """: """
-        if batch == done:
-            return waiting, working
-        """,
-    },
-    breaks=hidden_tests.takes_what_comes,
-    tells="You ask by `==` whether the end has come, or let `iter(function, "
-    "sentinel)` ask. A batch has an equality of its own, an array one per "
-    "element: ask `batch is done`.",
-)
-
-split_by_ellipsis = edit(
-    split_into_numpy_floats,
-    {
-        "done = object()": "done = ...",
-        "return np.float64(waiting), np.float64(working)": "return waiting, working",
-    },
-    breaks=hidden_tests.takes_what_comes,
-    tells="You take something that a batch may be, such as an ellipsis or "
-    "a word, for the end. Nobody else has an `object()` of your "
-    "own: give `next` that.",
-)
-
-split_by_a_word = edit(
-    split_into_numpy_floats,
-    {
-        "done = object()": 'done = "end"',
-        "return np.float64(waiting), np.float64(working)": "return waiting, working",
-    },
-    breaks=hidden_tests.takes_what_comes,
-    tells="You take something that a batch may be, such as an ellipsis or "
-    "a word, for the end. Nobody else has an `object()` of your "
-    "own: give `next` that.",
-)
-
-split_that_unpacks_pairs = edit(
-    split_into_numpy_floats,
-    {
-        "return np.float64(waiting), np.float64(working)": "return waiting, working",
-        "step(batch)": "step(*batch) if isinstance(batch, tuple) else step(batch)",
-    },
-    breaks=hidden_tests.takes_what_comes,
-    tells="You take a pair apart and give `step` its parts. `step` takes "
-    "the batch as it is, one argument, whatever it consists of.",
-)
-
-
 @wrong(
     breaks=hidden_tests.takes_what_comes,
     tells="You go on for as many batches as the loader's length says. A "
@@ -813,63 +606,6 @@ def split_by_length_hint(
     return waiting, working
 
 
-split_that_asks_again = edit(
-    split_into_numpy_floats,
-    {
-        "return np.float64(waiting), np.float64(working)": """
-        next(batches, done)
-        return waiting, working
-        """,
-    },
-    breaks=hidden_tests.takes_what_comes,
-    tells="When the loader has ended you ask it once more. The last "
-    "`next` is the one that finds nothing; after that the epoch is "
-    "over.",
-)
-
-split_that_ends_on_synchronize = edit(
-    split_into_numpy_floats,
-    {
-        "return np.float64(waiting), np.float64(working)": "return waiting, working",
-        """
-        if synchronize is not None:
-            synchronize()
-        """: """
-        try:
-            if synchronize is not None:
-                synchronize()
-        except StopIteration:
-            return waiting, working
-        """,
-    },
-    breaks=hidden_tests.exceptions_pass,
-    tells="A `StopIteration` of `synchronize` ends your epoch, as if the "
-    "loader had ended. Nobody hears of it: let it through.",
-)
-
-split_that_minds_ctrl_c = edit(
-    split_into_numpy_floats,
-    {
-        """
-        if batch is done:
-            return np.float64(waiting), np.float64(working)
-        step(batch)
-        """: """
-        if batch is done:
-            return waiting, working
-        try:
-            step(batch)
-        except KeyboardInterrupt:
-            return waiting, working
-        """,
-    },
-    breaks=hidden_tests.exceptions_pass,
-    tells="A KeyboardInterrupt during a step ends your epoch and nobody "
-    "hears of it. Who presses Ctrl-C wants the program to stop: let "
-    "it through.",
-)
-
-
 @wrong(
     breaks=hidden_tests.exceptions_pass,
     tells="Your steps run within a generator. There a `StopIteration` "
@@ -897,156 +633,3 @@ def split_by_a_generator_of_steps(
     for _ in steps():
         pass
     return spent[0], spent[1]
-
-
-split_as_a_dict = edit(
-    split_into_numpy_floats,
-    {
-        "return np.float64(waiting), np.float64(working)": 'return {"waiting": waiting, "working": working}',
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You return a dict. Asked for is a tuple of two floats, first "
-    "the waiting, then the work.",
-)
-
-step_without_gradients = edit(
-    SOLUTION,
-    {
-        "step(batch)": """
-        with torch.no_grad():
-            step(batch)
-        """
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You call `step` with gradients switched off. It may be a step of training, and "
-    "could not go backward.",
-)
-
-collector_switched_off = edit(
-    SOLUTION,
-    {
-        "nothing_more = object()": """
-        import gc
-
-        gc.disable()
-        nothing_more = object()
-        """,
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You switch the garbage collector off. The step then keeps what it "
-    "would clear. Leave the collector as it is, even for a while.",
-)
-
-collector_off_in_the_steps = edit(
-    SOLUTION,
-    {
-        "nothing_more = object()": """
-        import gc
-
-        gc.disable()
-        nothing_more = object()
-        """,
-        "return waiting, working": """
-        gc.enable()
-        return waiting, working
-        """,
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You switch the garbage collector off. The step then keeps what it "
-    "would clear. Leave the collector as it is, even for a while.",
-)
-
-collector_off_in_the_steps_alone = edit(
-    SOLUTION,
-    {
-        "step(batch)": """
-        import gc
-
-        gc.disable()
-        try:
-            step(batch)
-        finally:
-            gc.enable()
-        """,
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You switch the garbage collector off. The step then keeps what it "
-    "would clear. Leave the collector as it is, even for a while.",
-)
-
-clock_of_the_process = edit(
-    SOLUTION,
-    {"time.perf_counter": "time.process_time"},
-    breaks=hidden_tests.takes_what_comes,
-    tells="By default you read another clock than `time.perf_counter`. "
-    "`time.process_time` stands still while the process waits, and `time.time` "
-    "may be set back. Leave the signature as it was.",
-)
-
-clock_of_the_day = edit(
-    SOLUTION,
-    {"time.perf_counter": "time.time"},
-    breaks=hidden_tests.takes_what_comes,
-    tells="By default you read another clock than `time.perf_counter`. "
-    "`time.process_time` stands still while the process waits, and `time.time` "
-    "may be set back. Leave the signature as it was.",
-)
-
-times_rounded = edit(
-    SOLUTION,
-    {"return waiting, working": "return round(waiting, 6), round(working, 6)"},
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You round to microseconds: shorter times become 0. Rounding is for who "
-    "prints them.",
-)
-
-seeding_in_time_split = edit(
-    SOLUTION,
-    {
-        "waiting = working = 0.0": """
-        torch.manual_seed(0)
-        waiting = working = 0.0
-        """,
-    },
-    breaks=hidden_tests.times_of_the_parts,
-    tells="You seed PyTorch. Whoever calls you then draws the same numbers after each call: leave the generators alone.",
-)
-
-synchronized_after_an_error = edit(
-    SOLUTION,
-    {
-        """
-        step(batch)
-        if synchronize is not None:
-            synchronize()
-        """: """
-        try:
-            step(batch)
-        finally:
-            if synchronize is not None:
-                synchronize()
-        """,
-    },
-    breaks=hidden_tests.exceptions_pass,
-    tells="You synchronize after a failure, too. After an error CUDA fails there once "
-    "more, and the caller gets that exception, not the first one. Synchronize after a "
-    "step that went well.",
-)
-
-synchronized_after_a_failing_loader = edit(
-    SOLUTION,
-    {
-        "batch = next(batches, nothing_more)": """
-        try:
-            batch = next(batches, nothing_more)
-        except Exception:
-            if synchronize is not None:
-                synchronize()
-            raise
-        """,
-    },
-    breaks=hidden_tests.exceptions_pass,
-    tells="You synchronize after a failure, too. After an error CUDA fails there once "
-    "more, and the caller gets that exception, not the first one. Synchronize after a "
-    "step that went well.",
-)

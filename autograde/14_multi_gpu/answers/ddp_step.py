@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from course_grader.bank import SOLUTION, accepted, edit, wrong
+from course_grader.bank import accepted, wrong
 
 from .. import hidden_tests
 
@@ -441,24 +441,6 @@ def step_loss_of_the_rank(model, optimizer, micro_batches, group):
     return loss_sum / own
 
 
-step_loss_mean_of_means = edit(
-    mended_step_in_train_mode,
-    {
-        "total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()": """
-        own = sum(len(y) for _, y in micro_batches)
-        total = torch.tensor(float(own), dtype=torch.float64)
-        """,
-        'loss = F.cross_entropy(model(x), y, reduction="sum") / total': 'loss = F.cross_entropy(model(x), y, reduction="sum")',
-        "(loss * group.size()).backward()": "(loss * group.size() / total).backward()",
-        "mean += loss.detach()": "mean += loss.detach() / own",
-        "return mean.item()": "return mean.item() / group.size()",
-    },
-    breaks=hidden_tests.loss_of_all_ranks,
-    tells="The loss that you return is the mean of the ranks' means, and ranks do not "
-    "have equally many samples. Add up sums and counts, and divide once.",
-)
-
-
 @wrong(
     breaks=hidden_tests.loss_of_all_ranks,
     tells="`dist.reduce` gives the sum to the first rank alone, and the others return "
@@ -480,71 +462,6 @@ def step_loss_on_the_first_rank(model, optimizer, micro_batches, group):
     gathered = torch.tensor(mean, dtype=torch.float64)
     dist.all_reduce(gathered, group=group)
     return gathered.item() if group.rank() == 0 else mean
-
-
-step_loss_as_a_tensor = edit(
-    mended_step_in_train_mode,
-    {"return mean.item()": "return mean"},
-    breaks=hidden_tests.loss_of_all_ranks,
-    tells="You return a tensor. Call `.item()`: a float keeps no graph and no memory.",
-)
-
-step_on_old_gradients = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.zero_grad()": "",
-        "optimizer.step()": """
-        optimizer.step()
-        optimizer.zero_grad()
-        """,
-    },
-    breaks=hidden_tests.old_and_frozen,
-    tells="Gradients from before are still there and are added to yours. Clear them "
-    "before the first `backward()`.",
-)
-
-step_zero_each_time = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.zero_grad()": "",
-        "for i, (x, y) in enumerate(micro_batches):": """
-        for i, (x, y) in enumerate(micro_batches):
-            optimizer.zero_grad()
-        """,
-    },
-    breaks=hidden_tests.windows_of_ranks,
-    tells="You clear the gradients before every micro-batch, so the step uses the last "
-    "one alone. Clear them once.",
-)
-
-step_reduced_twice = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.step()": """
-        for p in model.parameters():
-            if p.grad is not None:
-                dist.all_reduce(p.grad, group=group)
-        optimizer.step()
-        """,
-    },
-    breaks=hidden_tests.equal_shards,
-    tells="You add the gradients of the ranks once more after DDP has averaged them: "
-    "the update is too large by the number of ranks. One exchange is enough.",
-)
-
-step_with_a_scaled_rate = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.step()": """
-        for settings in optimizer.param_groups:
-            settings["lr"] *= group.size()
-        optimizer.step()
-        """,
-    },
-    breaks=[hidden_tests.equal_shards, hidden_tests.step_leaves_the_rest],
-    tells="You multiply the learning rate by the number of ranks. The gradient is that "
-    "of the mean already, and the settings are not yours.",
-)
 
 
 @wrong(
@@ -632,20 +549,6 @@ def step_backward_at_the_end(model, optimizer, micro_batches, group):
     return returned.item()
 
 
-step_in_train_mode = edit(
-    mended_step_in_train_mode,
-    {
-        "def mended_step_in_train_mode(model, optimizer, micro_batches, group):": """
-        def mended_step_in_train_mode(model, optimizer, micro_batches, group):
-            model.train()
-        """,
-    },
-    breaks=hidden_tests.step_leaves_the_rest,
-    tells="You call `model.train()`. The mode is not yours: frozen layers may be in "
-    "`eval()` on purpose.",
-)
-
-
 @wrong(
     breaks=hidden_tests.step_leaves_the_rest,
     tells="DDP's switch for synchronising is still off when you are done: the next "
@@ -666,21 +569,6 @@ def step_switch_left_off(model, optimizer, micro_batches, group):
     model.require_backward_grad_sync = False
     dist.all_reduce(mean, group=group)
     return mean.item()
-
-
-step_counts_its_own = edit(
-    mended_step_in_train_mode,
-    {
-        """
-        total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
-        dist.all_reduce(total, group=group)
-        """: "num_samples = group.size() * sum(len(y) for _, y in micro_batches)",
-        'loss = F.cross_entropy(model(x), y, reduction="sum") / total': 'loss = F.cross_entropy(model(x), y, reduction="sum") / num_samples',
-    },
-    breaks=hidden_tests.unequal_shards,
-    tells="You count as many samples on every rank as there are on your own. The "
-    "number of all samples has to cross between the ranks: `all_reduce` it.",
-)
 
 
 @wrong(
@@ -707,41 +595,6 @@ def step_counts_the_first_time(model, optimizer, micro_batches, group):
     return mean.item()
 
 
-step_of_the_first_rank_alone = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.step()": """
-        if group.rank() == 0:
-            optimizer.step()
-        for p in model.parameters():
-            dist.broadcast(p.data, group_src=0, group=group)
-        """,
-    },
-    breaks=hidden_tests.equal_shards,
-    tells="The first rank alone steps and sends its weights to the others. Then their "
-    "optimizers know nothing of the step, and twice as much crosses. With DDP "
-    "every rank steps, on the same gradient.",
-)
-
-step_loss_afterwards = edit(
-    mended_step_in_train_mode,
-    {
-        "mean = torch.zeros((), dtype=torch.float64)": "",
-        "mean += loss.detach()": "",
-        "optimizer.step()": """
-        optimizer.step()
-        mean = torch.zeros((), dtype=torch.float64)
-        with torch.no_grad():
-            for x, y in micro_batches:
-                mean += F.cross_entropy(model.module(x), y, reduction="sum") / total
-        """,
-    },
-    breaks=hidden_tests.loss_of_all_ranks,
-    tells="You compute the loss again, after the step. The loss *before* the step is "
-    "asked for, and you have it already: one forward pass per micro-batch.",
-)
-
-
 @wrong(
     breaks=hidden_tests.equal_shards,
     tells="The gradient crosses in float32, and the digits that float64 had are lost. "
@@ -766,60 +619,6 @@ def step_exchanged_in_float32(model, optimizer, micro_batches, group):
     return mean.item()
 
 
-step_with_zeros_for_gradients = edit(
-    mended_step_in_train_mode,
-    {"optimizer.zero_grad()": "optimizer.zero_grad(set_to_none=False)"},
-    breaks=hidden_tests.old_and_frozen,
-    tells="You fill old gradients with zeros instead of removing them. A "
-    "parameter that was frozen since then still has one, and weight "
-    "decay (or momentum) moves it. `zero_grad()` sets them to None.",
-)
-
-step_with_old_gradients_of_frozen = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.zero_grad()": """
-        for p in model.parameters():
-            if p.requires_grad:
-                p.grad = None
-        """,
-    },
-    breaks=hidden_tests.old_and_frozen,
-    tells="You clear the gradients of the parameters that require one. One "
-    "that was frozen since then keeps its old gradient, and the "
-    "optimizer moves it. Clear them all: `optimizer.zero_grad()`.",
-)
-
-step_on_flat_inputs = edit(
-    mended_step_in_train_mode,
-    {
-        'loss = F.cross_entropy(model(x), y, reduction="sum") / total': """
-        loss = (
-            F.cross_entropy(model(x.flatten(1)), y, reduction="sum") / total
-        )
-        """,
-    },
-    breaks=hidden_tests.windows_of_ranks,
-    tells="You flatten the inputs. A sample may have several dimensions, and "
-    "the model knows what they mean: give it `x` as it is.",
-)
-
-step_counts_numbers = edit(
-    mended_step_in_train_mode,
-    {
-        "total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()": """
-        wide = micro_batches[0][0][0].numel()
-        total = sum(x.numel() / wide for x, _ in micro_batches)
-        total = torch.tensor(total, dtype=torch.float64)
-        """,
-    },
-    breaks=hidden_tests.windows_of_ranks,
-    tells="You count the numbers in `x` in place of the samples. Where "
-    "micro-batches have samples of different lengths, that weights them "
-    "wrongly: `len(y)`.",
-)
-
-
 @wrong(
     breaks=hidden_tests.step_leaves_the_rest,
     tells="You take the micro-batches out of the list. It is the caller's, who "
@@ -839,69 +638,6 @@ def step_empties_the_list(model, optimizer, micro_batches, group):
     optimizer.step()
     dist.all_reduce(mean, group=group)
     return mean.item()
-
-
-step_in_eval_mode = edit(
-    mended_step_in_train_mode,
-    {
-        "def mended_step_in_train_mode(model, optimizer, micro_batches, group):": """
-        def mended_step_in_train_mode(model, optimizer, micro_batches, group):
-            model_was = model.training
-            model.eval()
-        """,
-        "optimizer.step()": """
-        optimizer.step()
-        model.train(model_was)
-        """,
-    },
-    breaks=hidden_tests.step_leaves_the_rest,
-    tells="You call `model.eval()` for the step. The mode is not yours: in "
-    "`eval()` dropout and batch norm do not train.",
-)
-
-step_with_a_loss_per_sample = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.step()": """
-        optimizer.step()
-        beside = torch.zeros(64, dtype=torch.float64)
-        dist.all_reduce(beside, group=group)
-        """,
-    },
-    breaks=hidden_tests.exchanged_once,
-    tells="The gradient crosses once, but much crosses beside it. Ranks need "
-    "the sum of the losses and a count: add up first, then exchange two "
-    "numbers.",
-)
-
-step_clipped = edit(
-    mended_step_in_train_mode,
-    {
-        "optimizer.step()": """
-        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-        optimizer.step()
-        """,
-    },
-    breaks=hidden_tests.equal_shards,
-    tells="You clip the gradient. Nobody asked for that: the step is on the "
-    "gradient of the mean as it is.",
-)
-
-step_asking_for_gradients_of_inputs = edit(
-    mended_step_in_train_mode,
-    {
-        'loss = F.cross_entropy(model(x), y, reduction="sum") / total': """
-        loss = (
-            F.cross_entropy(model(x.requires_grad_()), y, reduction="sum")
-            / total
-        )
-        """,
-    },
-    breaks=hidden_tests.step_leaves_the_rest,
-    tells="You switch on `requires_grad` of the inputs. Nobody wants that "
-    "gradient; it costs time and memory, and the tensors are the "
-    "caller's.",
-)
 
 
 @wrong(
@@ -931,116 +667,3 @@ def step_added_up_in_different_orders(model, optimizer, micro_batches, group):
         p.grad = mean.view_as(p).clone()
     optimizer.step()
     return (total[-2] / total[-1]).item()
-
-
-nan_left_out_of_the_step = edit(
-    SOLUTION,
-    {
-        "optimizer.step()": """
-        if all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None):
-            optimizer.step()
-        """
-    },
-    breaks=hidden_tests.unequal_shards,
-    tells="You leave the step out where a gradient is not finite. Nobody asked for it, and "
-    "the fault stays hidden.",
-)
-
-nan_left_out_of_the_loss = edit(
-    SOLUTION,
-    {"loss_sum += loss.detach()": "loss_sum += loss.detach().nan_to_num()"},
-    breaks=hidden_tests.loss_of_all_ranks,
-    tells="You put 0 in the place of a loss that is NaN. The mean is over all samples: it is "
-    "NaN, and shows the fault.",
-)
-
-step_left_out_at_a_loss_of_zero = edit(
-    SOLUTION,
-    {
-        """
-        optimizer.step()
-        dist.all_reduce(loss_sum, group=group)
-        """: """
-        dist.all_reduce(loss_sum, group=group)
-        if loss_sum > 0:
-            optimizer.step()
-        """,
-    },
-    breaks=hidden_tests.old_and_frozen,
-    tells="At a loss of 0 you leave the step out. Weight decay and momentum move the "
-    "weights all the same.",
-)
-
-step_without_the_group = edit(
-    mended_step_in_train_mode,
-    {
-        "total, group=group)": "total)",
-    },
-    breaks=hidden_tests.unequal_shards,
-    tells="You call `all_reduce` without `group=group`. PyTorch then looks for the "
-    "process's default group, and there is none.",
-)
-
-step_skips_nan_on_its_rank = edit(
-    SOLUTION,
-    {
-        "(loss * num_ranks / num_samples).backward()": """
-        if loss.isnan():
-            continue
-        (loss * num_ranks / num_samples).backward()
-        """,
-    },
-    breaks=hidden_tests.unequal_shards,
-    tells="A rank whose loss is NaN leaves out its backward pass, and the others wait "
-    "for it in the exchange. All ranks have to take the same way: go backward "
-    "all the same.",
-)
-
-step_that_knows_the_last_by_identity = edit(
-    SOLUTION,
-    {
-        "crossing = i == last": "crossing = y is micro_batches[last][1]",
-    },
-    breaks=hidden_tests.exchanged_once,
-    tells="You know the last micro-batch by its tensors. Where the same pair stands in "
-    "the list several times, each of them is the last one, and the gradient crosses "
-    "each time. Go by the number: `enumerate`.",
-)
-
-second_look_at_a_bad_loss = edit(
-    SOLUTION,
-    {
-        "loss_sum += loss.detach()": """
-        loss_sum += loss.detach()
-        if not loss.isfinite():
-            with torch.no_grad():
-                model(x)
-        """
-    },
-    breaks=hidden_tests.one_graph_at_a_time,
-    tells="Where the loss is not finite you call the model once more. Each micro-batch goes "
-    "through once, whatever comes of it; and the rank that does so alone may wait for the "
-    "others for ever, where the model has buffers.",
-)
-
-step_sends_numbers_for_each_micro_batch = edit(
-    step_by_own_all_reduce,
-    {
-        "loss_sum, count = 0.0, 0": "total = torch.zeros(2, dtype=torch.float64)",
-        """
-        loss_sum += loss.item()
-        count += len(y)
-        """: """
-        one = torch.tensor([loss.item(), float(len(y))], dtype=torch.float64)
-        dist.all_reduce(one, group=group)
-        total += one
-        """,
-        """
-        total = torch.tensor([loss_sum, float(count)], dtype=torch.float64)
-        dist.all_reduce(total, group=group)
-        """: "",
-    },
-    breaks=hidden_tests.exchanged_once,
-    tells="You send the numbers of each micro-batch by themselves: all ranks wait for "
-    "each other as often. Add them up here, and send the sums once per step.",
-)

@@ -75,7 +75,8 @@ def load_grading(course: Course, chapter_name: str) -> Grading:
                 "docs/authors.md says what it holds."
             )
     ids = [one.id for one in chapter.exercises]
-    for file in sorted((folder / "answers").glob("*.py")):
+    banks = folder / "answers"
+    for file in sorted([*banks.glob("*.py"), *banks.glob("*.diff")]):
         if file.stem not in ids:
             raise CourseError(
                 f"autograde/{chapter_name}/answers/{file.name} is for "
@@ -93,7 +94,7 @@ def load_grading(course: Course, chapter_name: str) -> Grading:
             for one in vars(package["hidden_tests"]).values()
             if isinstance(one, Check)
         ),
-        answers=tuple(_answers(package, chapter, present)),
+        answers=tuple(_answers(folder, package, chapter, present)),
     )
     _refuse_contradictions(grading, package["probes"])
     return grading
@@ -144,7 +145,10 @@ def _load(
 
 
 def _answers(
-    package: dict[str, ModuleType], chapter: Chapter, exercises: list[str]
+    folder: Path,
+    package: dict[str, ModuleType],
+    chapter: Chapter,
+    exercises: list[str],
 ) -> Iterator[Answer]:
     """The bank of a chapter, in the order of its exercises.
 
@@ -156,7 +160,9 @@ def _answers(
         try:
             found = list(
                 answers_of(
-                    package[f"answers.{exercise}"], chapter.exercise(exercise)
+                    package[f"answers.{exercise}"],
+                    folder / "answers" / f"{exercise}.diff",
+                    chapter.exercise(exercise),
                 )
             )
         except CourseError as error:

@@ -124,23 +124,20 @@ def takes_the_mean_off(draw: Draw) -> list[Case]:
 _ANSWERS = '''\
 """Answers to `center` of chapter {number}."""
 
-from course_grader.bank import SOLUTION, accepted, edit
-
-from .. import hidden_tests
+from course_grader.bank import accepted
 
 
 @accepted()
 def by_sum_and_count(x):
     return x - x.sum() / x.numel()
-
-
-forgot_the_mean = edit(
-    SOLUTION,
-    {{"x - x.mean()": "x.clone()"}},
-    breaks=hidden_tests.takes_the_mean_off,
-    tells="You give the numbers back as they were. Take their mean off each.",
-)
 '''
+
+_EDITS = """\
+forgot_the_mean: takes_the_mean_off
+# You give the numbers back as they were. Take their mean off each.
+-return x - x.mean()
++return x.clone()
+"""
 
 
 def new_chapter(course: Course, name: str) -> list[Path]:
@@ -179,6 +176,7 @@ def new_chapter(course: Course, name: str) -> list[Path]:
         course.autograde / name / "answers" / "center.py": _ANSWERS.format(
             number=number
         ),
+        course.autograde / name / "answers" / "center.diff": _EDITS,
     }
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)

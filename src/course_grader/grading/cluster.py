@@ -137,7 +137,8 @@ def packed_course(course: Course, chapter: str) -> bytes:
     files. Of the other chapters it is the titles, which a chapter links to."""
     paths = [course.root / "pyproject.toml"]
     for room in ("solutions", "autograde"):
-        paths += sorted((course.root / room / chapter).rglob("*.py"))
+        for kind in ("*.py", "*.diff"):
+            paths += sorted((course.root / room / chapter).rglob(kind))
     paths += (course.autograde / chapter).glob("signatures.json")
     files = {path: path.read_bytes() for path in paths}
     for other, title in titles_of(course).items():
