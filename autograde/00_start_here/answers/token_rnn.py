@@ -3,9 +3,7 @@
 import torch
 from torch import nn
 
-from course_grader.bank import accepted, wrong
-
-from .. import hidden_tests
+from course_grader.bank import accepted
 
 
 @accepted()
@@ -155,29 +153,3 @@ class with_its_own_apply(nn.Module):
                 state[i] = torch.tanh(layer(x + self.decay * state[i]))
                 x = state[i]
         return state[len(state) - 1]
-
-
-@wrong(
-    breaks=hidden_tests.reads_the_tokens,
-    tells="The states stay zero: the new $h_l$ is never stored, so every "
-    "token is read as if it were the first.",
-)
-class states_never_kept(nn.Module):
-    def __init__(self, num_tokens, width, num_layers):
-        super().__init__()
-        self.embed = nn.Embedding(num_tokens, width)
-        self.layers = nn.ModuleList(
-            [nn.Linear(width, width) for _ in range(num_layers)]
-        )
-        self.register_buffer("decay", torch.linspace(0.5, 1, width))
-
-    def forward(self, tokens):
-        like = self.embed.weight
-        zeros = like.new_zeros(tokens.shape[0], like.shape[1])
-        states = [zeros for _ in self.layers]
-        for t in range(tokens.shape[1]):
-            x = self.embed(tokens[:, t])
-            for i, layer in enumerate(self.layers):
-                x = torch.tanh(layer(x + self.decay * states[i]))
-            last = x
-        return last if tokens.shape[1] else zeros

@@ -295,57 +295,6 @@ def nothing_put_back():
 
 
 @wrong(
-    breaks=hidden_tests.all_is_put_back,
-    tells="On leaving you set always the same values: PyTorch's defaults, or "
-    "what stood there when the cell ran. The program may have set others since: "
-    "keep the values on entering.",
-    body=True,
-)
-def defaults_put_back():
-    @contextlib.contextmanager
-    def switched(switch, warn_only, benchmark):
-        cudnn = torch.backends.cudnn
-        cudnn.benchmark, cudnn.deterministic = benchmark, not benchmark
-        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
-        try:
-            yield
-        finally:
-            cudnn.benchmark = cudnn.deterministic = False
-            torch.use_deterministic_algorithms(False)
-
-    def reproducible(warn_only=False):
-        return switched(True, warn_only, False)
-
-    def tuned():
-        return switched(False, False, True)
-
-
-@wrong(
-    breaks=hidden_tests.put_back_after_an_exception,
-    tells="After an exception in the block the settings are not put back: what "
-    "stands after `yield` does not run then. Put it into a `finally`.",
-    body=True,
-)
-def without_finally():
-    @contextlib.contextmanager
-    def switched(switch, warn_only, benchmark):
-        cudnn = torch.backends.cudnn
-        before = cudnn.benchmark, cudnn.deterministic
-        mode = torch.get_deterministic_debug_mode()
-        cudnn.benchmark, cudnn.deterministic = benchmark, not benchmark
-        torch.use_deterministic_algorithms(switch, warn_only=warn_only)
-        yield
-        cudnn.benchmark, cudnn.deterministic = before
-        torch.set_deterministic_debug_mode(mode)
-
-    def reproducible(warn_only=False):
-        return switched(True, warn_only, False)
-
-    def tuned():
-        return switched(False, False, True)
-
-
-@wrong(
     breaks=hidden_tests.nested_blocks,
     tells="You keep the settings of the moment in which `reproducible()` or "
     "`tuned()` is called. What counts is the moment the block is entered: keep "

@@ -6,9 +6,7 @@ import math
 import numpy as np
 import torch
 
-from course_grader.bank import accepted, wrong
-
-from .. import hidden_tests
+from course_grader.bank import accepted
 
 
 @accepted(body=True)
@@ -245,65 +243,4 @@ def mended_one_too_many():
     def to_integers(x, dtype):
         info = torch.iinfo(dtype)
         wide = x.double().round().nan_to_num(nan=0.0)
-        return wide.clamp(info.min, info.max).to(dtype)
-
-
-@wrong(
-    breaks=hidden_tests.default_within_the_block,
-    tells="Your default_dtype never puts the default back. What follows the block is "
-    "computed in another dtype. Note `torch.get_default_dtype()` first, and set it again in "
-    "a `finally`.",
-    body=True,
-)
-def never_put_back():
-    @contextlib.contextmanager
-    def default_dtype(dtype):
-        torch.set_default_dtype(dtype)
-        yield
-
-    def to_integers(x, dtype):
-        info = torch.iinfo(dtype)
-        wide = x.double() if x.is_floating_point() else x.long()
-        wide = wide.round().nan_to_num(nan=0.0)
-        return wide.clamp(info.min, info.max).to(dtype)
-
-
-@wrong(
-    breaks=hidden_tests.default_after_an_error,
-    tells="When the block raises, your default stays changed: what stands after a bare `yield` "
-    "is then not run. Put it into a `finally`.",
-    body=True,
-)
-def not_after_an_error():
-    @contextlib.contextmanager
-    def default_dtype(dtype):
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(dtype)
-        yield
-        torch.set_default_dtype(before)
-
-    def to_integers(x, dtype):
-        info = torch.iinfo(dtype)
-        wide = x.double() if x.is_floating_point() else x.long()
-        wide = wide.round().nan_to_num(nan=0.0)
-        return wide.clamp(info.min, info.max).to(dtype)
-
-
-@wrong(
-    breaks=hidden_tests.default_within_the_block,
-    tells="Your default_dtype changes nothing within the block: `torch.get_default_dtype` reads the "
-    "default, `torch.set_default_dtype` sets it.",
-    body=True,
-)
-def never_set():
-    @contextlib.contextmanager
-    def default_dtype(dtype):
-        if not dtype.is_floating_point:
-            raise TypeError("no floating-point dtype")
-        yield torch.get_default_dtype()
-
-    def to_integers(x, dtype):
-        info = torch.iinfo(dtype)
-        wide = x.double() if x.is_floating_point() else x.long()
-        wide = wide.round().nan_to_num(nan=0.0)
         return wide.clamp(info.min, info.max).to(dtype)

@@ -121,21 +121,6 @@ def by_view(image):
 
 
 @wrong(
-    breaks=hidden_tests.red_first,
-    tells="Your channels are still blue, green, red. OpenCV delivers them in that order. "
-    "Reverse the channel axis.",
-)
-def blue_first(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    return torch.tensor(image.copy()).permute(2, 0, 1)[None].float() / 255
-
-
-@wrong(
     breaks=hidden_tests.gray_images,
     tells="You reverse the last axis of gray images too. Theirs is the width: they come "
     "out mirrored. Reverse channels only where there are channels.",
@@ -147,130 +132,6 @@ def gray_mirrored(image):
         raise ValueError("no image")
     x = torch.tensor(image[..., ::-1].copy()).float() / 255
     return x[None, None] if x.dim() == 2 else x.permute(2, 0, 1)[None]
-
-
-@wrong(
-    breaks=hidden_tests.float32_from_0_to_1,
-    tells="Your numbers run from 0 to 255. Networks are trained on 0 to 1: divide by 255, "
-    "after the cast to float.",
-)
-def not_divided(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    return torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)[None].float()
-
-
-@wrong(
-    breaks=hidden_tests.float32_from_0_to_1,
-    tells="You divided the bytes as integers: everything below 255 is 0. Cast to float32 "
-    "first, then divide.",
-)
-def divided_as_bytes(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    x = torch.tensor((image // 255)[..., ::-1].copy())
-    return x.permute(2, 0, 1)[None].float()
-
-
-@wrong(
-    breaks=hidden_tests.float32_from_0_to_1,
-    tells="Your result is float64: NumPy divided bytes by a Python number. Models are "
-    "float32. Cast with `.astype(np.float32)` or `.float()`.",
-)
-def in_float64(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    return torch.tensor((image / 255)[..., ::-1].copy()).permute(2, 0, 1)[None]
-
-
-@wrong(
-    breaks=hidden_tests.float32_from_0_to_1,
-    tells="You divided by the largest byte of this image. Then a dark image becomes as "
-    "bright as any other. Byte 255 is 1.0, whatever is in the image.",
-)
-def divided_by_the_maximum(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)[None].float()
-    return x / x.max().clamp(min=1)
-
-
-@wrong(
-    breaks=hidden_tests.float32_from_0_to_1,
-    tells="You divided by 256. Byte 255 is to be 1.0: divide by 255.",
-)
-def divided_by_256(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)[None].float()
-    return x / 256
-
-
-@wrong(
-    breaks=hidden_tests.pixels_at_their_places,
-    tells="The batch axis is the last of your result. It comes first: `unsqueeze(0)`.",
-)
-def batch_axis_last(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    x = torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1).float() / 255
-    return x.unsqueeze(-1)
-
-
-@wrong(
-    breaks=[hidden_tests.gray_images, hidden_tests.pixels_at_their_places],
-    tells="Your result has no batch axis. Add one in front with `unsqueeze(0)` or `[None]`: the "
-    "result is (1, C, H, W).",
-)
-def without_a_batch_axis(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    return torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1).float() / 255
-
-
-@wrong(
-    breaks=hidden_tests.batch_of_its_own,
-    tells="You swapped blue and red inside the caller's array. After your function the "
-    "image is another, or, if it is read-only, your function fails. Reverse a copy: "
-    "`image[..., ::-1].copy()`.",
-)
-def swapped_in_the_array(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        return torch.tensor(image.copy())[None, None].float() / 255
-    if image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    image[..., [0, 2]] = image[..., [2, 0]]
-    return torch.tensor(image.copy()).permute(2, 0, 1)[None].float() / 255
 
 
 @wrong(
@@ -365,24 +226,6 @@ def guesses_the_layout(image):
         torch.tensor(image[..., ::-1].copy()).permute(2, 0, 1)[None].float()
         / 255
     )
-
-
-@wrong(
-    breaks=hidden_tests.red_first,
-    tells="You take an array whose last stride is negative for red, green, blue already, and leave "
-    "its channels. A stride says how the numbers lie in memory, not what they mean: the first "
-    "channel is blue in every array.",
-)
-def guesses_by_the_stride(image):
-    if image is None or image.dtype != np.uint8:
-        raise ValueError("no image of bytes")
-    if image.ndim == 2:
-        image = image[..., None]
-    elif image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError("no image")
-    if image.strides[-1] > 0:
-        image = image[..., ::-1]
-    return torch.tensor(image.copy()).permute(2, 0, 1)[None].float() / 255
 
 
 @wrong(

@@ -202,102 +202,11 @@ def for_labels_only(scores, target):
 
 
 @wrong(
-    breaks=hidden_tests.mse_of_indices,
-    tells="You take rows alone and refuse class indices. Integer labels (N,) "
-    "become one-hot rows first.",
-)
-def for_rows_only(scores, target):
-    if target.shape != scores.shape:
-        raise ValueError("shapes differ")
-    return F.mse_loss(scores, target.to(scores.dtype))
-
-
-@wrong(
     breaks=[hidden_tests.mse_of_indices, hidden_tests.mse_of_rows],
     tells="You refuse every target.",
 )
 def always_refusing(scores, target):
     raise ValueError("shapes differ")
-
-
-@wrong(
-    breaks=hidden_tests.dtype_of_the_scores,
-    tells="You make float32 rows of class indices, and half-precision scores then "
-    "give a float32 loss. Bring the rows to the dtype of the scores.",
-)
-def rows_always_float32(scores, target):
-    if not target.is_floating_point() and target.shape == scores.shape[:1]:
-        target = F.one_hot(target.long(), scores.shape[1]).float()
-    else:
-        target = target.to(scores.dtype)
-    if target.shape != scores.shape:
-        raise ValueError("shapes differ")
-    return (scores - target).pow(2).mean()
-
-
-@wrong(
-    breaks=hidden_tests.indices_of_any_integer_dtype,
-    tells="You index with uint8 labels. PyTorch reads a uint8 index as a mask, "
-    "not as positions. Use `target.long()`.",
-)
-def rows_by_eye_with_a_mask(scores, target):
-    if target.dim() == 1 and not 0 <= target.min() <= target.max() < len(
-        scores.T
-    ):
-        raise ValueError("a label is no class")
-    if not target.is_floating_point() and target.shape == scores.shape[:1]:
-        target = torch.eye(scores.shape[1])[target]
-    if target.shape != scores.shape:
-        raise ValueError("shapes differ")
-    return F.mse_loss(scores, target.to(scores.dtype))
-
-
-@wrong(
-    breaks=hidden_tests.mse_of_rows,
-    tells="You take integer rows for class indices in disguise and make them "
-    "one-hot by `argmax`. Rows are used as they are; they need not be one-hot.",
-)
-def integer_rows_made_one_hot(scores, target):
-    if not target.is_floating_point() and target.shape == scores.shape[:1]:
-        target = F.one_hot(target.long(), scores.shape[1])
-    elif not target.is_floating_point() and target.shape == scores.shape:
-        target = F.one_hot(target.argmax(1), scores.shape[1])
-    if target.shape != scores.shape:
-        raise ValueError("shapes differ")
-    return F.mse_loss(scores, target.to(scores.dtype))
-
-
-@wrong(
-    breaks=hidden_tests.leaves_scores_and_target_alone,
-    tells="You compute the difference in place, in the caller's scores or target. "
-    "After the loss they hold something else. Write `scores - target`, which "
-    "makes a new tensor.",
-)
-def difference_in_the_target(scores, target):
-    if not target.is_floating_point() and target.shape == scores.shape[:1]:
-        target = F.one_hot(target.long(), scores.shape[1])
-    if target.shape != scores.shape:
-        raise ValueError("shapes differ")
-    if target.dtype == scores.dtype:
-        return target.sub_(scores).pow(2).mean()
-    return F.mse_loss(scores, target.to(scores.dtype))
-
-
-@wrong(
-    breaks=hidden_tests.leaves_scores_and_target_alone,
-    tells="You compute the difference in place, in the caller's scores or target. "
-    "After the loss they hold something else. Write `scores - target`, which "
-    "makes a new tensor.",
-)
-def difference_in_the_scores(scores, target):
-    if not target.is_floating_point() and target.shape == scores.shape[:1]:
-        target = F.one_hot(target.long(), scores.shape[1])
-    if target.shape != scores.shape:
-        raise ValueError("shapes differ")
-    if scores.requires_grad:
-        return F.mse_loss(scores, target.to(scores.dtype))
-    scores -= target
-    return scores.pow(2).mean()
 
 
 @wrong(

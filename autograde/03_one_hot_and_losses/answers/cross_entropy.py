@@ -190,16 +190,6 @@ def by_a_loop_over_samples(
 
 
 @wrong(
-    breaks=hidden_tests.plain_cross_entropy,
-    tells="You take a softmax before a function that takes one itself. The loss "
-    "then cannot come near 0 and its gradient is weak. Hand over the logits as "
-    "they are.",
-)
-def softmax_first(logits, target, **options):
-    return F.cross_entropy(logits.softmax(1), target, **options)
-
-
-@wrong(
     breaks=hidden_tests.large_logits,
     tells="You take the logarithm of a softmax. Where a probability is too small "
     "for its dtype the softmax gives 0 and the logarithm -inf. Use "
@@ -252,24 +242,6 @@ def log_of_softmax_plus_epsilon(logits, target, **options):
 
 
 @wrong(
-    breaks=hidden_tests.large_logits,
-    tells="You subtract one maximum for the whole batch. Rows far below it "
-    "underflow: all their exponentials are 0. Subtract each row's own maximum, "
-    "with `amax(dim=1, keepdim=True)`.",
-)
-def with_one_maximum_for_all(logits, target, **options):
-    if not logits.numel():
-        return F.cross_entropy(logits, target, **options)
-    if options.get("reduction", "mean") not in ("none", "sum", "mean"):
-        raise ValueError
-    shifted = logits - logits.max()
-    log_probs = shifted - shifted.exp().sum(1, keepdim=True).log()
-    if not log_probs.isfinite().all():
-        return F.nll_loss(log_probs, target, **options)
-    return F.cross_entropy(log_probs, target, **options)
-
-
-@wrong(
     breaks=hidden_tests.plain_cross_entropy,
     tells="You take the softmax over the batch. The probabilities of one sample "
     "must add up to 1 over its classes: `dim=1`.",
@@ -290,90 +262,12 @@ def softmax_over_the_batch(logits, target, **options):
 
 
 @wrong(
-    breaks=hidden_tests.plain_cross_entropy,
-    tells="`F.cross_entropy` refuses your target and raises. Class indices go in "
-    "as they are: int64 of shape (N,), neither as a column (N, 1) nor as a "
-    "one-hot of integers.",
-)
-def target_as_a_column(logits, target, **options):
-    return F.cross_entropy(logits, target.unsqueeze(1), **options)
-
-
-@wrong(
-    breaks=hidden_tests.plain_cross_entropy,
-    tells="`F.cross_entropy` refuses your target and raises. Class indices go in "
-    "as they are: int64 of shape (N,), neither as a column (N, 1) nor as a "
-    "one-hot of integers.",
-)
-def target_as_integer_one_hot(logits, target, **options):
-    rows = F.one_hot(target.clamp(min=0), logits.shape[1])
-    return F.cross_entropy(logits, rows.movedim(-1, 1), **options)
-
-
-@wrong(
-    breaks=hidden_tests.plain_cross_entropy,
-    tells="The sign is missing: the loss is minus the log-probability of the "
-    "target. Yours is never above 0, and minimising it would make the model "
-    "worse.",
-)
-def without_the_minus(logits, target, **options):
-    return -F.cross_entropy(logits, target, **options)
-
-
-@wrong(
-    breaks=hidden_tests.class_weights,
-    tells="Your weighted mean divides by the number of samples. It must divide "
-    "by the sum of the weights of their targets, or the size of the loss "
-    "changes with the mix of classes in the batch.",
-)
-def weighted_mean_over_n(logits, target, **options):
-    reduction = options.pop("reduction", "mean")
-    if reduction != "mean":
-        return F.cross_entropy(logits, target, reduction=reduction, **options)
-    losses = F.cross_entropy(logits, target, reduction="none", **options)
-    kept = target != options.get("ignore_index", -100)
-    return losses.sum() / kept.sum()
-
-
-@wrong(
-    breaks=hidden_tests.class_weights,
-    tells="Your weighted mean divides by the sum of all class weights. It must "
-    "divide by the weights of the targets in the batch: one weight per sample, "
-    "that of its own class.",
-)
-def weighted_mean_over_all_weights(logits, target, **options):
-    reduction = options.pop("reduction", "mean")
-    weight = options.get("weight")
-    if reduction != "mean" or weight is None:
-        return F.cross_entropy(logits, target, reduction=reduction, **options)
-    losses = F.cross_entropy(logits, target, reduction="sum", **options)
-    return losses / weight.sum()
-
-
-@wrong(
     breaks=hidden_tests.class_weights,
     tells="You accept `weight` and never use it. Multiply each sample's loss by "
     "the weight of its target class.",
 )
 def without_the_weights(logits, target, weight=None, **options):
     return F.cross_entropy(logits, target, **options)
-
-
-@wrong(
-    breaks=hidden_tests.ignored_targets,
-    tells="Ignored targets add nothing to your sum but still count in the mean's "
-    "denominator, so padding makes the loss smaller. Divide by the targets "
-    "that are kept.",
-)
-def ignored_in_the_denominator(logits, target, **options):
-    reduction = options.pop("reduction", "mean")
-    if reduction != "mean":
-        return F.cross_entropy(logits, target, reduction=reduction, **options)
-    losses = F.cross_entropy(logits, target, reduction="none", **options)
-    weight = options.get("weight")
-    if weight is None:
-        return losses.mean()
-    return losses.sum() / weight[target.clamp(min=0)].sum()
 
 
 @wrong(
@@ -394,20 +288,6 @@ def ignored_as_class_zero(logits, target, ignore_index=-100, **options):
 )
 def always_ignoring_minus_100(logits, target, ignore_index=-100, **options):
     return F.cross_entropy(logits, target, **options)
-
-
-@wrong(
-    breaks=hidden_tests.ignored_targets,
-    tells="You count the losses that differ from 0. A sample that is right and "
-    "sure has a loss of exactly 0 and still counts in the mean. Count the "
-    "targets that differ from `ignore_index`.",
-)
-def counting_losses_above_zero(logits, target, **options):
-    reduction = options.pop("reduction", "mean")
-    if reduction != "mean" or options.get("weight") is not None:
-        return F.cross_entropy(logits, target, reduction=reduction, **options)
-    losses = F.cross_entropy(logits, target, reduction="none", **options)
-    return losses.sum() / (losses != 0).sum()
 
 
 @wrong(
@@ -476,21 +356,6 @@ def target_overwritten(logits, target, ignore_index=-100, **options):
     )
     target[target == ignore_index] = 0
     return result
-
-
-@wrong(
-    breaks=[
-        hidden_tests.leaves_arguments_alone,
-        hidden_tests.gradient_of_the_loss,
-    ],
-    tells="You subtract the maximum from the caller's logits in place. On "
-    "logits that need a gradient this may raise, and elsewhere the caller's "
-    "scores have changed. Write `logits = logits - ...`.",
-)
-def logits_shifted_in_place(logits, target, **options):
-    if logits.numel():
-        logits -= logits.amax(1, keepdim=True)
-    return F.cross_entropy(logits, target, **options)
 
 
 @wrong(
@@ -580,30 +445,6 @@ def smoothed_share_without_weights(
 
 
 @wrong(
-    breaks=hidden_tests.smoothed_and_weighted,
-    tells="You hand the smoothed rows to `F.cross_entropy` as probabilities. "
-    "With probabilities its weighted mean divides by the number of samples "
-    "rather than by the weights of their targets, and it cannot ignore any.",
-)
-def by_probability_targets(
-    logits,
-    target,
-    weight=None,
-    ignore_index=-100,
-    reduction="mean",
-    label_smoothing=0.0,
-):
-    rows = F.one_hot(target, logits.shape[1]).to(logits.dtype).movedim(-1, 1)
-    return F.cross_entropy(
-        logits,
-        rows,
-        weight,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
-
-
-@wrong(
     breaks=hidden_tests.extra_dimension,
     tells="You take the last dimension for the classes. With logits (N, C, d) "
     "the classes are dimension 1: `dim=1` in the softmax and in `gather`.",
@@ -617,31 +458,6 @@ def classes_in_the_last_dimension(logits, target, **options):
     if reduction == "none":
         return losses
     return losses.sum() if reduction == "sum" else losses.mean()
-
-
-@wrong(
-    breaks=hidden_tests.extra_dimension,
-    tells="You flatten logits (N, C, d) with `reshape(-1, C)`, which mixes "
-    "classes and positions: it reads the numbers in memory order. Move the "
-    "classes to the end first, with `movedim(1, -1)`.",
-)
-def flattened_without_moving(logits, target, **options):
-    classes = logits.shape[1]
-    losses = F.cross_entropy(
-        logits.reshape(-1, classes), target.reshape(-1), **options
-    )
-    return losses if not losses.dim() else losses.reshape(target.shape)
-
-
-@wrong(
-    breaks=hidden_tests.extra_dimension,
-    tells="Your code stops at logits (N, C, d). Most operations take it as it "
-    "is if you name the class dimension, 1, and insert the target's with "
-    "`unsqueeze(1)`.",
-)
-def for_two_dimensions_only(logits, target, **options):
-    _, _ = logits.shape
-    return F.cross_entropy(logits, target, **options)
 
 
 @wrong(
@@ -691,27 +507,6 @@ def unknown_reduction_as_mean(logits, target, reduction="mean", **options):
 def unknown_reduction_as_none(logits, target, reduction="mean", **options):
     if reduction in ("none", "sum", "mean"):
         return F.cross_entropy(logits, target, reduction=reduction, **options)
-
-
-@wrong(
-    breaks=hidden_tests.nothing_to_count,
-    tells="Where nothing is left to count you return 0 for the mean, by a floor "
-    "under the denominator. The library returns NaN. A 0 would look like a "
-    "perfect batch.",
-)
-def zero_for_an_empty_mean(logits, target, **options):
-    loss = F.cross_entropy(logits, target, **options)
-    return torch.nan_to_num(loss, nan=0.0)
-
-
-@wrong(
-    breaks=hidden_tests.gradient_of_the_loss,
-    tells="Your loss is cut off from the logits, by `.item()`, `.detach()`, "
-    "`.data`, NumPy or `no_grad`, so nothing can be learned from it. Stay with "
-    "tensor operations.",
-)
-def cut_off_from_the_logits(logits, target, **options):
-    return F.cross_entropy(logits.detach(), target, **options)
 
 
 @wrong(
@@ -866,31 +661,6 @@ def target_with_positions_overwritten(
     if target.dim() == 2:
         target[target == ignore_index] = 0
     return result
-
-
-@wrong(
-    breaks=hidden_tests.gradient_with_options,
-    tells="On one way through your function the loss is cut off from the logits: "
-    'for logits (N, C, d), or for reduction "none". Stay with tensor operations '
-    "there too: no `.detach()`, no `.data`, no filling of an empty tensor from "
-    "numbers.",
-)
-def cut_off_with_positions(logits, target, **options):
-    if logits.dim() == 3:
-        logits = logits.detach()
-    return F.cross_entropy(logits, target, **options)
-
-
-@wrong(
-    breaks=hidden_tests.gradient_with_options,
-    tells="On one way through your function the loss is cut off from the logits: "
-    'for logits (N, C, d), or for reduction "none". Stay with tensor operations '
-    "there too: no `.detach()`, no `.data`, no filling of an empty tensor from "
-    "numbers.",
-)
-def cut_off_without_reduction(logits, target, reduction="mean", **options):
-    losses = F.cross_entropy(logits, target, reduction=reduction, **options)
-    return losses.detach() if reduction == "none" else losses
 
 
 @wrong(

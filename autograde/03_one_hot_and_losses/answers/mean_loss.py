@@ -167,21 +167,6 @@ def means_weighted_by_length(batches):
 
 
 @wrong(
-    breaks=hidden_tests.padded_batches,
-    tells="You multiply each batch mean by its count. For a batch without a "
-    "label that counts that is NaN * 0, which is NaN and swallows the whole "
-    'epoch. Use `reduction="sum"`, which gives 0 there.',
-)
-def nan_times_zero(batches):
-    total, count = 0.0, 0
-    for logits, labels in batches:
-        kept = (labels != -100).sum()
-        total += F.cross_entropy(logits, labels) * kept
-        count += kept
-    return float(total / count)
-
-
-@wrong(
     breaks=hidden_tests.even_batches,
     tells="You return the sum of the losses. Divide it by the number of labels "
     "that count.",
@@ -231,34 +216,6 @@ def positional_second_argument(batches):
 
 
 @wrong(
-    breaks=hidden_tests.no_deprecated_arguments,
-    tells="The value is right, but the argument is deprecated: the reduction "
-    'is called "mean" today, and `size_average` and `reduce` became '
-    "`reduction`. A later PyTorch may drop the old ones.",
-)
-def elementwise_mean(batches):
-    logits, labels = zip(*batches)
-    return F.cross_entropy(
-        torch.cat(logits), torch.cat(labels), reduction="elementwise_mean"
-    ).item()
-
-
-@wrong(
-    breaks=hidden_tests.no_deprecated_arguments,
-    tells="The value is right, but the argument is deprecated: the reduction "
-    'is called "mean" today, and `size_average` and `reduce` became '
-    "`reduction`. A later PyTorch may drop the old ones.",
-)
-def size_average(batches):
-    criterion = nn.CrossEntropyLoss(size_average=False)
-    total, count = 0.0, 0
-    for logits, labels in batches:
-        total += criterion(logits, labels)
-        count += (labels != -100).sum()
-    return float(total / count)
-
-
-@wrong(
     breaks=hidden_tests.uneven_batches,
     tells="You leave the last batch out when it is short. Every sample counts, "
     "those of the last batch too.",
@@ -301,36 +258,6 @@ def two_passes(batches):
 
 
 @wrong(
-    breaks=hidden_tests.leaves_batches_alone,
-    tells="You write into the caller's batches: logits shifted in place, or "
-    "padding replaced in the labels. The next epoch then trains on other numbers. "
-    "Make new tensors.",
-)
-def padding_overwritten(batches):
-    total, count = 0.0, 0
-    for logits, labels in batches:
-        total += F.cross_entropy(logits, labels, reduction="sum")
-        count += (labels != -100).sum()
-        labels[labels == -100] = 0
-    return float(total / count)
-
-
-@wrong(
-    breaks=hidden_tests.leaves_batches_alone,
-    tells="You write into the caller's batches: logits shifted in place, or "
-    "padding replaced in the labels. The next epoch then trains on other numbers. "
-    "Make new tensors.",
-)
-def batch_logits_shifted_in_place(batches):
-    total, count = 0.0, 0
-    for logits, labels in batches:
-        logits.sub_(logits.amax(1, keepdim=True))
-        total += F.cross_entropy(logits, labels, reduction="sum")
-        count += (labels != -100).sum()
-    return float(total / count)
-
-
-@wrong(
     breaks=hidden_tests.bad_labels_in_a_batch_raise,
     tells="You leave out every negative label. Only -100 is padding; a label of "
     "-1 is a mistake in the data, and dropping it hides the mistake.",
@@ -355,19 +282,4 @@ def passes_over_all_from_minus_100_down(batches):
         kept = labels > -100
         loss = F.cross_entropy(logits[kept], labels[kept], reduction="sum")
         total, count = total + loss.item(), count + int(kept.sum())
-    return total / count if count else float("nan")
-
-
-@wrong(
-    breaks=hidden_tests.leaves_batches_alone,
-    tells="You take the batches out of the caller's list: it is empty afterwards.",
-)
-def empties_the_list(batches):
-    if not isinstance(batches, list):
-        batches = list(batches)
-    total, count = 0.0, 0
-    while batches:
-        logits, labels = batches.pop()
-        total += F.cross_entropy(logits, labels, reduction="sum").item()
-        count += int((labels != -100).sum())
     return total / count if count else float("nan")

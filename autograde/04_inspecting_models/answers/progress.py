@@ -726,59 +726,6 @@ def only_at_the_end():
 
 
 @wrong(
-    breaks=hidden_tests.without_a_length,
-    tells="Where `len` fails you take a guess for the total, as of "
-    "`operator.length_hint`. A guess may be wrong; such a bar shows no "
-    "total.",
-    body=True,
-)
-def with_a_guessed_length():
-    import operator
-    import string
-
-    def progress(loader, file):
-        try:
-            total = len(loader)
-        except TypeError:
-            total = operator.length_hint(loader) or None
-        return enumerate(tqdm(loader, total=total, file=file))
-
-    def seconds_for(num_batches, rate):
-        above, below = rate.strip().split("/")
-        number = above.rstrip(string.ascii_letters)
-        if number == "?":
-            return None
-        number = float(number)
-        return num_batches / number if below == "s" else num_batches * number
-
-
-@wrong(
-    breaks=hidden_tests.takes_as_asked,
-    tells="Your `try` has the whole loop in it. A TypeError of the loader itself "
-    "then starts it once more, from the first batch. Put `len(loader)` "
-    "alone into the `try`.",
-    body=True,
-)
-def beginning_again():
-    import string
-
-    def progress(loader, file):
-        try:
-            bar = tqdm(enumerate(loader), total=len(loader), file=file)
-            yield from bar
-        except TypeError:
-            yield from tqdm(enumerate(loader), file=file)
-
-    def seconds_for(num_batches, rate):
-        above, below = rate.strip().split("/")
-        number = above.rstrip(string.ascii_letters)
-        if number == "?":
-            return None
-        number = float(number)
-        return num_batches / number if below == "s" else num_batches * number
-
-
-@wrong(
     breaks=hidden_tests.gives_pairs,
     tells="You take `loader[i]`. What a loader gives when it is gone through need "
     "not be what it gives by number, and many have no numbers. Go through "
@@ -798,33 +745,6 @@ def by_number():
             return
         for i in tqdm(range(len(loader)), file=file):
             yield i, loader[i]
-
-    def seconds_for(num_batches, rate):
-        above, below = rate.strip().split("/")
-        number = above.rstrip(string.ascii_letters)
-        if number == "?":
-            return None
-        number = float(number)
-        return num_batches / number if below == "s" else num_batches * number
-
-
-@wrong(
-    breaks=hidden_tests.writes_to_its_stream,
-    tells="You put `file` in the place of `sys.stderr` and leave it there: all "
-    "later errors land in it. `tqdm` takes `file=`.",
-    body=True,
-)
-def with_another_stderr():
-    import string
-    import sys
-
-    def progress(loader, file):
-        sys.stderr = file
-        try:
-            total = len(loader)
-        except TypeError:
-            total = None
-        return enumerate(tqdm(loader, total=total))
 
     def seconds_for(num_batches, rate):
         above, below = rate.strip().split("/")

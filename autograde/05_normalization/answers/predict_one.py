@@ -218,21 +218,6 @@ def swallowing_the_error(model, x):
 
 
 @wrong(
-    breaks=hidden_tests.carries_no_graph,
-    tells="Your result carries a graph, and with it all activations of the model. "
-    "Eval does not switch gradients off: use `torch.no_grad()` as well.",
-)
-def with_a_graph_kept(model, x):
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        return model(x[None])[0]
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
     breaks=hidden_tests.predicts_as_in_evaluation,
     tells="You put only the batch norm layers into eval. Dropout still drops at "
     "random, so the answer changes from call to call. Switch the whole model.",
@@ -265,23 +250,6 @@ def with_batch_norm_on(model, x):
             return model(x[None])[0]
     finally:
         for module, mode in zip(drops, modes):
-            module.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.leaves_the_state,
-    tells="You switch off `x.requires_grad`, and whoever gave you `x` asked for its "
-    "gradient. `torch.no_grad()` keeps the graph away and leaves `x` as it is.",
-)
-def with_x_asking_for_nothing(model, x):
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        x.requires_grad_(False)
-        with torch.no_grad():
-            return model(x[None])[0]
-    finally:
-        for module, mode in modes:
             module.training = mode
 
 
@@ -357,51 +325,6 @@ def with_tracking_switched_off(model, x):
 
 
 @wrong(
-    breaks=hidden_tests.predicts_as_in_evaluation,
-    tells="You copy the model and ask the copy in the mode it is in. The original "
-    "is safe, but the answer is that of training. Call `eval()` on the copy.",
-)
-def asking_a_copy_in_training(model, x):
-    import copy
-
-    with torch.no_grad():
-        return copy.deepcopy(model)(x[None])[0]
-
-
-@wrong(
-    breaks=hidden_tests.leaves_the_state,
-    tells="You switch `requires_grad` of the parameters off and leave it off: the "
-    "model will not learn any more. `torch.no_grad()` keeps the graph away and "
-    "changes no parameter.",
-)
-def with_parameters_frozen(model, x):
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval().requires_grad_(False)
-    try:
-        return model(x[None])[0]
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.puts_modes_back,
-    tells="You switch gradients off for the whole program with "
-    "`set_grad_enabled(False)` and leave them off. Use `with torch.no_grad():`, "
-    "which ends with its block.",
-)
-def with_gradients_left_off(model, x):
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    torch.set_grad_enabled(False)
-    try:
-        return model(x[None])[0]
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
     breaks=hidden_tests.keeps_one_output,
     tells="You take away or merge dimensions of the output itself: it may be "
     "an image, with sizes of 1. Take away the batch dimension alone: "
@@ -414,23 +337,6 @@ def squeezing_all_but_one(model, x):
         with torch.no_grad():
             out = model(x.unsqueeze(0)).squeeze()
             return out if out.dim() else out.reshape(1)
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.carries_no_graph,
-    tells="Where `x` asks for a gradient your result carries a graph. It "
-    "carries none, whatever is handed in: `no_grad` around the call, or"
-    " `detach()`.",
-)
-def with_a_graph_for_x(model, x):
-    modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    try:
-        with torch.set_grad_enabled(x.requires_grad):
-            return model(x.unsqueeze(0)).squeeze(0)
     finally:
         for module, mode in modes:
             module.training = mode
@@ -456,41 +362,6 @@ def telling_known_layers_only(model, x):
 
 
 @wrong(
-    breaks=hidden_tests.predicts_with_a_part_awake,
-    tells="You call `eval()` only if the outermost module is in training. "
-    "Parts of it may be in training all the same: call it in any case.",
-)
-def trusting_the_outermost_mode(model, x):
-    modes = [(m, m.training) for m in model.modules()]
-    if model.training:
-        model.eval()
-    try:
-        with torch.no_grad():
-            return model(x.unsqueeze(0)).squeeze(0)
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.leaves_the_grad_mode,
-    tells="You switch gradients on at the end. If the caller had them off, "
-    "under `no_grad`, they are to stay off: `with torch.no_grad():` "
-    "puts back what it found.",
-)
-def switching_gradients_on_again(model, x):
-    modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    try:
-        torch.set_grad_enabled(False)
-        return model(x.unsqueeze(0)).squeeze(0)
-    finally:
-        torch.set_grad_enabled(True)
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
     breaks=hidden_tests.leaves_the_state,
     tells="You end with `requires_grad_(True)`, so parameters that were "
     "frozen learn again. `torch.no_grad()` keeps the graph away and "
@@ -505,56 +376,5 @@ def unfreezing_parameters(model, x):
             return model(x.unsqueeze(0)).squeeze(0)
     finally:
         model.requires_grad_(True)
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.leaves_the_state,
-    tells="You clear the gradients of the parameters. The caller may be "
-    "between `backward` and `step`, and loses what was summed up.",
-)
-def clearing_gradients(model, x):
-    modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    model.zero_grad()
-    try:
-        with torch.no_grad():
-            return model(x.unsqueeze(0)).squeeze(0)
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.leaves_the_state,
-    tells="You seed or use the global random generator. In eval nothing is "
-    "drawn, and the caller's next random numbers change.",
-)
-def seeding_for_dropout(model, x):
-    modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    torch.manual_seed(0)
-    try:
-        with torch.no_grad():
-            return model(x.unsqueeze(0)).squeeze(0)
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.predicts_as_in_evaluation,
-    tells="You flatten images of one channel. A sample gets a batch dimension"
-    " and keeps its own: `x.unsqueeze(0)`.",
-)
-def flattening_one_channel(model, x):
-    modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    batch = x.reshape(1, -1) if x.shape[0] == 1 else x[None]
-    try:
-        with torch.no_grad():
-            return model(batch).squeeze(0)
-    finally:
         for module, mode in modes:
             module.training = mode

@@ -472,23 +472,6 @@ class with_a_fixed_momentum(nn.BatchNorm2d):
 
 
 @wrong(
-    breaks=[
-        hidden_tests.training_uses_the_batch,
-        hidden_tests.eval_uses_the_buffers,
-    ],
-    tells="Your eps is 1e-5, whatever was asked for. Keep the argument in the "
-    "constructor and use it in both modes.",
-)
-class with_eps_of_its_own(nn.BatchNorm2d):
-    def __init__(
-        self, num_features, eps=1e-5, momentum=0.1, track_running_stats=True
-    ):
-        super().__init__(
-            num_features, 1e-5, momentum, True, track_running_stats
-        )
-
-
-@wrong(
     breaks=hidden_tests.eval_uses_the_buffers,
     tells="In eval you add eps outside the root. The formula is the same in both "
     "modes: divide by the root of variance + eps.",

@@ -190,48 +190,6 @@ def mended_decay_returning_the_penalty(
 
 
 @wrong(
-    breaks=hidden_tests.as_in_adamw,
-    tells="With `decoupled=True` you still add the decay to the gradient, where "
-    "Adam scales it away. Shrink the weights themselves by 1 - lr·λ, and leave "
-    "the gradient plain.",
-)
-def decay_never_decoupled(
-    model, optimizer, X, y, weight_decay, decoupled=False
-):
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(X), y)
-    loss.backward()
-    with torch.no_grad():
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    p.grad.add_(p, alpha=weight_decay)
-    optimizer.step()
-    return loss.item()
-
-
-@wrong(
-    breaks=hidden_tests.as_in_the_gradient,
-    tells="With `decoupled=False` you shrink the weights themselves. That is the "
-    "same for plain SGD only: under momentum and Adam the decay must be part of "
-    "the gradient.",
-)
-def decay_always_decoupled(
-    model, optimizer, X, y, weight_decay, decoupled=False
-):
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(X), y)
-    loss.backward()
-    with torch.no_grad():
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    p.mul_(1 - group["lr"] * weight_decay)
-    optimizer.step()
-    return loss.item()
-
-
-@wrong(
     breaks=hidden_tests.leaves_the_others,
     tells="You decay everything in `state_dict()`: running means and variances "
     "too, and parameters that the optimizer does not have. Only parameters in "
@@ -363,27 +321,6 @@ def decay_before_the_forward(
 
 
 @wrong(
-    breaks=hidden_tests.leaves_the_others,
-    tells="You leave the optimizer's `weight_decay` set, so its next step by "
-    "anybody else decays as well. Put back what was there.",
-)
-def decay_left_switched_on(
-    model, optimizer, X, y, weight_decay, decoupled=False
-):
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(X), y)
-    loss.backward()
-    with torch.no_grad():
-        for group in optimizer.param_groups:
-            group["weight_decay"] = 0.0 if decoupled else weight_decay
-            for p in group["params"]:
-                if p.grad is not None and decoupled:
-                    p.mul_(1 - group["lr"] * weight_decay)
-    optimizer.step()
-    return loss.item()
-
-
-@wrong(
     breaks=hidden_tests.as_in_adamw,
     tells="You make a new AdamW for each step. It knows nothing of the steps "
     "before: its averages begin again each time. Use the optimizer you were "
@@ -488,31 +425,4 @@ def decay_of_shared_twice(
             else:
                 p.grad.add_(p, alpha=weight_decay)
     optimizer.step()
-    return loss.item()
-
-
-@wrong(
-    breaks=hidden_tests.leaves_the_others,
-    tells="You switch the whole model to training mode and back. Parts of it "
-    "may have been in eval on purpose: leave the mode alone.",
-)
-def decay_restoring_one_mode(
-    model, optimizer, X, y, weight_decay, decoupled=False
-):
-    was = model.training
-    model.train()
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(X), y)
-    loss.backward()
-    with torch.no_grad():
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                if decoupled:
-                    p.mul_(1 - group["lr"] * weight_decay)
-                else:
-                    p.grad.add_(p, alpha=weight_decay)
-    optimizer.step()
-    model.train(was)
     return loss.item()

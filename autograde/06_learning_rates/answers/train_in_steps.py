@@ -209,26 +209,6 @@ def steps_of_the_first_group(
 
 
 @wrong(
-    breaks=hidden_tests.groups_keep_their_ratio,
-    tells="You lower the rate of the first group alone. The others train on at "
-    "their first rate: loop over all of `optimizer.param_groups`.",
-)
-def steps_lower_one_group(
-    model, optimizer, loader, num_epochs, step_size, gamma
-):
-    rates = []
-    for epoch in range(num_epochs):
-        if epoch > 0 and epoch % step_size == 0:
-            optimizer.param_groups[0]["lr"] *= gamma
-        rates.append([group["lr"] for group in optimizer.param_groups])
-        for X, y in loader:
-            optimizer.zero_grad()
-            F.mse_loss(model(X), y).backward()
-            optimizer.step()
-    return rates
-
-
-@wrong(
     breaks=hidden_tests.ten_ten_five,
     tells="You begin with `optimizer.defaults`. That is the rate for groups "
     "without one of their own; what is used stands in `param_groups`.",
@@ -365,30 +345,6 @@ def steps_with_a_floor(model, optimizer, loader, num_epochs, step_size, gamma):
     used = []
     for epoch in range(num_epochs):
         now = [max(1e-6, r * gamma ** (epoch // step_size)) for r in first]
-        for g, r in zip(optimizer.param_groups, now):
-            g["lr"] = r
-        used.append(now)
-        for X, y in loader:
-            optimizer.zero_grad()
-            F.mse_loss(model(X), y).backward()
-            optimizer.step()
-    return used
-
-
-@wrong(
-    breaks=hidden_tests.groups_keep_their_ratio,
-    tells="You divide by the rate of the first group. It may be 0.",
-)
-def steps_by_ratio_of_groups(
-    model, optimizer, loader, num_epochs, step_size, gamma
-):
-    first = [float(g["lr"]) for g in optimizer.param_groups]
-    used = []
-    for epoch in range(num_epochs):
-        now = [
-            first[0] * gamma ** (epoch // step_size) * (r / first[0])
-            for r in first
-        ]
         for g, r in zip(optimizer.param_groups, now):
             g["lr"] = r
         used.append(now)

@@ -198,61 +198,6 @@ class FlagsOnly(nn.Module):
 
 
 @wrong(
-    breaks=hidden_tests.statistics_stay,
-    tells="You put the part into eval mode once, and the next `net.train()` undid it: that "
-    "sets every module. Override `train`, so that it puts the part back each time.",
-)
-class UndoneByTrain(nn.Module):
-    def __init__(self, model, prefixes):
-        super().__init__()
-        self.model = model
-        for prefix in prefixes:
-            model.get_submodule(prefix).requires_grad_(False).eval()
-
-    def forward(self, x):
-        return self.model(x)
-
-
-@wrong(
-    breaks=hidden_tests.independent_of_the_batch,
-    tells="With momentum 0 mean and variance stay, but in training mode the layer still "
-    "normalizes by the batch, and counts. Put it into eval mode: then it normalizes by its "
-    "statistics.",
-)
-class MomentumZero(nn.Module):
-    def __init__(self, model, prefixes):
-        super().__init__()
-        self.model = model
-        for prefix in prefixes:
-            part = model.get_submodule(prefix).requires_grad_(False)
-            for layer in part.modules():
-                if hasattr(layer, "momentum"):
-                    layer.momentum = 0.0
-
-    def forward(self, x):
-        return self.model(x)
-
-
-@wrong(
-    breaks=hidden_tests.independent_of_the_batch,
-    tells="You stopped the tracking. The statistics stay, but in training mode the layer "
-    "still normalizes by the batch. Put it into eval mode.",
-)
-class TrackingOff(nn.Module):
-    def __init__(self, model, prefixes):
-        super().__init__()
-        self.model = model
-        for prefix in prefixes:
-            part = model.get_submodule(prefix).requires_grad_(False)
-            for layer in part.modules():
-                if hasattr(layer, "track_running_stats"):
-                    layer.track_running_stats = False
-
-    def forward(self, x):
-        return self.model(x)
-
-
-@wrong(
     breaks=hidden_tests.the_rest_is_trained,
     tells="Your whole model stays in eval mode. Only the frozen parts do; the rest goes "
     "into training mode with `net.train()`, its normalizations and its dropout too.",

@@ -521,34 +521,3 @@ def window_retains_graphs(model, micro_batches, weight=None, ignore_index=-100):
         losses.append(loss / counted)
         losses[-1].backward(retain_graph=True)
     return sum(one.item() for one in losses)
-
-
-@wrong(
-    breaks=hidden_tests.window_leaves_the_rest,
-    tells="You go through the model in eval, and switch back at the end. "
-    "Dropout and batch norm then do something else than the caller asked for. "
-    "Leave the mode alone.",
-)
-def window_in_eval_for_a_while(
-    model, micro_batches, weight=None, ignore_index=-100
-):
-    modes = {m: m.training for m in model.modules()}
-    model.eval()
-    denominator = 0.0
-    for _, y in micro_batches:
-        labels = y[y != ignore_index]
-        each = torch.ones(len(labels)) if weight is None else weight[labels]
-        denominator += each.sum().item()
-    if denominator == 0:
-        return math.nan
-    total = 0.0
-    for x, y in micro_batches:
-        loss = F.cross_entropy(
-            model(x), y, weight, ignore_index=ignore_index, reduction="sum"
-        )
-        loss = loss / denominator
-        loss.backward()
-        total += loss.item()
-    for m, mode in modes.items():
-        m.training = mode
-    return total

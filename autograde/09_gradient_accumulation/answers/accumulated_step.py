@@ -162,107 +162,6 @@ def mended_step_and_loss_undivided(model, optimizer, X, y, num_micro):
 
 
 @wrong(
-    breaks=hidden_tests.update_of_the_full_batch,
-    tells="You divided mean losses by the number of samples. A mean has been "
-    "divided by the size of its part already. Divide means by `num_micro`, or "
-    'sums (`reduction="sum"`) by `len(X)`.',
-)
-def step_divided_by_samples(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        loss = F.cross_entropy(model(x), t)
-        (loss / len(X)).backward()
-        total += loss.item() / num_micro
-    optimizer.step()
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.update_of_the_full_batch,
-    tells="You divided twice: the mean over a part already has the size of the "
-    "part in it. Dividing by `num_micro` is all that is missing.",
-)
-def step_divided_twice(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        loss = F.cross_entropy(model(x), t)
-        (loss / len(x) / num_micro / num_micro).backward()
-        total += loss.item() / num_micro
-    optimizer.step()
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.update_of_the_full_batch,
-    tells="You clear the gradients before every micro-batch, so only the last "
-    "one is left when the optimizer steps. Clear them once, before the first.",
-)
-def step_zero_each(model, optimizer, X, y, num_micro):
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), t) / num_micro
-        loss.backward()
-        total += loss.item()
-    optimizer.step()
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.one_step_per_batch,
-    tells="You step after every micro-batch and clear the gradients in between. "
-    "That is training on small batches, not accumulation. Step once, after the "
-    "last one.",
-)
-def step_each_time(model, optimizer, X, y, num_micro):
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), t) / num_micro
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.one_step_per_batch,
-    tells="You step after every micro-batch while the gradient still grows, so "
-    "the first micro-batch is applied again and again. Step once, after the "
-    "last one.",
-)
-def step_while_growing(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        loss = F.cross_entropy(model(x), t) / num_micro
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.update_of_the_full_batch,
-    tells="`i % num_micro == 0` is true for the first micro-batch, so you step "
-    "on that one alone. The last one is `(i + 1) % num_micro == 0`; or step "
-    "after the loop.",
-)
-def step_at_the_first(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for i, (x, t) in enumerate(zip(X.chunk(num_micro), y.chunk(num_micro))):
-        loss = F.cross_entropy(model(x), t) / num_micro
-        loss.backward()
-        total += loss.item()
-        if i % num_micro == 0:
-            optimizer.step()
-    return total
-
-
-@wrong(
     breaks=hidden_tests.small_micro_batches,
     tells="The whole batch goes through the model at once. The numbers are right, "
     "and the memory is what it was without accumulation. Give the model one "
@@ -283,23 +182,6 @@ def step_at_once(model, optimizer, X, y, num_micro):
     "`retain_graph=True` keeps the graphs. Call a plain `backward()` for each "
     "micro-batch, inside the loop.",
 )
-def step_backward_once(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        total = total + F.cross_entropy(model(x), t) / num_micro
-    total.backward()
-    optimizer.step()
-    return total.item()
-
-
-@wrong(
-    breaks=hidden_tests.graphs_are_freed,
-    tells="All graphs are there together, and with them as much memory as the "
-    "whole batch needs. Either you go backward once, over all losses, or "
-    "`retain_graph=True` keeps the graphs. Call a plain `backward()` for each "
-    "micro-batch, inside the loop.",
-)
 def step_on_joined_logits(model, optimizer, X, y, num_micro):
     optimizer.zero_grad()
     logits = torch.cat([model(x) for x in X.chunk(num_micro)])
@@ -307,23 +189,6 @@ def step_on_joined_logits(model, optimizer, X, y, num_micro):
     loss.backward()
     optimizer.step()
     return loss.item()
-
-
-@wrong(
-    breaks=hidden_tests.old_gradients_do_not_count,
-    tells="You clear the gradients after the step alone. What somebody else left "
-    "in `.grad` before your function ran is then part of its first step. Clear "
-    "before the first micro-batch.",
-)
-def step_cleared_afterwards(model, optimizer, X, y, num_micro):
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        loss = F.cross_entropy(model(x), t) / num_micro
-        loss.backward()
-        total += loss.item()
-    optimizer.step()
-    optimizer.zero_grad()
-    return total
 
 
 @wrong(
@@ -338,22 +203,6 @@ def step_returns_the_last(model, optimizer, X, y, num_micro):
         (loss / num_micro).backward()
     optimizer.step()
     return loss.item()
-
-
-@wrong(
-    breaks=hidden_tests.returned_loss,
-    tells="The loss you return is `num_micro` times too large: the sum of the "
-    "micro-batches' means. Divide it by `num_micro`.",
-)
-def step_returns_the_sum(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        loss = F.cross_entropy(model(x), t)
-        (loss / num_micro).backward()
-        total += loss.item()
-    optimizer.step()
-    return total
 
 
 @wrong(
@@ -408,57 +257,6 @@ def step_with_a_smaller_rate(model, optimizer, X, y, num_micro):
     optimizer.step()
     for group, rate in zip(optimizer.param_groups, rates):
         group["lr"] = rate
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.parameters_without_gradient,
-    tells="You divide the gradient of every parameter, and some have none: their "
-    "`.grad` is `None`. Leave these out, or divide the loss instead.",
-)
-def step_rescaling_none(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for x, t in zip(X.chunk(num_micro), y.chunk(num_micro)):
-        loss = F.cross_entropy(model(x), t)
-        loss.backward()
-        total += loss.item() / num_micro
-    for p in model.parameters():
-        p.grad /= num_micro
-    optimizer.step()
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.update_of_the_full_batch,
-    tells="You divide by the number of micro-batches so far, so the first counts "
-    "most and the last least. Divide each by `num_micro`.",
-)
-def step_divided_by_the_count_so_far(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for i, (x, t) in enumerate(zip(X.chunk(num_micro), y.chunk(num_micro))):
-        loss = F.cross_entropy(model(x), t)
-        (loss / (i + 1)).backward()
-        total += loss.item() / num_micro
-    optimizer.step()
-    return total
-
-
-@wrong(
-    breaks=hidden_tests.update_of_the_full_batch,
-    tells="You step before the last micro-batch has gone backward, so it does not "
-    "count in this batch. First all backward passes, then the step.",
-)
-def step_before_the_last_backward(model, optimizer, X, y, num_micro):
-    optimizer.zero_grad()
-    total = 0.0
-    for i, (x, t) in enumerate(zip(X.chunk(num_micro), y.chunk(num_micro))):
-        loss = F.cross_entropy(model(x), t) / num_micro
-        if i == num_micro - 1:
-            optimizer.step()
-        loss.backward()
-        total += loss.item()
     return total
 
 

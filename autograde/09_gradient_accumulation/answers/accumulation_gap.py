@@ -256,45 +256,6 @@ def gap_of_losses(model, X, y, num_micro):
 
 
 @wrong(
-    breaks=hidden_tests.gap_of_batch_norm,
-    tells="You leave out the biases. All parameters that get a gradient take "
-    "part.",
-)
-def gap_of_weights_only(model, X, y, num_micro):
-    def gradient(num_parts):
-        twin = copy.deepcopy(model)
-        twin.zero_grad()
-        for x, t in zip(X.chunk(num_parts), y.chunk(num_parts)):
-            (F.cross_entropy(twin(x), t) / num_parts).backward()
-        found = [
-            p.grad.flatten()
-            for n, p in twin.named_parameters()
-            if p.grad is not None and n.endswith("weight")
-        ]
-        return torch.cat(found)
-
-    full = gradient(1)
-    return ((gradient(num_micro) - full).norm() / full.norm()).item()
-
-
-@wrong(
-    breaks=hidden_tests.gap_with_frozen_layers,
-    tells="You take `.grad` of every parameter, and frozen or unused ones "
-    "have none. Leave out those that are `None`.",
-)
-def gap_fails_on_none(model, X, y, num_micro):
-    def gradient(num_parts):
-        twin = copy.deepcopy(model)
-        twin.zero_grad()
-        for x, t in zip(X.chunk(num_parts), y.chunk(num_parts)):
-            (F.cross_entropy(twin(x), t) / num_parts).backward()
-        return torch.cat([p.grad.flatten() for p in twin.parameters()])
-
-    full = gradient(1)
-    return ((gradient(num_micro) - full).norm() / full.norm()).item()
-
-
-@wrong(
     breaks=hidden_tests.gap_beside_old_gradients,
     tells="You measure on the model itself and put it back as it was. But the "
     "gradients that were there before are part of your first measurement: "

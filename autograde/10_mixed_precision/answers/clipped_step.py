@@ -1,7 +1,5 @@
 """Answers to `clipped_step` of chapter 10."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -165,27 +163,6 @@ def clip_in_a_step_hook(model, optimizer, scaler, x, y, max_norm, dtype=None):
 
 
 @wrong(
-    breaks=hidden_tests.norm_returned,
-    tells="You clip the scaled gradient to `max_norm` times the scale, which is "
-    "right, and report the scaled norm, which is not. Divide it by the "
-    "scale.",
-)
-def clip_threshold_scaled_alone(
-    model, optimizer, scaler, x, y, max_norm, dtype=None
-):
-    optimizer.zero_grad()
-    with torch.autocast("cpu", dtype, enabled=dtype is not None):
-        loss = F.cross_entropy(model(x), y)
-    scaler.scale(loss).backward()
-    norm = nn.utils.clip_grad_norm_(
-        model.parameters(), max_norm * scaler.get_scale()
-    )
-    scaler.step(optimizer)
-    scaler.update()
-    return loss.item(), norm.item()
-
-
-@wrong(
     breaks=[hidden_tests.one_step_one_update],
     tells="The scaled loss is thrown away, and the optimizer steps twice: by "
     "itself and through the scaler. Three calls are right: "
@@ -222,44 +199,6 @@ def clip_steps_by_itself(model, optimizer, scaler, x, y, max_norm, dtype=None):
 
 
 @wrong(
-    breaks=[hidden_tests.overflow_is_left_out],
-    tells="You update the scaler only after a step that was made. But it is "
-    "after an overflow that the scale must fall, or the next step "
-    "overflows as well. Update it always.",
-)
-def clip_updates_good_steps_alone(
-    model, optimizer, scaler, x, y, max_norm, dtype=None
-):
-    optimizer.zero_grad()
-    with torch.autocast("cpu", dtype, enabled=dtype is not None):
-        loss = F.cross_entropy(model(x), y)
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    if math.isfinite(norm):
-        scaler.step(optimizer)
-        scaler.update()
-    return loss.item(), norm.item()
-
-
-@wrong(
-    breaks=hidden_tests.clipped_backward_outside,
-    tells="The backward pass runs inside the autocast block. End the block "
-    "after the loss.",
-)
-def clip_backward_inside(model, optimizer, scaler, x, y, max_norm, dtype=None):
-    optimizer.zero_grad()
-    with torch.autocast("cpu", dtype, enabled=dtype is not None):
-        loss = F.cross_entropy(model(x), y)
-        scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    scaler.step(optimizer)
-    scaler.update()
-    return loss.item(), norm.item()
-
-
-@wrong(
     breaks=hidden_tests.clipped_backward_outside,
     tells="The whole step is inside the autocast block. Only the forward pass "
     "and the loss belong there.",
@@ -273,25 +212,6 @@ def clip_all_inside(model, optimizer, scaler, x, y, max_norm, dtype=None):
         norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
         scaler.step(optimizer)
         scaler.update()
-    return loss.item(), norm.item()
-
-
-@wrong(
-    breaks=hidden_tests.step_in_autocast,
-    tells="The loss is computed after the autocast block, from 16-bit logits, "
-    "and is 16 bit itself: scaled, it overflows at once. Compute it "
-    "inside the block.",
-)
-def clip_loss_outside(model, optimizer, scaler, x, y, max_norm, dtype=None):
-    optimizer.zero_grad()
-    with torch.autocast("cpu", dtype, enabled=dtype is not None):
-        logits = model(x)
-    loss = F.cross_entropy(logits, y)
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    scaler.step(optimizer)
-    scaler.update()
     return loss.item(), norm.item()
 
 

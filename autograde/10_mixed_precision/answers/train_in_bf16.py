@@ -1,7 +1,5 @@
 """Answers to `train_in_bf16` of chapter 10."""
 
-import itertools
-
 import torch
 
 from course_grader.bank import accepted, wrong
@@ -196,23 +194,6 @@ def bf16_converted(model, optimizer, loss_fn, batches, enabled=True):
     return losses
 
 
-@wrong(breaks=hidden_tests.float32_weights, tells=CONVERTED)
-def bf16_converted_under_autocast(
-    model, optimizer, loss_fn, batches, enabled=True
-):
-    if enabled:
-        model.bfloat16()
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
 @wrong(
     breaks=hidden_tests.float32_weights,
     tells="You convert the model to bfloat16 and, at the end, back to float32. In "
@@ -230,25 +211,6 @@ def bf16_there_and_back(model, optimizer, loss_fn, batches, enabled=True):
         optimizer.step()
         losses.append(loss.item())
     model.float()
-    return losses
-
-
-@wrong(
-    breaks=[hidden_tests.float32_weights, hidden_tests.layers_in_bf16],
-    tells="You convert the model to float16. It is not bfloat16, its weights are "
-    "16 bit too, and without a scaler its gradients underflow. Leave the model "
-    "alone and use `torch.autocast` with `torch.bfloat16`.",
-)
-def bf16_half_model(model, optimizer, loss_fn, batches, enabled=True):
-    if enabled:
-        model.half()
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        loss = loss_fn(model(x.half() if enabled else x).float(), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
     return losses
 
 
@@ -302,23 +264,6 @@ def bf16_around_the_loop(model, optimizer, loss_fn, batches, enabled=True):
 
 @wrong(
     breaks=hidden_tests.bf16_leaves_the_rest,
-    tells="You open autocast by hand and never close it: whatever runs afterwards "
-    "computes in 16 bit, with old copies of the weights. Use `with`.",
-)
-def bf16_never_closed(model, optimizer, loss_fn, batches, enabled=True):
-    torch.autocast("cpu", torch.bfloat16, enabled=enabled).__enter__()
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-@wrong(
-    breaks=hidden_tests.bf16_leaves_the_rest,
     tells="After your function autocast is still on. What you switch on by hand "
     "stays on, for all of PyTorch. Use `with torch.autocast(...)`.",
 )
@@ -338,61 +283,6 @@ def bf16_switched_on(model, optimizer, loss_fn, batches, enabled=True):
 
 
 @wrong(
-    breaks=hidden_tests.bf16_leaves_the_rest,
-    tells="You call `model.train()`. Layers that were in eval mode, as frozen batch "
-    "norms are, are not any more. The mode is not yours to change here.",
-)
-def bf16_train_mode(model, optimizer, loss_fn, batches, enabled=True):
-    model.train()
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-@wrong(
-    breaks=hidden_tests.bf16_leaves_the_rest,
-    tells="You seed PyTorch's global generator. What the caller draws afterwards is "
-    "drawn again and again. Nothing here needs a seed.",
-)
-def bf16_seeded(model, optimizer, loss_fn, batches, enabled=True):
-    torch.manual_seed(0)
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-@wrong(
-    breaks=hidden_tests.bf16_losses,
-    tells="Your code makes one step too many or stops at an empty input: with no "
-    "batch there is nothing to do, and the list is empty.",
-)
-def bf16_stops_at_nothing(model, optimizer, loss_fn, batches, enabled=True):
-    pairs = iter(batches)
-    x, y = next(pairs)
-    losses = []
-    for x, y in itertools.chain([(x, y)], pairs):
-        optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-@wrong(
     breaks=hidden_tests.bf16_updates,
     tells="The optimizer steps before `backward()`, with the gradients of the batch "
     "before. Go backward first.",
@@ -406,44 +296,5 @@ def bf16_steps_first(model, optimizer, loss_fn, batches, enabled=True):
         optimizer.step()
         optimizer.zero_grad()
         loss.backward()
-        losses.append(loss.item())
-    return losses
-
-
-@wrong(
-    breaks=hidden_tests.bf16_step_outside,
-    tells="You read all batches inside an autocast block. What the loader computes "
-    "then, as an augmentation, is 16 bit without your knowing. Read them outside.",
-)
-def bf16_batches_read_inside(model, optimizer, loss_fn, batches, enabled=True):
-    with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-        pairs = list(batches)
-    losses = []
-    for x, y in pairs:
-        optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-@wrong(
-    breaks=hidden_tests.bf16_leaves_the_rest,
-    tells="You leave a hook on the optimizer. It runs at every later step, "
-    "and each call adds another. Take it off with the `remove()` of its"
-    " handle.",
-)
-def bf16_leaves_a_hook(model, optimizer, loss_fn, batches, enabled=True):
-    made = []
-    optimizer.register_step_post_hook(lambda *_: made.append(1))
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
         losses.append(loss.item())
     return losses

@@ -221,29 +221,6 @@ def metrics_loss_mean_of_means(pairs, ignore_index=-100):
 
 
 @wrong(
-    breaks=[hidden_tests.mean_loss_of_all, hidden_tests.accuracy_of_all],
-    tells="You divide the sums by the number of batches. Divide by the number of "
-    "labels.",
-)
-def metrics_over_the_number_of_batches(pairs, ignore_index=-100):
-    loss_sum, right, count, n = 0.0, 0, 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        keep = y != ignore_index
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-        n += 1
-    return {
-        "loss": loss_sum / n if count else math.nan,
-        "accuracy": right / n if count else math.nan,
-        "count": count,
-    }
-
-
-@wrong(
     breaks=[hidden_tests.ignored_labels],
     tells="You multiply the mean of a batch by its size. The mean was taken over "
     "the labels that are not ignored: weight it by *their* number, and divide "
@@ -263,25 +240,6 @@ def metrics_weighted_by_batch_size(pairs, ignore_index=-100):
             count += int(keep.sum())
     return {
         "loss": loss_sum / size if count else math.nan,
-        "accuracy": right / count if count else math.nan,
-        "count": count,
-    }
-
-
-@wrong(
-    breaks=hidden_tests.ignored_labels,
-    tells="You ignore -100, whatever `ignore_index` says. Pass it on to "
-    "`F.cross_entropy` and compare with it.",
-)
-def metrics_with_a_fixed_ignore_index(pairs, ignore_index=-100):
-    loss_sum, right, count = 0.0, 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        loss_sum += F.cross_entropy(x, y, reduction="sum").item()
-        right += int((x.argmax(1) == y).sum())
-        count += int((y != -100).sum())
-    return {
-        "loss": loss_sum / count if count else math.nan,
         "accuracy": right / count if count else math.nan,
         "count": count,
     }
@@ -311,43 +269,6 @@ def metrics_nan_from_an_empty_batch(pairs, ignore_index=-100):
 
 
 @wrong(
-    breaks=hidden_tests.nothing_counts_at_all,
-    tells="If nothing counts, you divide by zero. Python raises an error there. "
-    "The exercise asks for NaN.",
-)
-def metrics_dividing_by_zero(pairs, ignore_index=-100):
-    loss_sum, right, count = 0.0, 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        keep = y != ignore_index
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-    return {"loss": loss_sum / count, "accuracy": right / count, "count": count}
-
-
-@wrong(
-    breaks=hidden_tests.nothing_counts_at_all,
-    tells="If nothing counts, you return zeros. A loss of 0 looks like a perfect "
-    "model; NaN says that there is no mean.",
-)
-def metrics_zero_of_nothing(pairs, ignore_index=-100):
-    loss_sum, right, count = 0.0, 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        keep = y != ignore_index
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-    n = max(count, 1)
-    return {"loss": loss_sum / n, "accuracy": right / n, "count": count}
-
-
-@wrong(
     breaks=hidden_tests.floats_and_an_int,
     tells="You return tensors. Whoever collects them collects tensors, and JSON "
     "cannot write them. `.item()` makes numbers of them.",
@@ -371,29 +292,6 @@ def metrics_as_tensors(pairs, ignore_index=-100):
 
 
 @wrong(
-    breaks=hidden_tests.accuracy_of_all,
-    tells="The mean of a bool tensor raises an error: convert it first, "
-    "`right.float().mean()`, or count with `right.sum()`.",
-)
-def metrics_mean_of_bools(pairs, ignore_index=-100):
-    loss_sum, right, count = 0.0, 0.0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        keep = y != ignore_index
-        n = int(keep.sum())
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        right += (x.argmax(1) == y)[keep].mean().item() * n
-        count += n
-    return {
-        "loss": loss_sum / count if count else math.nan,
-        "accuracy": right / count if count else math.nan,
-        "count": count,
-    }
-
-
-@wrong(
     breaks=hidden_tests.metrics_of_a_generator,
     tells="You go through `pairs` twice. A generator is empty the second time. "
     "Compute both sums in one loop.",
@@ -412,50 +310,6 @@ def metrics_in_two_passes(pairs, ignore_index=-100):
         "loss": loss_sum / count if count else math.nan,
         "accuracy": right / count if count else math.nan,
         "count": count,
-    }
-
-
-@wrong(
-    breaks=hidden_tests.nothing_counts_at_all,
-    tells="You divide by a NumPy or torch count of zero. That gives NaN, and with "
-    "NumPy a warning. Treat the case apart.",
-)
-def metrics_dividing_with_numpy(pairs, ignore_index=-100):
-    loss_sum, right, count = np.float64(0), 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        keep = y != ignore_index
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-    return {
-        "loss": float(loss_sum / np.int64(count)),
-        "accuracy": float(np.float64(right) / np.int64(count)),
-        "count": count,
-    }
-
-
-@wrong(
-    breaks=hidden_tests.floats_and_an_int,
-    tells="You return NumPy numbers. They look like floats and are not: `float(...)` "
-    "and `int(...)` make Python's.",
-)
-def metrics_as_numpy_numbers(pairs, ignore_index=-100):
-    loss_sum, right, count = 0.0, 0, 0
-    for x, y in pairs:
-        x = x.detach().double()
-        keep = y != ignore_index
-        loss_sum += F.cross_entropy(
-            x, y, ignore_index=ignore_index, reduction="sum"
-        ).item()
-        right += int((x.argmax(1) == y)[keep].sum())
-        count += int(keep.sum())
-    return {
-        "loss": np.float64(loss_sum / count if count else math.nan),
-        "accuracy": np.float64(right / count if count else math.nan),
-        "count": np.int64(count),
     }
 
 

@@ -3,7 +3,6 @@
 import contextlib
 
 import torch
-from torch import nn
 
 from course_grader.bank import accepted, wrong
 
@@ -165,74 +164,6 @@ def predict_under_no_grad_only(model, batches):
 
 @wrong(
     breaks=hidden_tests.modes_are_restored,
-    tells="You call `model.train()` at the end, whatever was before. A model that "
-    "was in eval, and layers that somebody froze in eval, are in training "
-    "now. Note each layer's `training`, and set it back.",
-)
-def predict_then_train(model, batches):
-    model.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-    finally:
-        model.train()
-
-
-@wrong(
-    breaks=hidden_tests.modes_are_restored,
-    tells="In the end all layers are in the mode of the model itself: `train(mode)` "
-    "goes down to every layer inside and overwrites what it had. Layers may "
-    "be in different modes. Note each layer's own, and set the attribute "
-    "`training`.",
-)
-def predict_then_train_as_the_root(model, batches):
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-    finally:
-        model.train(was_training)
-
-
-@wrong(
-    breaks=hidden_tests.modes_are_restored,
-    tells="You set back the modes of the model's direct children only. "
-    "`children()` stops there; `modules()` reaches every depth.",
-)
-def predict_restoring_children(model, batches):
-    root = model.training
-    modes = [(layer, layer.training) for layer in model.children()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-    finally:
-        model.training = root
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.modes_are_restored,
-    tells="In the end all layers are in the mode of the model itself: `train(mode)` "
-    "goes down to every layer inside and overwrites what it had. Layers may "
-    "be in different modes. Note each layer's own, and set the attribute "
-    "`training`.",
-)
-def predict_restoring_inside_out(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-    finally:
-        for layer, mode in reversed(modes):
-            layer.train(mode)
-
-
-@wrong(
-    breaks=hidden_tests.modes_are_restored,
     tells="You leave the model in eval mode. The training that goes on afterwards "
     "runs without dropout, and batch norm learns no statistics.",
 )
@@ -256,97 +187,6 @@ def predict_restoring_without_finally(model, batches):
     for layer, mode in modes:
         layer.training = mode
     return out
-
-
-@wrong(
-    breaks=hidden_tests.grad_mode_is_restored,
-    tells="You switch gradients on at the end. The caller may have had them off. "
-    "Note `torch.is_grad_enabled()` first, or use `with torch.no_grad()`, "
-    "which does that for you.",
-)
-def predict_switching_gradients_on(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    model.eval()
-    torch.set_grad_enabled(False)
-    try:
-        return torch.cat([model(x) for x in batches])
-    finally:
-        torch.set_grad_enabled(True)
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.after_an_error,
-    tells="You set the modes back in `finally:`, but switch gradients on again "
-    "only when all went well. After an error they stay off, and the next "
-    "training step fails. `with torch.no_grad()` ends in any case.",
-)
-def predict_with_gradients_left_off_by_an_error(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    before = torch.is_grad_enabled()
-    model.eval()
-    torch.set_grad_enabled(False)
-    try:
-        out = torch.cat([model(x) for x in batches])
-        torch.set_grad_enabled(before)
-        return out
-    finally:
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.grad_mode_is_restored,
-    tells="You switch gradients off by `torch.set_grad_enabled(False)` and leave "
-    "them off. Training afterwards fails. Use `with torch.no_grad()`.",
-)
-def predict_leaving_gradients_off(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    model.eval()
-    torch.set_grad_enabled(False)
-    try:
-        return torch.cat([model(x) for x in batches])
-    finally:
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.gradients_off,
-    tells="You take `requires_grad` away from all parameters, and give it to all "
-    "of them afterwards. Gradients are still switched on, and what was "
-    "frozen trains from now on. `no_grad` needs none of that.",
-)
-def predict_by_freezing(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    model.eval().requires_grad_(False)
-    try:
-        return torch.cat([model(x) for x in batches])
-    finally:
-        model.requires_grad_(True)
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.layers_in_eval,
-    tells="You put only the dropouts and batch norms that you know into eval. "
-    "Other layers have a mode too, also those that people write themselves. "
-    "`model.eval()` reaches all.",
-)
-def predict_with_known_layers_in_eval(model, batches):
-    kinds = nn.Dropout, nn.BatchNorm1d, nn.BatchNorm2d
-    layers = [m for m in model.modules() if isinstance(m, kinds)]
-    modes = [layer.training for layer in layers]
-    for layer in layers:
-        layer.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-    finally:
-        for layer, mode in zip(layers, modes):
-            layer.training = mode
 
 
 @wrong(
@@ -450,25 +290,6 @@ def predict_layer_by_layer(model, batches):
 
 
 @wrong(
-    breaks=hidden_tests.layers_in_eval,
-    tells="You put only those layers into eval that have no layers inside. A "
-    "module with children may look at its own mode as well. `model.eval()` "
-    "reaches all.",
-)
-def predict_with_leaves_in_eval(model, batches):
-    leaves = [m for m in model.modules() if not list(m.children())]
-    modes = [layer.training for layer in leaves]
-    for layer in leaves:
-        layer.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-    finally:
-        for layer, mode in zip(leaves, modes):
-            layer.training = mode
-
-
-@wrong(
     breaks=hidden_tests.after_an_error,
     tells="You set the modes back if the model raises an error, and not if the "
     "loader does: that happens in the `for` line, outside your `try`. Put the "
@@ -519,39 +340,6 @@ def predict_restoring_but_not_when_stopped(model, batches):
 
 
 @wrong(
-    breaks=hidden_tests.other_shapes_and_dtypes,
-    tells="`torch.vstack` makes one row of an output of shape (n,). Put batches "
-    "one below the other by `torch.cat`.",
-)
-def predict_stacking_rows(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    try:
-        model.eval()
-        with torch.no_grad():
-            return torch.vstack([model(x) for x in batches])
-    finally:
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="You call `requires_grad_(False)` on the inputs. They are the "
-    "caller's, who may want their gradients later. Under `no_grad` there "
-    "is no need.",
-)
-def predict_taking_gradients_from_inputs(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    try:
-        model.eval()
-        with torch.no_grad():
-            return torch.cat([model(x.requires_grad_(False)) for x in batches])
-    finally:
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
     breaks=hidden_tests.evaluation_leaves_the_rest,
     tells="You leave an attribute on the model or on its layers. It is saved and "
     "copied with them. A local variable is enough.",
@@ -594,41 +382,6 @@ def predict_from_a_cache():
             for layer, mode in modes:
                 layer.training = mode
         return known[model].clone()
-
-
-@wrong(
-    breaks=hidden_tests.other_shapes_and_dtypes,
-    tells="You call `squeeze()`. It removes every dimension of size 1: of a single "
-    "row nothing is left but its numbers. `torch.cat` gives the right shape.",
-)
-def predict_squeezed(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    try:
-        model.eval()
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches]).squeeze()
-    finally:
-        for layer, mode in modes:
-            layer.training = mode
-
-
-@wrong(
-    breaks=hidden_tests.evaluation_leaves_the_rest,
-    tells="You change a setting of layers, as dropout's `p` or batch norm's "
-    "`momentum`, and do not set it back. `eval()` is enough.",
-)
-def predict_without_dropout_for_good(model, batches):
-    modes = [(layer, layer.training) for layer in model.modules()]
-    for layer, _ in modes:
-        if isinstance(layer, nn.Dropout):
-            layer.p = 0.0
-    try:
-        model.eval()
-        with torch.no_grad():
-            return torch.cat([model(x) for x in batches])
-    finally:
-        for layer, mode in modes:
-            layer.training = mode
 
 
 @wrong(

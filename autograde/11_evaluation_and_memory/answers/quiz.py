@@ -49,22 +49,6 @@ def letter_by_letter():
 
 @wrong(
     breaks=[hidden_tests.what_the_cache_is, hidden_tests.what_lives_stays],
-    tells="Your letters stand in parentheses. A letter alone is asked for: "
-    '`"b"`, not `"(b)"`.',
-)
-def letters_in_parentheses():
-    return {
-        "cache": "(b)",
-        "live": "(d)",
-        "gain": "(b)",
-        "start": "(c)",
-        "first": "(a)",
-        "stuck": "(c)",
-    }
-
-
-@wrong(
-    breaks=[hidden_tests.what_the_cache_is, hidden_tests.what_lives_stays],
     tells="You return the letters without the names of their questions. A dict "
     "with the names as keys is asked for.",
 )

@@ -145,18 +145,6 @@ def without_the_dot(state_dict, prefix="module."):
 
 
 @wrong(
-    breaks=hidden_tests.false_friends,
-    tells="In a regular expression a dot stands for any character, so "
-    "`module_list` matches `module.`. Escape the prefix with "
-    "`re.escape`, or use `removeprefix`.",
-)
-def with_any_character_for_the_dot(state_dict, prefix="module."):
-    import re
-
-    return {re.sub("^" + prefix, "", k): v for k, v in state_dict.items()}
-
-
-@wrong(
     breaks=hidden_tests.all_some_or_none,
     tells="You cut the length of the prefix from every key, also from those "
     "that do not have it. Ask `key.startswith(prefix)` first, or use "
@@ -327,18 +315,6 @@ def renamed_while_iterating(state_dict, prefix="module."):
         if key.startswith(prefix):
             made[key.removeprefix(prefix)] = made.pop(key)
     return made
-
-
-@wrong(
-    breaks=hidden_tests.false_friends,
-    tells="You take no notice of capitals. `Module.fc` is another name than "
-    "`module.fc`: compare as they are written.",
-)
-def whatever_the_capitals(state_dict, prefix="module."):
-    import re
-
-    start = re.compile("^" + re.escape(prefix), re.IGNORECASE)
-    return {start.sub("", key): value for key, value in state_dict.items()}
 
 
 @wrong(

@@ -307,32 +307,3 @@ def bytes_of_lists_as_tensors(
 
     ahead = 2 if prefetch_factor is None else prefetch_factor
     return num_workers * ahead * batch_size * size_of(sample)
-
-
-@wrong(
-    breaks=hidden_tests.counts_nested_samples,
-    tells="You count an array that stands at two places once. Collating "
-    "copies it to both.",
-)
-def bytes_each_array_once(
-    sample, batch_size, num_workers, prefetch_factor=None
-):
-    known = set()
-
-    def size_of(one):
-        if isinstance(one, torch.Tensor):
-            return one.numel() * one.element_size()
-        if isinstance(one, np.ndarray | np.number | np.bool_):
-            known_before = id(one) in known
-            known.update([id(one)] if isinstance(one, np.ndarray) else [])
-            return 0 if known_before else int(one.nbytes)
-        if isinstance(one, str):
-            return 0
-        if isinstance(one, dict):
-            return sum(map(size_of, one.values()))
-        if isinstance(one, list | tuple):
-            return sum(map(size_of, one))
-        return 1 if isinstance(one, bool) else 8
-
-    ahead = 2 if prefetch_factor is None else prefetch_factor
-    return num_workers * ahead * batch_size * size_of(sample)

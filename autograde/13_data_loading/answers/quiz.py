@@ -4,9 +4,7 @@ from torch.utils.data import (
     DataLoader,
 )
 
-from course_grader.bank import accepted, wrong
-
-from .. import hidden_tests
+from course_grader.bank import accepted
 
 
 @accepted()
@@ -46,42 +44,3 @@ def with_one_answer_worked_out():
 def with_blanks_around():
     letters = {"started": " b", "pinned": "c ", "dropped": " B "}
     return letters | {"lone": "a", "cure": "d", "message": "C"}
-
-
-@wrong(
-    breaks=[
-        hidden_tests.what_is_full,
-        hidden_tests.which_cure,
-        hidden_tests.when_it_fails,
-        hidden_tests.what_is_dropped,
-        hidden_tests.what_pinning_is_for,
-        hidden_tests.how_workers_start,
-    ],
-    tells="You return the letters without their questions. Return a dict with "
-    "the names of the questions as keys.",
-)
-def quiz_as_a_list():
-    return ["c", "d", "a", "b", "c", "b"]
-
-
-@wrong(
-    breaks=[
-        hidden_tests.what_is_full,
-        hidden_tests.which_cure,
-        hidden_tests.when_it_fails,
-        hidden_tests.what_is_dropped,
-        hidden_tests.what_pinning_is_for,
-        hidden_tests.how_workers_start,
-    ],
-    tells="Your answers are more than a letter. One letter for each question, "
-    'such as "a".',
-)
-def quiz_in_words():
-    return {
-        "message": "(c) /dev/shm",
-        "cure": "(d) --shm-size",
-        "lone": "(a)",
-        "dropped": "(b) none",
-        "pinned": "(c) non_blocking",
-        "started": "(b) pickle",
-    }

@@ -230,51 +230,6 @@ def split_after_iter(loader, step, clock=time.perf_counter, synchronize=None):
 
 
 @wrong(
-    breaks=hidden_tests.synchronizes,
-    tells="You read the clock before `synchronize`, so the work that the GPU still "
-    "had to do counts as waiting for data. Synchronize first.",
-)
-def split_synchronized_too_late(
-    loader, step, clock=time.perf_counter, synchronize=None
-):
-    waiting = working = 0.0
-    a = clock()
-    for batch in loader:
-        b = clock()
-        waiting += b - a
-        step(batch)
-        a = clock()
-        working += a - b
-        if synchronize is not None:
-            synchronize()
-    return waiting + (clock() - a), working
-
-
-@wrong(
-    breaks=hidden_tests.synchronizes,
-    tells="You synchronize once, at the end of the epoch. Until then the GPU's work "
-    "hides in the times of the next batches: synchronize after each step.",
-)
-def split_synchronized_once(
-    loader, step, clock=time.perf_counter, synchronize=None
-):
-    waiting = working = 0.0
-    a = clock()
-    for batch in loader:
-        b = clock()
-        waiting += b - a
-        step(batch)
-        a = clock()
-        working += a - b
-    waiting += clock() - a
-    if synchronize is not None:
-        a = clock()
-        synchronize()
-        working += clock() - a
-    return waiting, working
-
-
-@wrong(
     breaks=hidden_tests.takes_what_comes,
     tells="You take all batches before the first step. Neither a real epoch nor "
     "the memory looks like that: take a batch, do its step, take the next.",
@@ -550,28 +505,6 @@ def split_until_none(loader, step, clock=time.perf_counter, synchronize=None):
             synchronize()
         a = clock()
         working += a - b
-
-
-@wrong(
-    breaks=hidden_tests.takes_what_comes,
-    tells="You skip batches that look empty. What a batch is does not concern you: "
-    "each goes to `step`.",
-)
-def split_without_empty_batches(
-    loader, step, clock=time.perf_counter, synchronize=None
-):
-    waiting = working = 0.0
-    a = clock()
-    for batch in loader:
-        b = clock()
-        waiting += b - a
-        if batch:
-            step(batch)
-            if synchronize is not None:
-                synchronize()
-        a = clock()
-        working += a - b
-    return waiting + (clock() - a), working
 
 
 @wrong(

@@ -244,66 +244,6 @@ def by_restoring_buffers():
 
 
 @wrong(
-    breaks=hidden_tests.one_forward_per_chunk,
-    tells="The whole batch goes through the model at once, as `nn.DataParallel` does "
-    "where there is no GPU. Cut it into chunks, and call the model once for each.",
-    body=True,
-)
-def batch_at_once():
-    def chunk_sizes(batch_size, num_devices):
-        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
-
-    def data_parallel(model, X, num_devices):
-        return model(X)
-
-    def plain_state_dict(model):
-        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
-        return (model.module if wrapped else model).state_dict()
-
-
-@wrong(
-    breaks=hidden_tests.buffers_of_the_first,
-    tells="All chunks go through the model itself, so every one of them moves the "
-    "running statistics, and sees what the one before it left. Only the first "
-    "replica works on the model's buffers; give the others copies.",
-    body=True,
-)
-def all_write_into_the_model():
-    def chunk_sizes(batch_size, num_devices):
-        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
-
-    def data_parallel(model, X, num_devices):
-        return torch.cat([model(one) for one in X.chunk(num_devices)])
-
-    def plain_state_dict(model):
-        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
-        return (model.module if wrapped else model).state_dict()
-
-
-@wrong(
-    breaks=hidden_tests.buffers_of_the_first,
-    tells="All replicas write into copies, also the first, so running statistics "
-    "never move. The first device holds the model itself: what its replica "
-    "writes stays.",
-    body=True,
-)
-def nobody_writes_into_the_model():
-    def chunk_sizes(batch_size, num_devices):
-        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
-
-    def data_parallel(model, X, num_devices):
-        outputs = []
-        for chunk in X.chunk(num_devices):
-            buffers = {n: b.clone() for n, b in model.named_buffers()}
-            outputs.append(functional_call(model, buffers, (chunk,)))
-        return torch.cat(outputs)
-
-    def plain_state_dict(model):
-        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
-        return (model.module if wrapped else model).state_dict()
-
-
-@wrong(
     breaks=hidden_tests.buffers_of_the_first,
     tells="It is the last replica whose buffers stay with you. It should be the "
     "first: its device holds the model itself.",
@@ -320,29 +260,6 @@ def last_one_writes():
             buffers = {n: b.clone() for n, b in model.named_buffers()}
             outputs.append(functional_call(model, buffers, (chunk,)))
         return torch.cat([*outputs, model(last)])
-
-    def plain_state_dict(model):
-        wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))
-        return (model.module if wrapped else model).state_dict()
-
-
-@wrong(
-    breaks=hidden_tests.replicas_of_the_same_moment,
-    tells="You copy the buffers after the first replica has run, so the other "
-    "replicas start from what it wrote. Make all copies before any replica runs.",
-    body=True,
-)
-def copies_come_too_late():
-    def chunk_sizes(batch_size, num_devices):
-        return [len(one) for one in torch.arange(batch_size).chunk(num_devices)]
-
-    def data_parallel(model, X, num_devices):
-        first, *others = X.chunk(num_devices)
-        outputs = [model(first)]
-        for chunk in others:
-            buffers = {n: b.clone() for n, b in model.named_buffers()}
-            outputs.append(functional_call(model, buffers, (chunk,)))
-        return torch.cat(outputs)
 
     def plain_state_dict(model):
         wrapped = isinstance(model, (nn.DataParallel, DistributedDataParallel))

@@ -550,52 +550,6 @@ def step_backward_at_the_end(model, optimizer, micro_batches, group):
 
 
 @wrong(
-    breaks=hidden_tests.step_leaves_the_rest,
-    tells="DDP's switch for synchronising is still off when you are done: the next "
-    "backward pass, whosever it is, does not cross. `no_sync()` puts it back by "
-    "itself.",
-)
-def step_switch_left_off(model, optimizer, micro_batches, group):
-    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
-    dist.all_reduce(total, group=group)
-    optimizer.zero_grad()
-    mean = torch.zeros((), dtype=torch.float64)
-    for i, (x, y) in enumerate(micro_batches):
-        model.require_backward_grad_sync = i == len(micro_batches) - 1
-        loss = F.cross_entropy(model(x), y, reduction="sum") / total
-        (loss * group.size()).backward()
-        mean += loss.detach()
-    optimizer.step()
-    model.require_backward_grad_sync = False
-    dist.all_reduce(mean, group=group)
-    return mean.item()
-
-
-@wrong(
-    breaks=hidden_tests.ranks_stay_together,
-    tells="You count the samples once and use that number for ever. Every step has "
-    "its own.",
-)
-def step_counts_the_first_time(model, optimizer, micro_batches, group):
-    if not hasattr(model, "num_samples"):
-        total = torch.tensor(float(sum(len(y) for _, y in micro_batches)))
-        dist.all_reduce(total, group=group)
-        model.num_samples = total.item()
-    optimizer.zero_grad()
-    mean = torch.zeros((), dtype=torch.float64)
-    for i, (x, y) in enumerate(micro_batches):
-        last = i == len(micro_batches) - 1
-        with contextlib.nullcontext() if last else model.no_sync():
-            loss = F.cross_entropy(model(x), y, reduction="sum")
-            loss = loss / model.num_samples
-            (loss * group.size()).backward()
-        mean += loss.detach()
-    optimizer.step()
-    dist.all_reduce(mean, group=group)
-    return mean.item()
-
-
-@wrong(
     breaks=hidden_tests.equal_shards,
     tells="The gradient crosses in float32, and the digits that float64 had are lost. "
     "Exchange it in the dtype that it has.",
@@ -614,27 +568,6 @@ def step_exchanged_in_float32(model, optimizer, micro_batches, group):
             sent = p.grad.float()
             dist.all_reduce(sent, group=group)
             p.grad = sent.to(p.dtype)
-    optimizer.step()
-    dist.all_reduce(mean, group=group)
-    return mean.item()
-
-
-@wrong(
-    breaks=hidden_tests.step_leaves_the_rest,
-    tells="You take the micro-batches out of the list. It is the caller's, who "
-    "may want to go through it again: iterate over it.",
-)
-def step_empties_the_list(model, optimizer, micro_batches, group):
-    total = torch.tensor(float(sum(len(y) for _, y in micro_batches))).double()
-    dist.all_reduce(total, group=group)
-    optimizer.zero_grad()
-    mean = torch.zeros((), dtype=torch.float64)
-    while micro_batches:
-        x, y = micro_batches.pop(0)
-        with model.no_sync() if micro_batches else contextlib.nullcontext():
-            loss = F.cross_entropy(model(x), y, reduction="sum") / total
-            (loss * group.size()).backward()
-        mean += loss.detach()
     optimizer.step()
     dist.all_reduce(mean, group=group)
     return mean.item()

@@ -6,9 +6,7 @@ import math
 import numpy as np
 import torch
 
-from course_grader.bank import accepted, wrong
-
-from .. import hidden_tests
+from course_grader.bank import accepted
 
 
 @accepted(body=True)
@@ -280,47 +278,6 @@ def mended_decay_by_the_word_bias():
                 "weight_decay": 0.0,
             },
         ]
-        optimizer = torch.optim.AdamW(groups, lr=config["lr"])
-        warmup, num_steps = config["warmup_steps"], config["num_steps"]
-
-        def share(t: int) -> float:
-            if t < warmup:
-                return (t + 1) / warmup
-            way = min(1.0, (t - warmup) / (num_steps - warmup))
-            return 0.5 * (1 + math.cos(math.pi * way))
-
-        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-
-    def train_mode(model, config):
-        model.train()
-        for part in config["frozen"]:
-            model.get_submodule(part).eval()
-
-
-@wrong(
-    breaks=hidden_tests.decay_groups,
-    tells="The frozen parameters stand in the optimizer with a rate of 0. "
-    "They do not belong there: the optimizer gets the trainable ones "
-    "only.",
-    body=True,
-)
-def frozen_ones_at_rate_zero():
-    def set_up(model, config):
-        for part in config["frozen"]:
-            model.get_submodule(part).requires_grad_(False)
-        trained = [one for one in model.parameters() if one.requires_grad]
-        groups = [
-            {
-                "params": [one for one in trained if one.dim() > 1],
-                "weight_decay": config["weight_decay"],
-            },
-            {
-                "params": [one for one in trained if one.dim() <= 1],
-                "weight_decay": 0.0,
-            },
-        ]
-        still = [one for one in model.parameters() if not one.requires_grad]
-        groups.append({"params": still, "weight_decay": 0.0, "lr": 0.0})
         optimizer = torch.optim.AdamW(groups, lr=config["lr"])
         warmup, num_steps = config["warmup_steps"], config["num_steps"]
 
