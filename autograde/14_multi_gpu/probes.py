@@ -6,17 +6,18 @@ on several GPUs: a rank that fails or leaves is noticed by the others at once.
 """
 
 import builtins
-import copy
+import contextlib
 import datetime
 import functools
 import gc
+import inspect
 import json
+import multiprocessing
 import os
 import pickle
 import random
 import signal
 import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -40,14 +41,18 @@ CHILD_LIMIT_S = 90
 # Ranks
 
 
+@functools.cache
+def device_of(process_id):
+    """What gloo sends with in this process. One that ends waits for its thread."""
+    return dist.ProcessGroupGloo.create_device(hostname="127.0.0.1")
+
+
 def new_group(store, rank, world_size):
     """The group of all ranks, as the rank with this number holds it."""
     options = dist.ProcessGroupGloo._Options()
     options._timeout = datetime.timedelta(seconds=CONNECT_LIMIT_S)
     started = time.monotonic()
-    options._devices = [
-        dist.ProcessGroupGloo.create_device(hostname="127.0.0.1")
-    ]
+    options._devices = [device_of(os.getpid())]
     gloo = dist.ProcessGroupGloo(store, rank, world_size, options)
     group = dist.ProcessGroup(store, rank, world_size)
     kind = dist.ProcessGroup.BackendType.GLOO
@@ -85,68 +90,149 @@ def on_ranks(function, world_size):
         here: the first one, since others fail because of it.
     """
     use_once()
-    gc.collect()  # groups that only a cycle holds, while their threads are idle
-    with tempfile.TemporaryDirectory() as folder:
-
-        def outcome(rank):
-            """(what it returned, None) or (None, (when, what it raised))"""
-            # held here, so that it ends last, and not inside of DDP's destructor,
-            # which would wait for gloo's threads while they wait for Python
-            store = dist.FileStore(f"{folder}/store", world_size)
-            group = new_group(store, rank, world_size)
-            try:
-                return function(rank, group), None
-            except BaseException as error:
-                when = time.monotonic()
-                traceback.clear_frames(error.__traceback__)  # they hold it, too
-                return None, (when, error)
-
-        others = [in_fork(outcome, rank) for rank in range(1, world_size)]
-        ended = [outcome(0), *(wait() for wait in others)]
-    failures = [failure for _, failure in ended if failure]
-    if not failures:
-        return [returned for returned, _ in ended]
-    _, first = min(failures, key=lambda one: one[0])
-    # rank 0's own tells where it came from
-    raised_here = ended[0][1] and ended[0][1][1]
-    raise raised_here if type(raised_here) is type(first) else first
+    with Ranks(lambda rank, group, _: function(rank, group)) as ranks:
+        return ranks.run(world_size, None)
 
 
-def in_fork(function, *args):
-    """Starts `function(*args)` in a forked process.
+class Ranks:
+    """Rank 0 in this process, each other one in a fork of it that stays for the
+    next case: a fork and its first step take longer than most cases.
 
-    Returns:
-        A function that waits for it and returns what it returned; that raises,
-        if the process ended without an answer.
+    Args:
+        function: `function(rank, group, case)` is what a rank does.
     """
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        # Python 3.12 warns of threads, and gloo has some
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
+
+    def __init__(self, function):
+        self.function = function
+        self.others = []
+        # a file would do, but is asked every ten milliseconds
+        self.store = dist.TCPStore("127.0.0.1", 0, is_master=True)
+        self.cases = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for other in self.others:
+            other.end()
+        self.others = []
+
+    def run(self, world_size, case):
+        """All ranks on a case. Returns and raises as `on_ranks` does; after an
+        error the next case gets new processes."""
+        gc.collect()  # groups that only a cycle holds, while their threads are idle
+        while len(self.others) < world_size - 1:
+            own_store = dist.TCPStore("127.0.0.1", self.store.port)
+            self.others.append(
+                Fork(functools.partial(self._outcome, own_store))
+            )
+        self.cases += 1
+        asked = self.cases, world_size, case
+        others = self.others[: world_size - 1]
         try:
-            # a cycle may hold a group: its end would wait for threads, which are
-            # not here
-            gc.disable()
-            os.close(reader)
-            signal.alarm(CHILD_LIMIT_S)
-            sent = pickle.dumps(function(*args))
-            with os.fdopen(writer, "wb") as stream:
-                stream.write(sent)
+            for rank, other in enumerate(others, 1):
+                other.ask(rank, *asked)
+            ended = [self._outcome(self.store, 0, *asked)]
+            ended += [other.answer() for other in others]
+        except BaseException:
+            self.__exit__()
+            raise
+        failures = [failure for _, failure in ended if failure]
+        if not failures:
+            return [returned for returned, _ in ended]
+        self.__exit__()
+        _, first = min(failures, key=lambda one: one[0])
+        # rank 0's own tells where it came from
+        raised_here = ended[0][1] and ended[0][1][1]
+        raise raised_here if type(raised_here) is type(first) else first
+
+    def _outcome(self, store, rank, number, world_size, case):
+        """(what it returned, None) or (None, (when, what it raised))"""
+        of_case = dist.PrefixStore(f"case {number}", store)
+        # held here, so that it ends last, and not inside of DDP's destructor,
+        # which would wait for gloo's threads while they wait for Python
+        group = new_group(of_case, rank, world_size)
+        try:
+            return self.function(rank, group, case), None
+        except BaseException as error:
+            when = time.monotonic()
+            traceback.clear_frames(error.__traceback__)  # they hold it, too
+            return None, (when, error)
         finally:
-            os._exit(0)
-    os.close(writer)
+            if rank:  # a group in a cycle would not be seen to leave
+                gc.collect()
 
-    def wait():
-        with os.fdopen(reader, "rb") as stream:
-            sent = stream.read()
-        os.waitpid(pid, 0)
-        if not sent:
-            raise RuntimeError("A process ended without an answer.")
-        return pickle.loads(sent)
 
-    return wait
+class Fork:
+    """A forked process that answers with what `function(...)` returns there."""
+
+    def __init__(self, function):
+        self.pipe, theirs = multiprocessing.Pipe()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads, and gloo has some
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                # a cycle may hold a group: its end would wait for threads, which
+                # are not here
+                gc.freeze()
+                self.pipe.close()
+                while True:
+                    asked = pickle.loads(theirs.recv_bytes())
+                    signal.alarm(CHILD_LIMIT_S)
+                    with same_conditions():
+                        returned = function(*asked)
+                    theirs.send_bytes(pickle.dumps(returned))
+                    signal.alarm(0)
+            finally:
+                os._exit(0)
+        theirs.close()
+
+    def ask(self, *given):
+        with contextlib.suppress(
+            ConnectionError
+        ):  # `answer` says that it ended
+            self.pipe.send_bytes(pickle.dumps(given))
+
+    def answer(self):
+        """What it returned to what was asked; raises, if it ended instead."""
+        try:
+            return pickle.loads(self.pipe.recv_bytes())
+        except (EOFError, ConnectionError):
+            raise RuntimeError("A process ended without an answer.") from None
+
+    def end(self):
+        self.pipe.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+STANDING = {}
+"""What runs on ranks that stay, to these ranks."""
+
+
+def standing_ranks(function, implementation):
+    """Those that run `function(implementation, rank, group, case)` on one case after
+    the other. Another implementation ends the ranks of the one before."""
+    # what the judge wraps around it is new in each call
+    own = function, id(inspect.unwrap(implementation))
+    if own not in STANDING:
+        use_once()
+        while STANDING:
+            STANDING.popitem()[1].__exit__()
+        STANDING[own] = Ranks(functools.partial(function, implementation))
+    return STANDING[own]
+
+
+@contextlib.contextmanager
+def same_conditions():
+    """As the judge makes them for rank 0 before each case."""
+    torch.manual_seed(0)
+    random.seed(0)
+    with torch.enable_grad(), torch.autograd.set_detect_anomaly(False):
+        yield
+    torch.set_default_dtype(torch.float32)
 
 
 class Traffic(TorchDispatchMode):
@@ -447,62 +533,70 @@ def but_for_a_few(bytes_sent, gradient_bytes):
     return bytes_sent - beside if beside <= FEW else bytes_sent
 
 
-def steps_of_ranks(ddp_step, case):
-    """Some steps of all ranks together."""
-    world_size, steps = len(case["shards"]), len(case["shards"][0])
+def watched(case):
+    """The model of a case, the same on all ranks."""
     num_features = case["shards"][0][0][0][0].shape[-1]
     with torch.random.fork_rng(devices=[]):
         model = Watched(num_features, case["num_classes"], case["frozen"])
         fill(model.double(), case["start"])
     model.train(case["train"])
     model.first.train(case["train"] != case["mixed"])
-    trained = [one for one in model.parameters() if one.requires_grad]
+    return model
+
+
+def steps_of_rank(ddp_step, rank, group, case):
+    own = watched(case)
+    wrapped = DistributedDataParallel(own, process_group=group)
+    sgd = torch.optim.SGD(wrapped.parameters(), **case["sgd"])
+    trained = [one for one in own.parameters() if one.requires_grad]
     gradient_bytes = 8 * flat(trained).numel()
+    found, losses, sent = [], [], []
+    sgd.register_step_post_hook(lambda *_: found.append(gradients_of(own)))
+    modes = [layer.training for layer in own.modules()]
+    settings = _settings(sgd)
+    if case["old_gradients"]:
+        for parameter in own.parameters():
+            parameter.grad = torch.ones_like(parameter)
+    for of_step in case["shards"][rank]:
+        micro_batches = list(of_step)
+        if case["repeated"]:
+            micro_batches = micro_batches[:1] * len(micro_batches)
+        given = list(micro_batches)
+        with Traffic() as traffic:
+            loss = ddp_step(wrapped, sgd, micro_batches, group)
+        losses.append(loss)
+        sent.append(but_for_a_few(traffic.bytes_sent, gradient_bytes))
+    tensors = [one for pair in given for one in pair]
+    seen = {
+        "weights": flat(own.parameters()),
+        "losses": losses,
+        "gradients": found,
+        "sent": sent,
+        "events": own.events,
+        "samples": torch.cat(own.samples)
+        if own.samples
+        else torch.zeros(0).double(),
+        "settings_kept": _settings(sgd) == settings,
+        "tensors_kept": not any(one.requires_grad for one in tensors),
+        "modes_kept": modes == [one.training for one in own.modules()]
+        and own.modes == {(modes[0], modes[1])},
+        "switch_on": bool(wrapped.require_backward_grad_sync),
+        "list_kept": len(micro_batches) == len(given)
+        and all(a is b for a, b in zip(micro_batches, given, strict=True)),
+    }
+    return seen, gradient_bytes
 
-    def run(rank, group):
-        own = copy.deepcopy(model)
-        wrapped = DistributedDataParallel(own, process_group=group)
-        sgd = torch.optim.SGD(wrapped.parameters(), **case["sgd"])
-        found, losses, sent = [], [], []
-        sgd.register_step_post_hook(lambda *_: found.append(gradients_of(own)))
-        modes = [layer.training for layer in own.modules()]
-        settings = _settings(sgd)
-        if case["old_gradients"]:
-            for parameter in own.parameters():
-                parameter.grad = torch.ones_like(parameter)
-        for step in range(steps):
-            micro_batches = list(case["shards"][rank][step])
-            if case["repeated"]:
-                micro_batches = micro_batches[:1] * len(micro_batches)
-            given = list(micro_batches)
-            with Traffic() as traffic:
-                loss = ddp_step(wrapped, sgd, micro_batches, group)
-            losses.append(loss)
-            sent.append(but_for_a_few(traffic.bytes_sent, gradient_bytes))
-        tensors = [one for pair in given for one in pair]
-        return {
-            "weights": flat(own.parameters()),
-            "losses": losses,
-            "gradients": found,
-            "sent": sent,
-            "events": own.events,
-            "samples": torch.cat(own.samples)
-            if own.samples
-            else torch.zeros(0).double(),
-            "settings_kept": _settings(sgd) == settings,
-            "tensors_kept": not any(one.requires_grad for one in tensors),
-            "modes_kept": modes == [one.training for one in own.modules()]
-            and own.modes == {(modes[0], modes[1])},
-            "switch_on": bool(wrapped.require_backward_grad_sync),
-            "list_kept": len(micro_batches) == len(given)
-            and all(a is b for a, b in zip(micro_batches, given, strict=True)),
-        }
 
-    ranks = on_ranks(run, world_size)
+def steps_of_ranks(ddp_step, case):
+    """Some steps of all ranks together."""
+    standing = standing_ranks(steps_of_rank, ddp_step)
+    ranks, gradient_bytes = zip(
+        *standing.run(len(case["shards"]), case), strict=True
+    )
     first = ranks[0]["weights"]
     return {
-        "ranks": ranks,
-        "gradient_bytes": gradient_bytes,
+        "ranks": list(ranks),
+        "gradient_bytes": gradient_bytes[0],
         "apart": max(
             float((one["weights"] - first).abs().max()) for one in ranks
         ),
@@ -515,10 +609,14 @@ def steps_of_ranks(ddp_step, case):
 def in_child(function):
     """What `function()` returns in a forked process, as JSON keeps it; None if it
     raises there."""
+    child = Fork(lambda: json.dumps(function()))
+    child.ask()
     try:
-        return json.loads(in_fork(lambda: json.dumps(function()))())
+        return json.loads(child.answer())
     except RuntimeError:
         return None
+    finally:
+        child.end()
 
 
 def as_in_another_process():
@@ -659,32 +757,30 @@ def shards_to_evaluate(eval_shard, case):
     ]
 
 
+def accuracy_of_rank(global_accuracy, rank, group, case):
+    """What it returned or (when, what it raised), and whether it took part."""
+    indices, correct = case["shards"][rank]
+    before = indices.clone(), correct.clone()
+    returned = error = None
+    with Traffic() as traffic:
+        try:
+            returned = global_accuracy(
+                indices, correct, case["num_samples"], group
+            )
+        except Exception as raised:
+            when = time.monotonic()
+            traceback.clear_frames(raised.__traceback__)
+            error = when, raised
+    kept = torch.equal(before[0], indices) and torch.equal(before[1], correct)
+    given = {"accuracy": returned, "kept": kept}
+    return given, error, traffic.bytes_sent > 0
+
+
 def accuracy_of_all(global_accuracy, case):
     """The accuracy, as each rank has it; which ranks took part, where some raised
     because others did not."""
-    errors = []
-
-    def run(rank, group):
-        indices, correct = case["shards"][rank]
-        before = indices.clone(), correct.clone()
-        returned = error = None
-        with Traffic() as traffic:
-            try:
-                returned = global_accuracy(
-                    indices, correct, case["num_samples"], group
-                )
-            except Exception as raised:
-                when = time.monotonic()
-                traceback.clear_frames(raised.__traceback__)
-                error = when, raised
-                errors.append(raised)  # with its traceback, of rank 0
-        kept = torch.equal(before[0], indices) and torch.equal(
-            before[1], correct
-        )
-        given = {"accuracy": returned, "kept": kept}
-        return given, error, traffic.bytes_sent > 0
-
-    ranks = on_ranks(run, len(case["shards"]))
+    standing = standing_ranks(accuracy_of_rank, global_accuracy)
+    ranks = standing.run(len(case["shards"]), case)
     failures = [error for _, error, _ in ranks if error]
     if not failures:
         return [given for given, _, _ in ranks]
@@ -696,5 +792,6 @@ def accuracy_of_all(global_accuracy, case):
     if left_out:
         return {"left out": left_out}
     _, first = min(failures, key=lambda one: one[0])
-    own = errors[0] if errors else first
+    # rank 0's own has its traceback
+    own = ranks[0][1] and ranks[0][1][1]
     raise own if type(own) is type(first) else first
