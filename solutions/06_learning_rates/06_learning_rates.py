@@ -347,7 +347,7 @@ r"""
 What such a plan counts are steps of the *optimizer*. With gradient accumulation that is one in several batches (chapter 09). A step that a `GradScaler` skips is
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
-Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is
+Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: with Adam and AdamW its first change compiles anew, with SGD and RMSprop every change, until eight are compiled; then the step runs uncompiled. `lr=torch.tensor(1e-3)` is
 not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
@@ -629,7 +629,7 @@ memory for another copy of the parameters.
 A decaying rate lets the weights settle. An average over the last steps does something similar at a
 *constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters,
 in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's
-statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose; `use_buffers=True` averages
+statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose, and leaves all in the model's mode; `use_buffers=True` averages
 them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 """
 
@@ -1084,7 +1084,7 @@ tensor([[1.9000]])
 <details><summary>Hint 1: which parameters</summary>
 
 After `zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
-(In a compiled model the others have zeros; section 5 says what to do. The cases have none.)
+(In a compiled model a layer whose output the loss leaves out can have zeros. The cases have none.)
 </details>
 <details><summary>Hint 2: where to change them</summary>
 

@@ -780,7 +780,7 @@ assert torch.isfinite(numbers).tolist() == [True, False, False]
 # %% [markdown]
 r"""
 > **"`np.any(np.isnan(x.cpu().numpy()))` for a batch, `np.isnan(loss.item())` for a loss."**
-> *Half the story.* The second takes every loss, and misses infinity. The first works for plain float32. It raises for bfloat16 and for a tensor that requires a gradient, and copies the
+> *Half the story.* The second takes every loss, and misses infinity. The first works for plain float32. It raises for bfloat16 and, outside of `no_grad`, for a tensor that requires a gradient, and copies the
 > data from the GPU. `torch.isfinite(x).all()` does neither.
 """
 
@@ -801,6 +801,8 @@ found = [
 print("float32, bfloat16, requires_grad:", found)
 
 assert found == [True, "TypeError", "RuntimeError"]
+with torch.no_grad():
+    assert what_happens(torch.ones(2, requires_grad=True)) is False
 assert torch.isfinite(torch.ones(2, dtype=torch.bfloat16)).all()
 
 # %% [markdown]

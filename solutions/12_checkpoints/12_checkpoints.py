@@ -1090,7 +1090,7 @@ name. `os.replace` either happens or does not.
 `f"{file}.partial"` works for a `str` and for a `Path`. `Path(file).with_suffix(".partial")` would
 give a file of that very suffix its own name. (Where `last.pt` and `last.pt.partial` are both
 somebody's checkpoints, or two runs save to one path, take a name of `tempfile`, and remove the file
-if the save fails.)
+if the save fails. `torch.save` refuses a name like `.partial`, whose only dot is the first character.)
 </details>
 <details><summary>Hint 3: is it a path or a file?</summary>
 

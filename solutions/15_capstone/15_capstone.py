@@ -1073,6 +1073,7 @@ the checkpoint holds.
 <details><summary>Hint 2: whole or not there</summary>
 
 Write under another name in the same folder, then `os.replace`: if the process is killed, the rename has happened or has not.
+`torch.save` refuses a name like `.unfinished`, whose only dot is the first character.
 </details>
 <details><summary>Help: everything is right but the best</summary>
 

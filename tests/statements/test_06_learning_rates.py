@@ -3,11 +3,13 @@
 import contextlib
 import inspect
 import math
+import shutil
 import warnings
 
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.utils import counters
 from torch.optim import lr_scheduler, swa_utils
 from torch.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
@@ -445,8 +447,34 @@ def test_zeros_of_a_compiled_model():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="compiles C++")
+def test_how_often_a_step_is_compiled():
+    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: with Adam and AdamW its first change compiles anew, with SGD and RMSprop every change, until eight are compiled; then the step runs uncompiled."""
+    for kind, graphs in (
+        (torch.optim.Adam, [1, 2, 2]),
+        (torch.optim.AdamW, [1, 2, 2]),
+        (torch.optim.SGD, [1, 2, 8]),
+        (torch.optim.RMSprop, [1, 2, 8]),
+    ):
+        torch._dynamo.reset()
+        counters.clear()
+        weight = one_weight()
+        weight.grad = torch.ones(1)
+        optimizer = kind([weight], lr=1.0)
+        step = torch.compile(optimizer.step)
+        compiled = []
+        for number in range(12):
+            optimizer.param_groups[0]["lr"] = 0.5**number
+            before = weight.detach().clone()
+            step()
+            compiled.append(counters["stats"]["unique_graphs"])
+            assert not torch.equal(weight, before)  # it runs, compiled or not
+        assert [*compiled[:2], compiled[-1]] == graphs, kind
+
+
+@pytest.mark.slow
 def test_a_compiled_step():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: its first change compiles anew. `lr=torch.tensor(1e-3)` is not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -644,7 +672,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose, and leaves all in the model's mode; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -680,9 +708,13 @@ def test_averaged_models(use_buffers):
     with torch.no_grad():
         seen = torch.stack([average.module[0](x).mean(0) for x in batches])
     torch.testing.assert_close(average.module[1].running_mean, seen.mean(0))
-    average.module[1].eval()
-    swa_utils.update_bn([torch.randn(8, 2) - 5], average)
-    assert not torch.allclose(average.module[1].running_mean, seen.mean(0))
+    for mode in (True, False):
+        average.train(mode)
+        average.module[1].eval()
+        before = average.module[1].running_mean.clone()
+        swa_utils.update_bn([torch.randn(8, 2) - 5 - int(mode)], average)
+        assert not torch.allclose(average.module[1].running_mean, before)
+        assert {one.training for one in average.modules()} == {mode}
 
 
 def test_decoupled_decay():

@@ -46,7 +46,7 @@ BY_CELL = {
         "both are False for infinity, which is how many NaNs begin. Ask `isfinite`.",
     ],
     "claim_004_32": [
-        "It raises for bfloat16 and for a tensor that requires a gradient",
+        "It raises for bfloat16 and, outside of `no_grad`, for a tensor that requires a gradient",
     ],
 }
 

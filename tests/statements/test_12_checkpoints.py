@@ -1302,6 +1302,15 @@ def test_a_new_dict_and_a_strict_load(fault):
     assert "1.num_batches_tracked" not in given
 
 
+@pytest.mark.parametrize("name", [".partial", ".partial-4"])
+def test_a_name_that_is_refused(tmp_path, name):
+    """`torch.save` refuses a name like `.partial`, whose only dot is the first character."""
+    with pytest.raises(RuntimeError, match="invalid file name"):
+        torch.save({}, tmp_path / name)
+    for other in (f"{name}.pt", name[1:], "last.partial"):
+        torch.save({}, tmp_path / other)
+
+
 @pytest.mark.gpu
 def test_dropout_draws_from_the_gpus_generator():
     """Dropout on a GPU draws from another one, so save `torch.cuda.get_rng_state_all()` too (an empty list without a GPU) and set it with `torch.cuda.set_rng_state_all`."""

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -90,6 +91,9 @@ BY_SOURCE = {
     ],
     "https://man7.org/linux/man-pages/man2/fork.2.html": [
         "After a fork parent and workers share all memory, until somebody writes to a page. Then that process gets a copy of its own.",
+    ],
+    "https://man7.org/linux/man-pages/man5/tmpfs.5.html": [
+        "A `/dev/shm` that is larger than needed takes no RAM.",
     ],
     "https://man7.org/linux/man-pages/man1/unshare.1.html": [
         "Linux has the corner: `unshare` gives the child a table of mounts of its own.",
@@ -758,7 +762,7 @@ def test_what_lies_in_shared_memory(workers):
 
     With `num_workers=0` no shared memory is taken.
 
-    That is for a loop that lets each batch go, and counts tensors: arrays, numbers and strings that a collate function of your own returns go through a pipe.
+    Only tensors count: arrays, numbers and strings that a collate function of your own returns go through a pipe.
     """
     loader = DataLoader(
         torch.zeros(8, 3),
@@ -822,10 +826,7 @@ def test_what_is_behind_a_view(batch_size, workers):
     ("workers", "prefetch"), [(1, 1), (1, 3), (2, 2), (2, 4)]
 )
 def test_how_many_batches_are_ahead(workers, prefetch):
-    """All workers' batches wait in the same place, and your loop holds one more:
-
-    It has to hold workers · prefetch + 1 batches, and those that your loop keeps.
-    """
+    """All workers' batches wait in the same place, and your loop holds one more:"""
     asked = []
 
     def batches():
@@ -850,6 +851,82 @@ def test_how_many_batches_are_ahead(workers, prefetch):
     for number, _ in enumerate(loader, 1):
         ahead_and_held = len(asked) - (number - 1)
         assert ahead_and_held == min(workers * prefetch + 1, 20 - (number - 1))
+
+
+BATCHES_IN_SHM = """
+import os, sys, time, torch
+from torch.utils.data import DataLoader
+
+class Blocks(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, index):
+        return torch.full((1_000_000,), index, dtype=torch.uint8)
+
+def in_use():
+    space = os.statvfs("/dev/shm")
+    return round((space.f_blocks - space.f_bfree) * space.f_frsize / 1e6)
+
+def when_settled():
+    seen = [in_use()]
+    while len(seen) < 5 or len(set(seen[-5:])) > 1:
+        time.sleep(0.02)
+        seen.append(in_use())
+    return seen[-1]
+
+how, persistent = sys.argv[1], sys.argv[2] == "True"
+loader = DataLoader(
+    Blocks(),
+    num_workers=2,
+    persistent_workers=persistent,
+    multiprocessing_context="fork",
+)
+for epoch in range(2):
+    batches = iter(loader)
+    new = next(batches)
+    if how == "held":  # as at the moment when a for loop gets its next one
+        held = new
+        new = next(batches)
+        print(when_settled())
+        del held
+    else:
+        print(when_settled())
+    for new in batches:
+        if how == "del":
+            del new
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "persistent", "batches"),
+    [
+        ("del", False, (5, 5)),
+        ("name", False, (5, 6)),
+        ("name", True, (5, 5)),
+        ("held", False, (6, 7)),
+        ("held", True, (6, 6)),
+    ],
+)
+def test_what_a_name_still_holds(how, persistent, batches):
+    """That is for a loop that lets each batch go before it asks for the next: its body ends in `del batch`, or gives the name to a copy on the GPU.
+
+    Otherwise count one batch more: the name holds the old one while the new one comes.
+
+    After the loop it still holds the last one, and so do workers that are forked then, for the next epoch or for validation, until they end: once more, without persistent workers.
+
+    It has to hold workers · prefetch + 1 batches, one or two more if the loop does not end in `del batch`, and those that you keep.
+    """
+    shell = 'mount -t tmpfs tmpfs /dev/shm && exec "$0" -c "$@"'
+    corner = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    if subprocess.run([*corner, "mount -t tmpfs tmpfs /dev/shm"]).returncode:
+        pytest.skip("no mounts of one's own here")
+    done = subprocess.run(
+        [*corner, shell, sys.executable, BATCHES_IN_SHM, how, str(persistent)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert tuple(map(int, done.stdout.split())) == batches
 
 
 def test_smaller_samples():

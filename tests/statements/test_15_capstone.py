@@ -748,6 +748,15 @@ def test_all_but_the_head_is_loaded():
     assert torch.equal(new["head"].weight, first)
 
 
+@pytest.mark.parametrize("name", [".unfinished", ".unfinished-4"])
+def test_a_name_that_is_refused(tmp_path, name):
+    """`torch.save` refuses a name like `.unfinished`, whose only dot is the first character."""
+    with pytest.raises(RuntimeError, match="invalid file name"):
+        torch.save({}, tmp_path / name)
+    for other in (f"{name}.pt", name[1:], "last.unfinished"):
+        torch.save({}, tmp_path / other)
+
+
 @pytest.mark.gpu
 def test_the_gpus_own_generator():
     """On a GPU dropout draws from the GPU's own generator, which `torch.get_rng_state()` does not know
