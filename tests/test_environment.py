@@ -415,21 +415,43 @@ def test_make_check_runs_what_belongs_to_a_changed_module(repository, tmp_path):
     ]
 
 
-def test_make_check_runs_a_changed_chapter(repository, tmp_path):
+@pytest.mark.parametrize(
+    ("changed", "banks", "notebook"),
+    [
+        (["solutions/{0}/{0}.py"], "{0}-", True),
+        (["autograde/{0}/probes.py"], "{0}-", False),
+        (
+            ["autograde/{0}/answers/a.diff", "autograde/{0}/signatures.json"],
+            "{0}-a",
+            False,
+        ),
+        (
+            ["autograde/{0}/answers/a.py", "autograde/{0}/answers/b.diff"],
+            "{0}-a or {0}-b",
+            False,
+        ),
+    ],
+)
+def test_make_check_runs_what_belongs_to_a_changed_chapter(
+    repository, tmp_path, changed, banks, notebook
+):
     chapter = "03_one_hot_and_losses"
-    (repository / "autograde" / chapter / "probes.py").write_text("# changed\n")
+    for one in changed:
+        path = repository / one.format(chapter)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# changed\n")
 
     commands = check(repository, tmp_path)
 
     assert ["course", "build", "--check", chapter] in commands
-    banks, notebooks = commands[-2:]
-    assert banks[0] == notebooks[0] == "pytest"
-    assert banks[-3:] == ["tests/test_answer_bank.py", "-k", chapter]
-    assert " ".join(notebooks).endswith(
-        f" tests/test_learner.py -k untouched_notebook_runs and ({chapter})"
-    )
-    for one in (banks, notebooks):
-        assert "-m not slow" in " ".join(one)
+    said = [" ".join(one) for one in commands]
+    (of_banks,) = [one for one in said if "tests/test_answer_bank.py" in one]
+    assert of_banks.endswith(f" -k {banks.format(chapter)}")
+    assert "-m not slow" in of_banks
+    once = f" -k untouched_notebook_runs and ({chapter})"
+    assert [one.endswith(once) for one in said if "test_learner" in one] == [
+        True
+    ] * notebook
 
 
 def test_make_check_runs_a_new_test_and_nothing_for_prose(repository, tmp_path):

@@ -73,7 +73,10 @@ BELONGS = (
 )
 # Before each sentence of a chapter that the installed torch shows to be false.
 FALSE = "  no longer true:"
-CHAPTER_FILE = re.compile(r"(?:solutions|autograde|notebooks)/(\d\d_\w+)/")
+CHAPTER_FILE = re.compile(r"(solutions|autograde|notebooks)/(\d\d_\w+)/")
+# Changes of an exercise's bank ask for this exercise alone.
+BANK_FILE = re.compile(r"autograde/(\d\d_\w+)/answers/(\w+)\.(?:py|diff)")
+BESIDE_BANKS = ("signatures.json", "equivalents.toml")
 
 
 def run(command: list[str]) -> tuple[int, float]:
@@ -175,9 +178,17 @@ def changed_files() -> list[str]:
 def checks_of(changed: list[str], junit: Path) -> list[tuple[str, list[str]]]:
     """What is to be run for changed files; empty if there is nothing."""
     python = [one for one in changed if one.endswith(".py")]
-    chapters = sorted(
-        {found[1] for one in changed if (found := CHAPTER_FILE.match(one))}
-    )
+    chapters, banks, notebooks = set(), set(), set()
+    for one in changed:
+        if found := CHAPTER_FILE.match(one):
+            room, chapter = found.groups()
+            chapters.add(chapter)
+            if bank := BANK_FILE.match(one):
+                banks.add("-".join(bank.groups()))
+            elif not one.endswith(BESIDE_BANKS):
+                banks.add(f"{chapter}-")
+            if room != "autograde":
+                notebooks.add(chapter)
     names: set[str] = set()
     for one in changed:
         fitting = (tests for start, tests in BELONGS if one.startswith(start))
@@ -187,7 +198,7 @@ def checks_of(changed: list[str], junit: Path) -> list[tuple[str, list[str]]]:
         for one in changed
         if re.match(r"tests/(statements/)?test_\w+\.py", one)
     }
-    for name in chapters:
+    for name in notebooks:
         statements = f"tests/statements/test_{name}.py"
         if (ROOT / statements).exists():
             tests.add(statements)
@@ -203,18 +214,19 @@ def checks_of(changed: list[str], junit: Path) -> list[tuple[str, list[str]]]:
     if any(one.startswith("src/") for one in python):
         parts.append(("mypy", ["mypy"]))
     if chapters:
-        build = ["course", "build", "--check", *chapters]
+        build = ["course", "build", "--check", *sorted(chapters)]
         parts.append(("course build", build))
     pytest = pytest_command(False, junit)
     if tests:
         parts.append(("pytest", [*pytest, *sorted(tests)]))
-    if chapters:
-        which = " or ".join(chapters)
-        banks = [*pytest, "tests/test_answer_bank.py", "-k", which]
-        parts.append(("the chapters' banks", banks))
-        once = f"untouched_notebook_runs and ({which})"
-        notebooks = [*pytest, "tests/test_learner.py", "-k", once]
-        parts.append(("the chapters' notebooks", notebooks))
+    if banks:
+        which = " or ".join(sorted(banks))
+        trials = [*pytest, "tests/test_answer_bank.py", "-k", which]
+        parts.append(("the chapters' banks", trials))
+    if notebooks:
+        once = f"untouched_notebook_runs and ({' or '.join(sorted(notebooks))})"
+        runs = [*pytest, "tests/test_learner.py", "-k", once]
+        parts.append(("the chapters' notebooks", runs))
     return parts
 
 
