@@ -294,7 +294,7 @@ A sample whose label equals `ignore_index` costs nothing. Then the samples are r
 | `"mean"` | $\sum_n \ell_n \big/ \sum_n w_{y_n}$, both over the labels that are not ignored |
 
 Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored. On a CPU, outside of autocast, the sum has the dtype of the
-logits: in float16 a mean over many may be infinite or NaN, in compiled code, too. Where nothing is compiled, it may be far off in both 16-bit dtypes if labels are ignored. Give it `logits.float()`.
+logits: in float16 a mean over many may be infinite or NaN, compiled or not. If labels are ignored and the loss itself is not compiled, it may be far off in both 16-bit dtypes. Give it `logits.float()`.
 """
 
 # %% [markdown]

@@ -319,15 +319,15 @@ r"""
 ### Which schedule today
 
 For a run of known length: warm up over the first few per cent of the steps, then a cosine or a straight line, to a tenth of the rate or to zero. Where the
-length is not fixed beforehand: *warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted. Any
+length is not fixed beforehand: *warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted (until then the plan below has `math.inf` steps). Any
 such plan is a function of the step:
 """
 
 
 # %% cell="warm_up_stable_decay"
 def warm_up_stable_decay(step, num_steps, num_warm_up, num_fall):
-    rise = (step + 1) / num_warm_up
-    fall = (num_steps - step) / num_fall
+    rise = (step + 1) / max(num_warm_up, 1)
+    fall = (num_steps - step) / max(num_fall, 1)
     return max(0.0, min(1.0, rise, fall))
 
 
@@ -347,7 +347,7 @@ r"""
 What such a plan counts are steps of the *optimizer*. With gradient accumulation that is one in several batches (chapter 09). A step that a `GradScaler` skips is
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
-Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: with Adam and AdamW its first change compiles anew, with SGD and RMSprop every change, until eight are compiled; then the step runs uncompiled. `lr=torch.tensor(1e-3)` is
+Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew: on a CPU the first change with Adam and AdamW, with SGD, RMSprop and with `foreach=True` each new rate, up to eight versions; rates beyond these run uncompiled. `lr=torch.tensor(1e-3)` is
 not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
@@ -629,7 +629,7 @@ memory for another copy of the parameters.
 A decaying rate lets the weights settle. An average over the last steps does something similar at a
 *constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters,
 in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's
-statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose, and leaves all in the model's mode; `use_buffers=True` averages
+statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages
 them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 """
 
@@ -1084,7 +1084,7 @@ tensor([[1.9000]])
 <details><summary>Hint 1: which parameters</summary>
 
 After `zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
-(In a compiled model a layer whose output the loss leaves out can have zeros. The cases have none.)
+(In a compiled model a layer can get zeros if its output is returned and the loss does not use it. The cases have none.)
 </details>
 <details><summary>Hint 2: where to change them</summary>
 

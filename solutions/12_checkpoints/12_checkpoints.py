@@ -1264,9 +1264,9 @@ optimizer. Set the random states last: making a model draws numbers.
 `torch.randperm` was called again. The order of the epoch in which the process died belongs in the
 checkpoint, or the random state from before it was drawn.
 </details>
-<details><summary>Help: the whole process ends after a restart</summary>
+<details><summary>Help: after a restart the process ends (*Bus error*, a dead kernel)</summary>
 
-You read the file with `mmap=True`, and `torch.save` writes into it while it is mapped. Read it without.
+You read the file with `mmap=True`, and `torch.save` writes into it while it is mapped. Read it without. (Sometimes nothing ends, and what you read changes.)
 </details>
 """
 

@@ -232,10 +232,10 @@ r"""
 
 **Shared memory.** All workers' batches wait in the same place, and your loop holds one more:
 
-$$\text{needed} = (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
+$$\text{needed} \ge (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
 
-That is for a loop that lets each batch go before it asks for the next: its body ends in `del batch`, or gives the name to a copy on the GPU. Otherwise count one batch more: the name holds the old one while the
-new one comes. After the loop it still holds the last one, and so do workers that are forked then, for the next epoch or for validation, until they end: once more, without persistent workers. A `/dev/shm` that is larger than needed takes no RAM.
+Count one batch more if anything still holds the old one when the next is fetched: its name, `enumerate`, `zip`, tqdm. Count one more for each batch that you hold when workers are forked: they hold it, too, until they
+end (the last batch of an epoch, when the next epoch or the validation begins). Several loaders, or ranks, add up. A `/dev/shm` that is larger than needed takes no RAM: give it twice as much.
 
 Only tensors count: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring it whole, once per forked worker. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 With `pin_memory` a thread copies each batch out of it early.
@@ -1017,7 +1017,7 @@ whose batches fit into the shared memory that is free.
 ```
 
 - It needs room for the batches ahead **and for one more**, the one that the training loop holds:
-  `(workers * prefetch + 1) * batch_bytes <= free_bytes`. (The loop ends in `del batch`.)
+  `(workers * prefetch + 1) * batch_bytes <= free_bytes`. (Nothing else holds a batch.)
 - First the workers: as many as fit with one batch ahead each, `num_workers` at most, or none. Then the prefetch factor: as large as fits with
   that many workers, `prefetch_factor` at most.
 - Workers, where there are some, stay alive from epoch to epoch; name no start method. Memory is pinned if `device`, a `torch.device`, is a
@@ -1242,7 +1242,7 @@ r"""
 
 - A training batch of one sample and one value per channel breaks batch norm. Drop the rest or merge the lone sample, in training only. Fewer
   samples than a batch and `drop_last`: nothing is trained, and nothing raises.
-- *No space left on device* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches, one or two more if the loop does not end in `del batch`, and those that you keep. Make it larger
+- *No space left on device* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches and all others that something still holds. Make it larger
   (`--shm-size`, `--ipc=host`) or the need smaller; another sharing strategy changes nothing.
 - `prefetch_factor` and `persistent_workers` only with workers. Pinned memory for an accelerator, and with `non_blocking=True`.
 - A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if

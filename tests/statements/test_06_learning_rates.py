@@ -45,7 +45,7 @@ BY_CELL = {
 
 BY_SOURCE = {
     "https://arxiv.org/abs/2404.06395": [
-        "*warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted.",
+        "*warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted (until then the plan below has `math.inf` steps).",
     ],
     "https://docs.pytorch.org/docs/stable/optim.html": [
         "For a moment, `foreach` needs memory for another copy of the parameters.",
@@ -449,18 +449,19 @@ def test_zeros_of_a_compiled_model():
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="compiles C++")
 def test_how_often_a_step_is_compiled():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is a constant of the compiled code: with Adam and AdamW its first change compiles anew, with SGD and RMSprop every change, until eight are compiled; then the step runs uncompiled."""
-    for kind, graphs in (
-        (torch.optim.Adam, [1, 2, 2]),
-        (torch.optim.AdamW, [1, 2, 2]),
-        (torch.optim.SGD, [1, 2, 8]),
-        (torch.optim.RMSprop, [1, 2, 8]),
+    """Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew: on a CPU the first change with Adam and AdamW, with SGD, RMSprop and with `foreach=True` each new rate, up to eight versions; rates beyond these run uncompiled."""
+    for kind, foreach, graphs in (
+        (torch.optim.Adam, None, [1, 2, 2]),
+        (torch.optim.AdamW, None, [1, 2, 2]),
+        (torch.optim.AdamW, True, [1, 2, 8]),
+        (torch.optim.SGD, None, [1, 2, 8]),
+        (torch.optim.RMSprop, None, [1, 2, 8]),
     ):
         torch._dynamo.reset()
         counters.clear()
         weight = one_weight()
         weight.grad = torch.ones(1)
-        optimizer = kind([weight], lr=1.0)
+        optimizer = kind([weight], lr=1.0, foreach=foreach)
         step = torch.compile(optimizer.step)
         compiled = []
         for number in range(12):
@@ -672,7 +673,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that were in eval on purpose, and leaves all in the model's mode; `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """

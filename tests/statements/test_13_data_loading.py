@@ -93,7 +93,8 @@ BY_SOURCE = {
         "After a fork parent and workers share all memory, until somebody writes to a page. Then that process gets a copy of its own.",
     ],
     "https://man7.org/linux/man-pages/man5/tmpfs.5.html": [
-        "A `/dev/shm` that is larger than needed takes no RAM.",
+        "A `/dev/shm` that is larger than needed takes no RAM: give it twice as much.",
+        "Several loaders, or ranks, add up.",
     ],
     "https://man7.org/linux/man-pages/man1/unshare.1.html": [
         "Linux has the corner: `unshare` gives the child a table of mounts of its own.",
@@ -854,12 +855,14 @@ def test_how_many_batches_are_ahead(workers, prefetch):
 
 
 BATCHES_IN_SHM = """
-import os, sys, time, torch
+import itertools, os, sys, time, torch
+import torch.utils.data.dataloader as module
 from torch.utils.data import DataLoader
+from tqdm import tqdm
 
 class Blocks(torch.utils.data.Dataset):
     def __len__(self):
-        return 10
+        return 6
     def __getitem__(self, index):
         return torch.full((1_000_000,), index, dtype=torch.uint8)
 
@@ -874,59 +877,95 @@ def when_settled():
         seen.append(in_use())
     return seen[-1]
 
-how, persistent = sys.argv[1], sys.argv[2] == "True"
-loader = DataLoader(
-    Blocks(),
-    num_workers=2,
-    persistent_workers=persistent,
-    multiprocessing_context="fork",
-)
-for epoch in range(2):
-    batches = iter(loader)
-    new = next(batches)
-    if how == "held":  # as at the moment when a for loop gets its next one
-        held = new
-        new = next(batches)
-        print(when_settled())
-        del held
+most = 0
+
+class Slow(module._MultiProcessingDataLoaderIter):
+    # a new index is handed out before next() returns: wait here for its batch
+    def _try_put_index(self):
+        global most
+        super()._try_put_index()
+        most = max(most, when_settled())
+
+module._MultiProcessingDataLoaderIter = Slow
+
+def loader():
+    return DataLoader(
+        Blocks(),
+        num_workers=2,
+        persistent_workers=sys.argv[2] == "True",
+        multiprocessing_context="fork",
+    )
+
+how, training, validation = sys.argv[1], loader(), loader()
+for epoch in range(int(sys.argv[3])):
+    most = 0
+    if how == "del":
+        for batch in training:
+            del batch
+    elif how == "enumerate":
+        for _, batch in enumerate(training):
+            del batch
+    elif how == "zip":
+        for _, batch in zip(itertools.count(), training):
+            del batch
+    elif how == "tqdm":
+        for batch in tqdm(training, disable=False, file=open(os.devnull, "w")):
+            del batch
     else:
-        print(when_settled())
-    for new in batches:
-        if how == "del":
-            del new
+        for batch in training:
+            pass
+    print(most)
+    most = 0
+    if how == "validation":
+        for batch in validation:
+            pass
+        print(most)
+    elif how == "another name":
+        for other in validation:
+            pass
+        print(most)
 """
 
 
 @pytest.mark.parametrize(
-    ("how", "persistent", "batches"),
+    ("how", "persistent", "most"),
     [
         ("del", False, (5, 5)),
-        ("name", False, (5, 6)),
-        ("name", True, (5, 5)),
-        ("held", False, (6, 7)),
-        ("held", True, (6, 6)),
+        ("name", False, (6, 7)),
+        ("name", True, (6, 6)),
+        ("enumerate", True, (6,)),
+        ("zip", True, (6,)),
+        ("tqdm", True, (6,)),
+        ("validation", True, (6, 7)),
+        ("another name", False, (6, 7, 8, 8)),
     ],
 )
-def test_what_a_name_still_holds(how, persistent, batches):
-    """That is for a loop that lets each batch go before it asks for the next: its body ends in `del batch`, or gives the name to a copy on the GPU.
+def test_what_is_still_held(how, persistent, most):
+    """Count one batch more if anything still holds the old one when the next is fetched: its name, `enumerate`, `zip`, tqdm.
 
-    Otherwise count one batch more: the name holds the old one while the new one comes.
+    Count one more for each batch that you hold when workers are forked: they hold it, too, until they end (the last batch of an epoch, when the next epoch or the validation begins).
 
-    After the loop it still holds the last one, and so do workers that are forked then, for the next epoch or for validation, until they end: once more, without persistent workers.
-
-    It has to hold workers · prefetch + 1 batches, one or two more if the loop does not end in `del batch`, and those that you keep.
+    It has to hold workers · prefetch + 1 batches and all others that something still holds.
     """
     shell = 'mount -t tmpfs tmpfs /dev/shm && exec "$0" -c "$@"'
     corner = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     if subprocess.run([*corner, "mount -t tmpfs tmpfs /dev/shm"]).returncode:
         pytest.skip("no mounts of one's own here")
+    epochs = len(most) // (2 if how in ("validation", "another name") else 1)
+    program = [
+        sys.executable,
+        BATCHES_IN_SHM,
+        how,
+        str(persistent),
+        str(epochs),
+    ]
     done = subprocess.run(
-        [*corner, shell, sys.executable, BATCHES_IN_SHM, how, str(persistent)],
+        [*corner, shell, *program],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert tuple(map(int, done.stdout.split())) == batches
+    assert tuple(map(int, done.stdout.split())) == most
 
 
 def test_smaller_samples():

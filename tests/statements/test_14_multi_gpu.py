@@ -1062,7 +1062,10 @@ def test_frozen_in_mid_run(on_ranks, anew):
     ],
 )
 def test_frozen_under_a_static_graph(on_ranks, frozen, ends):
-    """With `static_graph=True` it is the accident, too, unless the part was frozen before the first step. Then unfreezing it is an error, and a model that was frozen whole in its first backward pass is never averaged, and nothing says so."""
+    """With `static_graph=True` what was frozen in the first step must stay so: to unfreeze it raises, to freeze more is the accident again.
+
+    A model that was frozen whole in its first backward pass is never averaged later, and nothing says so.
+    """
 
     def steps(rank, group):
         torch.manual_seed(0)
