@@ -1119,8 +1119,12 @@ def disabled_scaler_loads(draw: Draw) -> list[Case]:
 
 
 def both_alone(case: Case, seen: Result, expected: Result) -> str | None:
-    """Whether each scaler does what it does alone, right or wrong."""
+    """Whether each scaler does what it does alone, right or wrong; the scale after
+    a good step, which is drawn, always counts."""
     for i in (0, 1):
+        first = seen.data["scales_alone"][i][0]
+        if not near(first, expected.data["scales_alone"][i][0], EXACT):
+            return "The scale is not what it should be after some of the steps."
         for one, other in zip(
             seen.data["scales"][i], seen.data["scales_alone"][i], strict=True
         ):
