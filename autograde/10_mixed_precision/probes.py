@@ -21,6 +21,7 @@ from course_utils import saved_tensor_bytes
 WIDTH = 12
 SEED = 20171010  # not one that anybody writes
 POISON = 50.0
+SPOILT = (math.inf, -math.inf, math.nan)
 DTYPES = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
@@ -403,8 +404,7 @@ def some_steps(LossScaler, case):
             "loss_kept": loss.item() == known,
         }
         if spoilt is not None:
-            which, value = spoilt
-            spoil(model, which, value)
+            spoil(model, *spoilt)
         for parameter in frozen_late:
             parameter.requires_grad_(False)
         if case["unscale_first"]:
@@ -434,15 +434,15 @@ def some_steps(LossScaler, case):
     }
 
 
-def spoil(model, which, value):
-    """Writes a value into the gradient of one parameter: at its end, or all over
-    it if the value is finite."""
+def spoil(model, which, values):
+    """Writes values into the gradient of one parameter: at its end, or all over
+    it if it is one finite value."""
     kept = [p for p in model.parameters() if p.grad is not None]
     gradient = kept[which % len(kept)].grad
-    if math.isfinite(value):
-        gradient.fill_(value)
+    if math.isfinite(values[0]):
+        gradient.fill_(values[0])
     else:
-        gradient.view(-1)[-1] = value
+        gradient.view(-1)[-len(values) :] = gradient.new_tensor(values)
 
 
 def finite_norm(model):
@@ -499,7 +499,7 @@ def misused(LossScaler, case):
     scaler.update()
     weights.append(weights_of(model))
     a_backward(scaler, model, optimizer, first)
-    spoil(model, 0, math.inf)
+    spoil(model, 0, SPOILT)
     scaler.step(optimizer)
     step_after_none = told_off(lambda: scaler.step(optimizer))
     scaler.update()
@@ -556,7 +556,8 @@ def saved_and_loaded(LossScaler, case):
 
 def loaded_when_off(LossScaler, case):
     """Disabled scalers: one loads what an enabled one has saved, then another
-    loads what the first had saved before; each makes a step."""
+    loads what the first had saved before; each makes a step, from the weights at
+    the start."""
     model = made(case)
     optimizer = optimizer_of(case, model)
     scaler = scaler_of(LossScaler, case)
@@ -570,15 +571,19 @@ def loaded_when_off(LossScaler, case):
     first.load_state_dict(scaler.state_dict())
     second.load_state_dict(own)
     found = []
+    model = made(case)
+    optimizer = optimizer_of(case, model)
     for one, (pair, _) in zip((first, second), pairs[-2:], strict=True):
         before = one.get_scale()
         with torch.no_grad():
-            scaled = one.scale(F.cross_entropy(model(pair[0]), pair[1]))
+            loss = F.cross_entropy(model(pair[0]), pair[1])
+            scaled = one.scale(loss.clone())
         one_step_of(one, model, optimizer, pair, None)
         found.append(
             {
                 "scale": before,
                 "next_scale": one.get_scale(),
+                "loss": loss.item(),
                 "scaled": scaled.item(),
                 "weights": weights_of(model),
             }
@@ -587,17 +592,28 @@ def loaded_when_off(LossScaler, case):
 
 
 def two_at_once(LossScaler, case):
-    """Two scalers for two models, in turns."""
+    """Two scalers for two models: each alone, then both in turns."""
+    together = some_in_turns(LossScaler, case, (0, 1))
+    alone = [some_in_turns(LossScaler, case, (i,)) for i in (0, 1)]
+    return {
+        "scales": together["scales"],
+        "weights": together["weights"],
+        "scales_alone": [one["scales"][0] for one in alone],
+        "weights_alone": [one["weights"][0] for one in alone],
+    }
+
+
+def some_in_turns(LossScaler, case, which):
     pairs = list(zip(case["batches"], case["spoilt"], strict=True))
-    models = [made(case), made(case)]
+    models = [made(case) for _ in which]
     optimizers = [optimizer_of(case, model) for model in models]
-    scalers = [LossScaler(**one) for one in case["both_settings"]]
-    scales = [[], []]
+    scalers = [LossScaler(**case["both_settings"][i]) for i in which]
+    scales = [[] for _ in which]
     for pair, spoilt in pairs:
-        for i in (0, 1):
+        for at, i in enumerate(which):
             bad = spoilt if i == 0 else None
-            one_step_of(scalers[i], models[i], optimizers[i], pair, bad)
-            scales[i].append(scalers[i].get_scale())
+            one_step_of(scalers[at], models[at], optimizers[at], pair, bad)
+            scales[at].append(scalers[at].get_scale())
     return {"scales": scales, "weights": [weights_of(one) for one in models]}
 
 

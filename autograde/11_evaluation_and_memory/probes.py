@@ -320,6 +320,7 @@ def predicted(predict, case):
     after = state_of(model)
     return {
         "raised": raised,
+        "arose": model.error is not None or reader.error is not None,
         "kind": "a tensor" if is_tensor else type(out).__name__,
         "out": out.detach().clone() if is_tensor else None,
         "requires_grad": is_tensor and out.requires_grad,

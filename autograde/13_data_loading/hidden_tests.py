@@ -887,6 +887,22 @@ def budget(
     }
 
 
+def wrong_workers(workers: int, wanted: int) -> str:
+    if workers > wanted:
+        return (
+            "There are more workers than fit into the shared memory, or than "
+            "were asked for."
+        )
+    return "There are fewer workers than fit into the shared memory."
+
+
+def prefetch_for(case: Case, workers: int) -> int:
+    """The largest prefetch factor that fits with so many workers; 0 for none."""
+    asked = case["prefetch_factor"]
+    ahead = case["free_bytes"] // case["batch_bytes"] - 1
+    return max(0, min(2 if asked is None else asked, ahead // workers))
+
+
 def about_the_choice(*keys: str) -> Rule:
     """A rule about these settings. The batch size, which is drawn, always
     counts."""
@@ -911,15 +927,22 @@ def about_the_choice(*keys: str) -> Rule:
         data, right = seen.data, expected.data
         if not data["is a DataLoader"]:
             return "What is returned is no `DataLoader`."
-        if "workers" in keys and data["workers"] != right["workers"]:
-            if data["workers"] > right["workers"]:
-                return (
-                    "There are more workers than fit into the shared memory, "
-                    "or than were asked for."
-                )
-            return "There are fewer workers than fit into the shared memory."
+        workers, wanted = data["workers"], right["workers"]
+        if "workers" in keys and workers != wanted:
+            return wrong_workers(workers, wanted)
         for key in ("batch_size", *keys):
-            if data[key] != right[key]:
+            if key in ("stay", "prefetch") and workers != wanted:
+                # Their number is the matter of another check: here it is
+                # whether the setting is right for those that there are.
+                if not workers or (key == "prefetch" and not wanted):
+                    return wrong_workers(workers, wanted)
+                best = {
+                    "stay": True,
+                    "prefetch": prefetch_for(case, workers),
+                }[key]
+                if data[key] != best:
+                    return words[key]
+            elif data[key] != right[key]:
                 return words[key]
         return None
 

@@ -13,6 +13,7 @@ import gc
 import inspect
 import json
 import multiprocessing
+import operator
 import os
 import pickle
 import random
@@ -21,6 +22,7 @@ import sys
 import time
 import traceback
 import warnings
+from itertools import chain, pairwise
 
 import numpy as np
 import torch
@@ -706,45 +708,116 @@ def shards_of_epochs(train_shard, case):
             copied = list(shard) if type(shard) is list else shard
             first = shards.setdefault(f"{epoch} {rank}", copied)
             again = again and list(shard) == list(first)
-    found = {
-        "shards": shards,
-        "again": again and (not case["resumed"] or resumed == shards),
-        "other_process": not case["resumed"] or other_process == shards,
-        "global_seeds": seeds.seen,
-        "other_seeds": [
-            [
-                shard_of(epoch, rank, case["seed"] + more)
-                for epoch in range(case["num_epochs"])
-                for rank in range(case["world_size"])
-            ]
-            for more in case["other_seeds"]
-        ],
-    }
-    found["late"] = [
+    others = [
+        [
+            shard_of(epoch, rank, case["seed"] + more)
+            for epoch in range(case["num_epochs"])
+            for rank in range(case["world_size"])
+        ]
+        for more in case["other_seeds"]
+    ]
+    late = [
         [shard_of(epoch, 0, case["seed"] + more) for more in (0, apart)]
         for epoch, apart in LATE
         if case["resumed"]
     ]
-    found["far"] = [
+    far = [
         shard_of(case["far_epoch"], rank, case["seed"])
         for rank in range(case["world_size"])
         if case["far_epoch"]
     ]
+    own = [
+        shards[f"{epoch} {rank}"]
+        for epoch in range(case["num_epochs"])
+        for rank in range(case["world_size"])
+    ]
+    pairs = [
+        *(pair for other in others for pair in zip(other, own, strict=True)),
+        *(tuple(pair) for pair in late),
+        *zip(far, own, strict=False),
+    ]
     # the caller may do with a list what it likes
-    found["own_list"] = True
+    own_list = True
     for epoch, rank in case["order"] if case["resumed"] else ():
         shard = shard_of(epoch, rank, case["seed"])
         if type(shard) is list:
             shard.reverse()
             later = shard_of(epoch, rank, case["seed"])
-            found["own_list"] &= later == shards[f"{epoch} {rank}"]
-    if case["seed"] == 0:
-        found["without_seed"] = [
-            train_shard(case["num_samples"], rank, case["world_size"], epoch)
-            for epoch in range(case["num_epochs"])
-            for rank in range(case["world_size"])
-        ]
-    return found
+            own_list &= later == shards[f"{epoch} {rank}"]
+    without_seed = [
+        train_shard(case["num_samples"], rank, case["world_size"], epoch)
+        for epoch in range(case["num_epochs"])
+        for rank in range(case["world_size"])
+        if case["seed"] == 0
+    ]
+    return {
+        "shards": {key: as_numbers(one) for key, one in shards.items()},
+        "again": again and (not case["resumed"] or resumed == shards),
+        "other_process": not case["resumed"] or other_process == shards,
+        "global_seeds": seeds.seen,
+        "other_seeds": [[as_numbers(i) for i in one] for one in others],
+        "late": [[as_numbers(i) for i in one] for one in late],
+        "far": [as_numbers(one) for one in far],
+        "own_list": own_list,
+        "seed 0 by default": not without_seed or without_seed == own,
+        "without_seed": [as_numbers(one) for one in without_seed],
+        "facts": facts_about(shards, pairs, case),
+    }
+
+
+def is_list_of_ints(shard):
+    return type(shard) is list and all(type(i) is int for i in shard)
+
+
+def as_numbers(shard):
+    """A list of ints as a tensor: the checks allow any distance between its
+    entries, so that two implementations that draw different orders are alike
+    where the facts about these are."""
+    if is_list_of_ints(shard):
+        return torch.tensor(shard, dtype=torch.float64)
+    return {"given": shard}
+
+
+def facts_about(shards, pairs, case):
+    """What tells one way of drawing orders from another: for the many samples of
+    which no two orders agree by chance, how each shard is like that of the first
+    epoch, and how these pairs are alike."""
+    keys = sorted(shards)
+    lists = [shards[key] for key in keys]
+    ranks = range(case["world_size"])
+    epochs = [
+        [shards[f"{epoch} {rank}"] for rank in ranks]
+        for epoch in range(case["num_epochs"])
+    ]
+    firsts = [
+        (one, other)
+        for e in epochs
+        for one, other in zip(e, epochs[0], strict=True)
+    ]
+    pairs = [*firsts[len(ranks) :], *pairs]
+    if not all(map(is_list_of_ints, (*lists, *chain(*pairs)))):
+        return "no lists of ints"
+    counts = [
+        sorted({[*chain(*e)].count(i) for i in range(case["num_samples"])})
+        for e in epochs
+    ]
+    if case["num_samples"] < 100:
+        return {"counts": counts}
+    return {
+        "counts": counts,
+        "in order": [one == sorted(one) for one in lists],
+        "same places": [
+            sum(map(operator.eq, one, other)) > 0.3 * len(one)
+            for one, other in pairs
+        ],
+        "same samples": [
+            len({*one} & {*other}) > 0.8 * len({*one}) for one, other in pairs
+        ],
+        "same neighbours": [
+            len({*pairwise(one)} & {*pairwise(other)}) > 0.3 * len(one)
+            for one, other in pairs
+        ],
+    }
 
 
 def shards_to_evaluate(eval_shard, case):
