@@ -988,11 +988,25 @@ def clipped_once(draw: Draw) -> list[Case]:
     ]
 
 
+def scheduler_in_step(*keys: str) -> Rule:
+    """What came of the steps, with words for a scheduler that goes another way."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        found = after_the_steps(*keys)(case, seen, expected)
+        got, right = (one.data["scheduler_steps"] for one in (seen, expected))
+        if found and got != right and not as_many_steps(case, seen, expected):
+            which = "more" if got > right else "fewer"
+            return f"The scheduler made {which} steps than the optimizer."
+        return found
+
+    return rule
+
+
 @check(
     "train_epoch",
     probe=probes.some_epochs,
     weight=2,
-    rule=after_the_steps("weights", "scheduler_steps", "rate"),
+    rule=scheduler_in_step("weights", "scheduler_steps", "rate"),
     **CLOSE,
     says="the scheduler steps once after each optimizer step",
 )
@@ -1037,7 +1051,7 @@ def loss_of_the_epoch(draw: Draw) -> list[Case]:
 @check(
     "train_epoch",
     probe=probes.some_epochs,
-    on=("losses", "steps", "scheduler_steps", "weights"),
+    rule=scheduler_in_step("losses", "steps", "scheduler_steps", "weights"),
     **CLOSE,
     says="a loader that yields nothing: no step of optimizer or scheduler, "
     "and the loss is NaN",
