@@ -331,23 +331,55 @@ def _leads_to(node, leaf):
 
 
 def _model(TokenRNN, case):
-    """A model with the weights of the case, and the names it does not have."""
+    """A model with the weights of the case, and the names it does not have, or has
+    where the module does not know them, as in a Python list."""
     with torch.random.fork_rng(devices=[]):
         model = TokenRNN(case["num_tokens"], case["width"], case["num_layers"])
     found = model.load_state_dict(case["state"], strict=False)
-    return model, sorted(found.unexpected_keys)
+    lacks = {"absent": [], "hidden": []}
+    for name in sorted(found.unexpected_keys):
+        one, value = _reached(model, name), case["state"][name]
+        there = isinstance(one, torch.Tensor) and one.shape == value.shape
+        if there:
+            one.data.copy_(value)
+        lacks["hidden" if there else "absent"].append(name)
+    return model, lacks
+
+
+def _reached(model, name):
+    """What stands at `layers.0.weight`, known to the module or not."""
+    one = model
+    try:
+        for part in name.split("."):
+            one = one[int(part)] if part.isdecimal() else getattr(one, part)
+    except (AttributeError, LookupError, TypeError):
+        return None
+    return one
+
+
+def _hidden(model, num_layers):
+    """The weights of the layers, if they stand where they should."""
+    names = [
+        f"layers.{i}.{kind}"
+        for i in range(num_layers)
+        for kind in ("weight", "bias")
+    ]
+    held = {name: _reached(model, name) for name in names}
+    return {
+        name: one for name, one in held.items() if isinstance(one, torch.Tensor)
+    }
 
 
 def outputs(TokenRNN, case):
-    model, absent = _model(TokenRNN, case)
-    return {"absent": absent, "out": model(case["tokens"])}
+    model, lacks = _model(TokenRNN, case)
+    return {**lacks, "out": model(case["tokens"])}
 
 
 def called_twice(TokenRNN, case):
     """The second of two calls, after one with other rows."""
-    model, absent = _model(TokenRNN, case)
+    model, lacks = _model(TokenRNN, case)
     model(case["other_tokens"])
-    return {"absent": absent, "out": model(case["tokens"])}
+    return {**lacks, "out": model(case["tokens"])}
 
 
 def construction(TokenRNN, case):
@@ -359,8 +391,9 @@ def construction(TokenRNN, case):
         for seed in case["seeds"]:
             torch.manual_seed(seed)
             model = TokenRNN(*sizes)
-            named = sorted(model.named_parameters())
-            drawn.append({name: one.detach() for name, one in named})
+            named = _hidden(model, case["num_layers"])
+            named |= dict(model.named_parameters())
+            drawn.append({name: named[name].detach() for name in sorted(named)})
             stays.append(torch.initial_seed() == seed)
         try:
             torch.set_default_dtype(torch.float64)
@@ -393,13 +426,13 @@ def construction(TokenRNN, case):
 
 def parts(TokenRNN, case):
     """What the module owns, under which names."""
-    model, absent = _model(TokenRNN, case)
+    model, lacks = _model(TokenRNN, case)
     names = {name: list(one.shape) for name, one in model.named_parameters()}
     decay = model.decay
     is_tensor = isinstance(decay, torch.Tensor)
     extra = set(model.state_dict()) - set(names) - {"decay"}
     return {
-        "absent": absent,
+        **lacks,
         "parameters": dict(sorted(names.items())),
         "decay": decay.detach() if is_tensor else None,
         "decay needs a gradient": is_tensor and decay.requires_grad,
@@ -411,7 +444,7 @@ def parts(TokenRNN, case):
 
 def places(TokenRNN, case):
     """Device and dtype of all that the module has, after a move or a cast."""
-    model, absent = _model(TokenRNN, case)
+    model, lacks = _model(TokenRNN, case)
     holder = nn.ModuleDict({"inner": model}) if case["inside"] else model
     for step in case["moves"]:
         _apply(holder, step)
@@ -419,7 +452,7 @@ def places(TokenRNN, case):
     held |= dict(model.named_buffers())
     held["decay"] = model.decay
     return {
-        "absent": absent,
+        **lacks,
         "places": {
             name: [one.device.type, str(one.dtype), list(one.shape)]
             for name, one in sorted(held.items())
@@ -440,7 +473,7 @@ def _apply(module, step):
 def after_moves(TokenRNN, case):
     """The output after moves and casts, or that it could not be had."""
     before = torch.get_default_device()
-    model, absent = _model(TokenRNN, case)
+    model, lacks = _model(TokenRNN, case)
     if case["called_before"]:
         model(case["tokens"])
     holder = nn.ModuleDict({"inner": model}) if case["inside"] else model
@@ -457,11 +490,11 @@ def after_moves(TokenRNN, case):
     except NotImplementedError:
         raise
     except (RuntimeError, TypeError) as error:
-        return {"absent": absent, "ran": False, "mixed": _mixed(str(error))}
+        return {**lacks, "ran": False, "mixed": _mixed(str(error))}
     if not isinstance(out, torch.Tensor):
-        return {"absent": absent, "ran": True, "out": out}
+        return {**lacks, "ran": True, "out": out}
     facts = {
-        "absent": absent,
+        **lacks,
         "ran": True,
         "default device stays": stays,
         "dtype": str(out.dtype),
@@ -480,16 +513,18 @@ def _mixed(text):
 
 def gradients(TokenRNN, case):
     """The gradient at every parameter, zero where it has none."""
-    model, absent = _model(TokenRNN, case)
+    model, lacks = _model(TokenRNN, case)
     out = model.train(case["training"])(case["tokens"])
     if not out.requires_grad:
-        return {"absent": absent, "gradients": None}
+        return {**lacks, "gradients": None}
     (out * case["scale"]).sum().backward()
+    held = dict(model.named_parameters())
+    held |= {name: _reached(model, name) for name in lacks["hidden"]}
     return {
-        "absent": absent,
+        **lacks,
         "gradients": {
             name: torch.zeros_like(one) if one.grad is None else one.grad
-            for name, one in sorted(model.named_parameters())
+            for name, one in sorted(held.items())
         },
     }
 

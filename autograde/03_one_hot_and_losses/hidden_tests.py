@@ -1029,10 +1029,22 @@ def bad_classes_raise(draw: Draw) -> list[Case]:
     return cases
 
 
+def has_the_dtype(case: Case, seen: Result, expected: Result) -> str | None:
+    found = same_form("loss")(case, seen, expected)
+    if found:
+        return found
+    got, wanted = (
+        one.data["dtype"].removeprefix("torch.") for one in (seen, expected)
+    )
+    if got == wanted:
+        return None
+    return f"The loss has the dtype {got}, but the scores are {wanted}."
+
+
 @check(
     "class_mse",
     probe=probes.squared_error,
-    rule=same_form("loss", exact=["dtype"]),
+    rule=has_the_dtype,
     says="the result has the dtype of the scores",
 )
 def dtype_of_the_scores(draw: Draw) -> list[Case]:

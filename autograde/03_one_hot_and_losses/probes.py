@@ -11,7 +11,10 @@ from unittest import mock
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    return_and_correct_aliasing,
+)
 from torch.utils._pytree import tree_leaves, tree_map
 
 OPTIONS = ("weight", "ignore_index", "reduction", "label_smoothing")
@@ -280,6 +283,9 @@ def _run(func, args, kwargs):
         kwargs = {**kwargs, "device": torch.device("cpu")}
     result = func(*tree_map(_values, args), **tree_map(_values, kwargs))
     if name.endswith("_") and not name.endswith("__"):
+        if torch.Tag.inplace_view in func.tags:
+            # its shape is another, as that of its values is
+            return return_and_correct_aliasing(func, args, kwargs, args[0])
         return args[0]
     return tree_map(_sent_there, result) if goes_there else result
 

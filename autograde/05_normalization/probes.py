@@ -321,7 +321,9 @@ def run_in_turn(BatchNorm, case):
 
 def run_with_a_state_loaded_in_eval(BatchNorm, case):
     """The outputs in eval before and after another state is loaded, after its
-    variance has grown, and after other buffers have taken the old ones' place."""
+    variance has grown, and after other buffers have taken the old ones' place;
+    then the count after a batch in training. Whether eval counts is seen
+    elsewhere."""
     layer, complaint = batch_norm_layer(BatchNorm, case)
     if complaint:
         return {"unfit": complaint}
@@ -334,13 +336,15 @@ def run_with_a_state_loaded_in_eval(BatchNorm, case):
     for factor in (1, 9):
         state = {name: factor * value for name, value in case["state"].items()}
         layer.load_state_dict(state, assign=True)
+        loaded = layer.num_batches_tracked.clone()
         outs.append(layer(case["x"]).detach())
     with torch.no_grad():
         outs.append(layer(case["x"]))
         layer.weight.mul_(3)  # as a step of an optimizer does
         outs.append(layer(case["x"]))
+    in_eval = layer.num_batches_tracked - loaded
     layer.train()(case["x"])
-    count = layer.num_batches_tracked.clone()
+    count = layer.num_batches_tracked - in_eval
     return {
         "output before loading": before,
         "outputs after loading": outs,

@@ -7,6 +7,7 @@ from course_grader.checks import (
     Case,
     Draw,
     Result,
+    Rule,
     check,
     leaves_inputs_alone,
     leaves_rng_alone,
@@ -95,15 +96,40 @@ def one_step_each(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
-def by_steps(case: Case, seen: Result, expected: Result) -> str | None:
-    """What the steps were made of, and what came of them."""
+def as_many_steps(case: Case, seen: Result, expected: Result) -> str | None:
+    """What else is wrong follows from steps that are missing, or too many."""
     found, right = seen.data["gradients"], expected.data["gradients"]
-    if len(found) != len(right):
-        which = "more" if len(found) > len(right) else "fewer"
-        return f"The optimizer made {which} steps than it should."
+    if len(found) == len(right):
+        return None
+    which = "more" if len(found) > len(right) else "fewer"
+    return f"The optimizer made {which} steps than it should."
+
+
+def after_the_steps(*keys: str) -> Rule:
+    """What came of the steps; if that is wrong, first how many there were."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        found = difference(
+            {key: seen.data[key] for key in keys},
+            {key: expected.data[key] for key in keys},
+            Tolerance(1e-9, 1e-12),
+        )
+        return found and (as_many_steps(case, seen, expected) or found)
+
+    return rule
+
+
+by_steps = after_the_steps("weights", "gradients")
+
+
+def shows_a_nan(case: Case, seen: Result, expected: Result) -> str | None:
+    """The default comparison, with words for a NaN that was left out."""
+    got, right = seen.data["gradients"], expected.data["gradients"]
+    if right.isnan().any() and not got.isnan().any():
+        return "A sample that counts holds a NaN, and your gradients show none."
     return difference(
-        {key: seen.data[key] for key in ("weights", "gradients")},
-        {key: expected.data[key] for key in ("weights", "gradients")},
+        {key: seen.data[key] for key in ("gradients", "loss")},
+        {key: expected.data[key] for key in ("gradients", "loss")},
         Tolerance(1e-9, 1e-12),
     )
 
@@ -545,7 +571,7 @@ def ignored_labels(draw: Draw) -> list[Case]:
     "accumulate_gradients",
     probe=probes.gradients_of_a_window,
     weight=2,
-    on=("gradients", "loss"),
+    rule=shows_a_nan,
     **CLOSE,
     says="a micro-batch in which nothing counts adds nothing, and no NaN",
     corners=[
@@ -962,11 +988,25 @@ def clipped_once(draw: Draw) -> list[Case]:
     ]
 
 
+def scheduler_in_step(*keys: str) -> Rule:
+    """What came of the steps, with words for a scheduler that goes another way."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        found = after_the_steps(*keys)(case, seen, expected)
+        got, right = (one.data["scheduler_steps"] for one in (seen, expected))
+        if found and got != right and not as_many_steps(case, seen, expected):
+            which = "more" if got > right else "fewer"
+            return f"The scheduler made {which} steps than the optimizer."
+        return found
+
+    return rule
+
+
 @check(
     "train_epoch",
     probe=probes.some_epochs,
     weight=2,
-    on=("weights", "scheduler_steps", "rate"),
+    rule=scheduler_in_step("weights", "scheduler_steps", "rate"),
     **CLOSE,
     says="the scheduler steps once after each optimizer step",
 )
@@ -979,10 +1019,21 @@ def one_scheduler_step(draw: Draw) -> list[Case]:
     ]
 
 
+def losses_of_epochs(case: Case, seen: Result, expected: Result) -> str | None:
+    """The default comparison. Where the first epoch's loss is right and steps are
+    missing, the others follow from these."""
+    got, right = seen.data["losses"], expected.data["losses"]
+    close = Tolerance(1e-9, 1e-12)
+    found = difference({"losses": got}, {"losses": right}, close)
+    if found and difference(got[:1], right[:1], close) is None:
+        return as_many_steps(case, seen, expected) or found
+    return found
+
+
 @check(
     "train_epoch",
     probe=probes.some_epochs,
-    on=("losses",),
+    rule=losses_of_epochs,
     **CLOSE,
     says="the loss returned is the mean over the epoch's samples, a Python "
     "float",
@@ -1000,7 +1051,7 @@ def loss_of_the_epoch(draw: Draw) -> list[Case]:
 @check(
     "train_epoch",
     probe=probes.some_epochs,
-    on=("losses", "steps", "scheduler_steps", "weights"),
+    rule=scheduler_in_step("losses", "steps", "scheduler_steps", "weights"),
     **CLOSE,
     says="a loader that yields nothing: no step of optimizer or scheduler, "
     "and the loss is NaN",
@@ -1020,9 +1071,12 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
         return "The loader raised an error, and your code did not let it out."
     if seen.data["read_ahead"] > 1:
         return "Your loop reads the loader further ahead than one micro-batch."
-    if not same(seen.data["weights"], expected.data["weights"]):
-        return "With a generator as the loader, the weights are wrong."
-    return None
+    if same(seen.data["weights"], expected.data["weights"]):
+        return None
+    return (
+        as_many_steps(case, seen, expected)
+        or "With a generator as the loader, the weights are wrong."
+    )
 
 
 @check(

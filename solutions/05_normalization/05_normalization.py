@@ -269,7 +269,7 @@ def block_figure(batch_size=4, num_groups=3, turn=-60):
         axes.set_zlabel("place (h, w)", labelpad=-14)
         count = (sample.max() + 1) * (channel.max() + 1)
         means = f"{count} mean{'' if count == 1 else 's'}"
-        values = f"{together.sum()} values each"
+        values = f"{together.sum()} values{'' if count == 1 else ' each'}"
         axes.set_title(f"{name}:\n{means}, {values}", loc="center")
     return figure
 

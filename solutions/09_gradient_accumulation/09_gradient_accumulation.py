@@ -339,12 +339,15 @@ def epoch_figure(num_micro_batches=10, accumulation_steps=4, flush=True):
     if flush:
         steps += left > 0
     wasted = left if not flush else 0
-    words = "every one is used" if not wasted else f"{wasted} leak"
+    words = f"{wasted} leak{'s' if wasted == 1 else ''}"
+    words = words if wasted else "every one is used"
+    batches = f"{n} micro-batch{'' if n == 1 else 'es'}"
+    made = f"{steps} step{'' if steps == 1 else 's'}"
     axes.set(xlim=(-0.6, max(n, 5)), ylim=(0, 1.6), yticks=[])
     axes.set(xlabel="micro-batch")
     axes.set_xticks(range(n), range(1, n + 1))
     axes.spines["left"].set_visible(False)
-    axes.set_title(f"{n} micro-batches, {steps} steps: {words}")
+    axes.set_title(f"{batches}, {made}: {words}")
     return figure
 
 
@@ -379,7 +382,7 @@ def share_figure(cut="16 + 15 + 1", ignored=0):
     axes.plot(range(32), shares, "o", color=PALETTE[1])
     largest = max(shares) / fair
     even = "Every sample counts the same"
-    odd = f"Mean of means: one sample counts {largest:.1f} x its share"
+    odd = f"Mean of means: one sample counts {largest:.3g} x its share"
     axes.set_title(odd if largest > 1.001 else even)
     axes.set(xlabel="sample", ylabel="share in the update")
     axes.set(ylim=(0, 1.15 * max(shares)))

@@ -221,7 +221,8 @@ def chunk_figure(batch_size=10, num_gpus=4):
     fair = batch_size / num_gpus
     axes.axhline(fair, color=PALETTE[1], linestyle="--")
     words = f"{max(counts)} on the fullest GPU, {counts[-1]} on the last"
-    axes.set_title(f"{batch_size} samples over {num_gpus}: {words}")
+    samples = f"{batch_size} sample{'' if batch_size == 1 else 's'}"
+    axes.set_title(f"{samples} over {num_gpus}: {words}")
     axes.set(xlabel="GPU (dashed: an even share)", ylabel="samples")
     axes.set(xticks=range(num_gpus), ylim=(0, max(counts) * 1.25))
     return figure
@@ -686,7 +687,8 @@ def sampler_figure(num_samples=14, world_size=4, tell_the_epoch=True):
                     axes.scatter(i, epoch, s=230, c="none", edgecolors="black")
         repeated = sum(counts) - num_samples
     words = "wander" if tell_the_epoch else "stay with their rank"
-    axes.set_title(f"Samples {words}; {repeated} come twice in each epoch")
+    twice = f"{repeated} come{'s' if repeated == 1 else ''} twice"
+    axes.set_title(f"Samples {words}; {twice} in each epoch")
     axes.set(xlabel="sample", ylabel="epoch", ylim=(3.6, -0.6))
     axes.set(yticks=range(4), xlim=(-0.8, num_samples - 0.2))
     for rank in range(world_size):

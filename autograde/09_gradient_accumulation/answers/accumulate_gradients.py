@@ -353,8 +353,9 @@ def window_skips_ignored_only(
 @wrong(
     breaks=hidden_tests.small_windows,
     tells="You put the micro-batches together and run them through the model at "
-    "once. The numbers are right, and the memory is what accumulation was to "
-    "save. Give the model one micro-batch at a time.",
+    "once. That takes the memory that accumulation was to save. Give the model "
+    "one micro-batch at a time. Where the loss is NaN you leave the backward "
+    "pass out: a NaN of a sample that counts has to show in the gradients, too.",
 )
 def window_joined(model, micro_batches, weight=None, ignore_index=-100):
     x = torch.cat([x for x, _ in micro_batches])
