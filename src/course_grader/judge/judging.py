@@ -541,12 +541,16 @@ def _judged(
     )
 
 
+_AT_A_REFUSAL = ", when it refused a bad input"
+
+
 def _kind(sentence: str, found: Difference | None, case: Case) -> str:
     """What tells one fault from another: the sentence, whatever number or name it
     is about, and whatever the author calls the case's input (its `form`). Wrong
     numbers of whatever are one fault."""
     if found is not None and found.kind in ("values", "NaN"):
         return "values"
+    sentence = sentence.replace(_AT_A_REFUSAL, "")
     form = case.get("form")
     if isinstance(form, str) and form:
         sentence = sentence.replace(form, "#")
@@ -807,7 +811,7 @@ def complaint_of(
         for kept in (leaves_state_alone, leaves_inputs_alone):
             complaint = _asked(kept, case, seen, expected)
             if complaint:
-                return f"{complaint.rstrip('.')}, when it refused a bad input."
+                return f"{complaint.rstrip('.')}{_AT_A_REFUSAL}."
     elif seen.raised:
         return f"Your code raised {builtin_name(seen)}."
     elif check.rule is not None:
@@ -860,9 +864,8 @@ def alike(check: Check, one: Result, other: Result) -> bool:
     """Whether two implementations did the same on a case of a check."""
     if one is other:
         return True
-    if one.effects != other.effects or (
-        (builtin_name(one) if one.raised else "")
-        != (builtin_name(other) if other.raised else "")
+    if one.effects != other.effects or _raised_as(check, one) != _raised_as(
+        check, other
     ):
         return False
     tolerance = Tolerance(check.rtol, check.atol)
@@ -872,6 +875,14 @@ def alike(check: Check, one: Result, other: Result) -> bool:
         raise
     except Exception:
         return False  # data that no answer of the bank gives
+
+
+def _raised_as(check: Check, result: Result) -> str:
+    """What was raised; whichever it is of those that the check asks for."""
+    if not result.raised:
+        return ""
+    asked = not set(check.raises).isdisjoint(result.raised)
+    return "as asked" if asked else builtin_name(result)
 
 
 def run_cells(
