@@ -252,7 +252,7 @@ Leave it off beside an enabled `GradScaler`, which skips steps with a bad entry.
 r"""
 ## 4 · Where NaN comes from
 
-Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$,
+Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or, in 2.13, its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$,
 $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.) In a forward
 pass one sees it in the loss. The treacherous ones are in the *backward* pass: the value is fine, and the slope is infinite.
 """
