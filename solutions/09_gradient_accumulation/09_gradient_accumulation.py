@@ -744,7 +744,7 @@ accumulating, only the last of a window has to. `no_sync()` skips it, and must s
 
 ```python
 with model.no_sync() if not last_of_window else contextlib.nullcontext():
-    part_loss = loss_of(model(x), y) / window_size
+    part_loss = sum_of_losses(model(x), y) / samples_of_window
     part_loss.backward()
 ```
 
@@ -770,7 +770,7 @@ until the exchange each process holds the gradients of the whole model, unsharde
 ```python
 for x, y in window:
     with torch.autocast(device.type, torch.float16):
-        part_loss = loss_of(model(x), y) / window_size
+        part_loss = sum_of_losses(model(x), y) / samples_of_window
     scaler.scale(part_loss).backward()
 scaler.unscale_(optimizer)
 nn.utils.clip_grad_norm_(parameters, max_norm)
@@ -786,8 +786,8 @@ Scale each part; unscale, clip, step and update once per window. The scale must 
 window. Where it has fallen, the step was left out, and the schedule waits. Chapter 10 explains the scaler; bfloat16 needs none.
 
 Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch
-2.13 `param.grad_dtype = torch.float32` keeps the sum in float32. `torch.optim.SGD` steps on such
-a gradient, unless it is `fused`; `torch.optim.AdamW` raises a `RuntimeError`.
+2.13 `param.grad_dtype = torch.float32` keeps the sum in float32; a `deepcopy` of the model loses it without a word, and under DDP the backward pass raises. `torch.optim.SGD` steps on such
+a gradient, unless it is `fused` or compiled; `torch.optim.AdamW` raises a `RuntimeError`.
 """
 
 # %% [markdown]

@@ -235,7 +235,7 @@ Nobody knows the right scale, so the scaler looks for it: it starts high, halves
 (and *skips that step*), and doubles it after 2000 good steps in a row. (Where the *forward* pass overflowed before a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
-Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
+Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`. (A disabled one has none, and an enabled one raises if it is given that.)
 
 **With clipping**, the gradients must be the true ones first. `unscale_` divides them now, and `step` knows that it
 has been done. Here the update is measured: it should have the length 0.1 · 0.5, learning rate times threshold.
@@ -266,7 +266,7 @@ for power in (4, 10, 16):
 
 # %% [markdown]
 r"""
-Without `unscale_` nothing fails: under SGD the run just learns at a rate that is divided by the scale, and changes with it. Adam divides that out again, but for its `eps`.
+Without `unscale_` nothing fails: nearly every gradient is cut to `max_norm` / scale, long or short. Under SGD the run hardly learns. Adam divides the scale out again, but for its `eps`, and not the cutting.
 
 **With accumulation** (chapter 09), what belongs to a micro-batch and what to a window stay apart:
 
@@ -314,14 +314,13 @@ for operation, result in results.items():
 # %% [markdown]
 r"""
 On a GPU softmax, sums, exp and layer norm are on the float32 list; on a CPU they stay bfloat16. Outside the block
-the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first: a formula that you write
-yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
+the loss of bfloat16 scores is bfloat16, so keep it inside, or call `.float()` on the scores first; for a formula of your own do so inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
 
 ### The block belongs into the loop
 
 Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is
 used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and
-any under `inference_mode`.) A block around the whole loop goes on with old copies.
+any under `inference_mode`.) In a block around the whole loop a model that is not compiled goes on with old copies.
 """
 
 # %% cell="stale_weights"
@@ -341,7 +340,7 @@ print(f"in the same block {same_block:.3f}, in a new one {new_block:.3f}")
 r"""
 ### An evaluation has a precision, too
 
-The weights are float32, so a trained network runs in either precision, and nothing tells you in which. Called after the
+The weights are float32, so nearly every trained network runs in either precision, and nothing tells you in which. Called after the
 block, an evaluation silently computes in float32; called inside one, in bfloat16. There scores may tie that were apart, and a
 few predictions may change. So let the evaluation open its own block, also to switch autocast *off*: that says what was measured.
 And call it after the training block: within one, it goes on with the 16-bit copies of the weights which that block has made,

@@ -524,7 +524,7 @@ figure
 r"""
 The worst one keeps nothing but losses: each of them holds its graph, and the graph holds inputs and activations.
 After a backward pass without `retain_graph` the graph lets go of these, and what is left are its
-nodes and the outputs you keep. (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
+nodes, the outputs you keep, and inputs that require a gradient themselves. (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
 
 **A traceback holds tensors too.** After an out-of-memory error in a notebook, the error keeps every frame it
 went through, with all local names in them.
@@ -1102,7 +1102,7 @@ r"""
 > *Correct.* `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
 >
 > **"Adding up loss tensors keeps the graphs and eats memory."**
-> *Correct.* After a backward pass the inputs are free and the nodes remain; without one the inputs remain as well.
+> *Correct.* After a backward pass the inputs are free (unless they require a gradient) and the nodes remain; without one the inputs remain as well.
 """
 
 # %% cell="claim_004_06_07"

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -792,8 +793,8 @@ def test_the_scale_must_not_change_within_a_window():
         assert (weight.grad == 2) == (not changes)
 
 
-def test_gradients_of_bfloat16():
-    """Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch 2.13 `param.grad_dtype = torch.float32` keeps the sum in float32."""
+def test_gradients_of_bfloat16(on_ranks):
+    """Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch 2.13 `param.grad_dtype = torch.float32` keeps the sum in float32; a `deepcopy` of the model loses it without a word, and under DDP the backward pass raises."""
     if not hasattr(torch.Tensor, "grad_dtype"):
         pytest.skip("this torch is older")
     for kept in (False, True):
@@ -805,10 +806,22 @@ def test_gradients_of_bfloat16():
             weight.sum().backward()
         assert weight.grad.dtype == (torch.float32 if kept else torch.bfloat16)
         assert weight.grad == (1000 if kept else 256)
+    line = nn.Linear(2, 1, bias=False).bfloat16()
+    line.weight.grad_dtype = torch.float32
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert copy.deepcopy(line).weight.grad_dtype == torch.bfloat16
+
+    def backward(rank, group):
+        wrapped = nn.parallel.DistributedDataParallel(line, process_group=group)
+        wrapped(torch.ones(1, 2).bfloat16()).sum().backward()
+
+    with pytest.raises(RuntimeError, match="BFloat16"):
+        on_ranks(backward, 2)
 
 
 def test_optimizers_with_gradients_of_another_dtype():
-    """`torch.optim.SGD` steps on such a gradient, unless it is `fused`; `torch.optim.AdamW` raises a `RuntimeError`."""
+    """`torch.optim.SGD` steps on such a gradient, unless it is `fused` or compiled; `torch.optim.AdamW` raises a `RuntimeError`."""
     if not hasattr(torch.Tensor, "grad_dtype"):
         pytest.skip("this torch is older")
     for kind in (torch.optim.SGD, torch.optim.AdamW):
@@ -829,6 +842,9 @@ def test_optimizers_with_gradients_of_another_dtype():
             optimizer.step()
             assert weight.dtype == torch.bfloat16
             assert torch.equal(weight, torch.full_like(weight, 0.5))
+            compiled = torch.compile(optimizer.step, backend="eager")
+            with pytest.raises(Exception, match="grad_dtype"):
+                compiled()
 
 
 def test_reduction_of_an_empty_part():

@@ -279,7 +279,7 @@ def test_how_the_scaler_looks_for_its_scale():
 def test_clipping_and_the_scale(power):
     """`unscale_` divides them now, and `step` knows that it has been done.
 
-    Without `unscale_` nothing fails: under SGD the run just learns at a rate that is divided by the scale, and changes with it. Adam divides that out again, but for its `eps`.
+    Without `unscale_` nothing fails: nearly every gradient is cut to `max_norm` / scale, long or short. Under SGD the run hardly learns. Adam divides the scale out again, but for its `eps`, and not the cutting.
 
     Then the *scaled* gradient was clipped to `max_norm`, and divided by the scale afterwards.
     """
@@ -303,6 +303,22 @@ def test_clipping_and_the_scale(power):
         nn.utils.clip_grad_norm_([weight], 0.5)
         scaler.step(adam)
         assert weight.norm().item() == pytest.approx(2, rel=0.01)
+    # gradients of two lengths, none of which is to be clipped
+    ended = {}
+    for unscaled in (True, False):
+        weight = nn.Parameter(torch.zeros(4))
+        adam = torch.optim.Adam([weight], lr=1.0, eps=1e-20)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**power)
+        for length in (1.0, 30.0):
+            adam.zero_grad()
+            scaler.scale(length * weight.sum()).backward()
+            if unscaled:
+                scaler.unscale_(adam)
+            nn.utils.clip_grad_norm_([weight], 100.0)
+            scaler.step(adam)
+            scaler.update()
+        ended[unscaled] = weight.norm().item()
+    assert abs(ended[True] / ended[False] - 1) > 0.05
 
 
 def test_an_overflow_in_a_window():
@@ -338,7 +354,7 @@ def test_an_overflow_in_a_window():
 def test_operation_by_operation(dtype):
     """Matrix products by `@` or a linear layer, and convolutions, of float32 go to 16 bit; some operations that lose too much go to float32; most others take what they get, or the widest of their inputs.
 
-    on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or make the scores float32 first: a formula that you write yourself needs that inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
+    on a CPU they stay bfloat16. Outside the block the loss of bfloat16 scores is bfloat16, so keep it inside, or call `.float()` on the scores first; for a formula of your own do so inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
     """
     wide, target = torch.ones(4, 4), torch.zeros(4, dtype=torch.long)
     with torch.autocast("cpu", dtype):
@@ -390,7 +406,7 @@ class Casts(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_the_copies_of_a_block(dtype):
-    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and any under `inference_mode`.) A block around the whole loop goes on with old copies.
+    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and any under `inference_mode`.) In a block around the whole loop a model that is not compiled goes on with old copies.
 
     Autocast keeps its 16-bit copies of the weights until the outermost block ends. A block around the loop would go on with the copies of the first step.
     """
@@ -433,6 +449,12 @@ def test_the_copies_of_a_block(dtype):
         assert torch.equal(layer(row), before)
     with torch.autocast("cpu", dtype):
         assert not torch.equal(layer(row), before)
+    fast = torch.compile(layer, backend="aot_eager")
+    with torch.autocast("cpu", dtype):
+        before = fast(row)
+        before.sum().backward()
+        sgd.step()
+        assert not torch.equal(fast(row), before)
 
 
 @pytest.mark.parametrize("dtype", HALF)
@@ -620,7 +642,10 @@ def test_sums_in_16_bit():
 
 
 def test_the_state_of_a_scaler():
-    """Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`."""
+    """Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
+
+    (A disabled one has none, and an enabled one raises if it is given that.)
+    """
     weight = nn.Parameter(torch.ones(1))
     sgd = torch.optim.SGD([weight], lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=5)
@@ -632,6 +657,10 @@ def test_the_state_of_a_scaler():
     other.load_state_dict(scaler.state_dict())
     assert other.state_dict() == scaler.state_dict()
     assert scaler.state_dict()["_growth_tracker"] == 3
+    nothing = torch.amp.GradScaler("cpu", enabled=False).state_dict()
+    assert nothing == {}
+    with pytest.raises(RuntimeError, match="empty"):
+        other.load_state_dict(nothing)
 
 
 def test_too_far():
@@ -706,7 +735,7 @@ def test_losses_want_float32(dtype):
 def test_scores_that_tie(second):
     """There scores may tie that were apart, and a few predictions may change.
 
-    The weights are float32, so a trained network runs in either precision, and nothing tells you in which.
+    The weights are float32, so nearly every trained network runs in either precision, and nothing tells you in which.
     """
     layer = nn.Linear(1, 2, bias=False)
     with torch.no_grad():

@@ -398,9 +398,9 @@ class Keep(torch.autograd.Function):
 
 @pytest.mark.parametrize("backward", [False, True, "retain_graph"])
 def test_a_list_of_losses(backward):
-    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` the graph lets go of these, and what is left are its nodes and the outputs you keep.
+    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` the graph lets go of these, and what is left are its nodes, the outputs you keep, and inputs that require a gradient themselves.
 
-    After a backward pass the inputs are free and the nodes remain
+    After a backward pass the inputs are free (unless they require a gradient) and the nodes remain
 
     (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
     """
@@ -411,6 +411,14 @@ def test_a_list_of_losses(backward):
             loss.backward(retain_graph=backward == "retain_graph")
         del x
         assert (seen() is None) == (saves and backward is True)
+    asking = torch.randn(8, 6, requires_grad=True)
+    seen, loss = watch(asking), network()(asking).sum()
+    if backward:
+        loss.backward(retain_graph=backward == "retain_graph")
+    del asking
+    assert seen() is not None
+    del loss
+    assert seen() is None
     net, losses, inputs = network(), [], []
     for _ in range(5):
         x = torch.randn(8, 6)
