@@ -348,8 +348,7 @@ r"""
 ## 4 · Measure it on this machine
 
 One layer, forward and backward, on a batch of 32 feature maps. All four read the same maps and
-write as many numbers, a few operations each. What they differ in is the code behind them, and that
-is another one on each device.
+write as many numbers, a few operations each. They differ in the code behind them, which each device has of its own.
 """
 
 # %%
@@ -1391,8 +1390,7 @@ r"""
   together; only batch norm reaches across samples.
 - Training normalizes by the batch and moves the buffers. Eval normalizes by the buffers and moves
   nothing. `no_grad` is neither.
-- running = (1 − m) · running + m · batch. The stored variance is the unbiased one. In batch norm `momentum=None` is the plain
-  average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer.
+- running = (1 − m) · running + m · batch. The stored variance is the unbiased one. In batch norm `momentum=None` is the plain average (bfloat16 buffers round it), 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer.
 - `track_running_stats` decides whether there are buffers; set to False later, it stops a batch norm's updates.
   `layer.training` is the mode.
 - In training, batch norm with one value per channel raises. One image does not: it is normalized by itself.

@@ -305,10 +305,9 @@ for per_class in (1, 3, 10):
 
 # %% [markdown]
 r"""
-Read it honestly. Here the frozen backbone is the best for the new digits with one image of each, and only there. With three it is behind a network
-trained from scratch: this small network learns three digits quickly, and black on white is not what the backbone has seen.
+Read it honestly. With one image of each, three seeds decide little: over thirty, a network trained from scratch is as good for the new digits as the frozen backbone. With three images it is ahead: this small network learns three digits quickly, and black on white is not what the backbone has seen.
 What freezing with the statistics keeps, in every row, is the old task. Flags without statistics do not keep it. Whether they lose more of it than training
-everything does depends on the number of images: with one they lose far more.
+everything does depends on the images and the steps: with one image and these 60 steps they lose far more.
 
 A middle way is to train everything, slowly: groups with smaller rates for the earlier layers (chapter 06). Note that weight decay then pulls the pretrained
 weights towards zero, not towards where they started.
@@ -438,7 +437,7 @@ for frozen_part in ("none", "first half", "last half"):
 r"""
 Where the *first* layers are frozen, the backward pass ends at the first trained one, and
 nothing before it is kept. Where the *last* ones are, the gradient passes through them, and it depends on the layer what that takes. A frozen
-`Linear` needs its weight and not its input. A ReLU needs its output, frozen or not. So here freezing the last half saves nothing with ReLUs, and more than
+`Linear` needs its weight and not its input. A ReLU that is not compiled needs its output, frozen or not. So here freezing the last half saves nothing with ReLUs, and more than
 half without.
 """
 
@@ -547,7 +546,7 @@ The last line: only leaves have a flag to change. To cut a computed tensor off t
 A parameter that never had a gradient is skipped anyway, weight decay included. Three cases in
 which it matters: frozen *after* some steps, where `zero_grad(set_to_none=False)` leaves a
 gradient of zeros, momentum and decay still move the parameter. Unfrozen later, a parameter that
-the optimizer does not know never moves. And an empty list the optimizer refuses; a list of what is frozen it takes.
+the optimizer does not know never moves. And an empty list the optimizer refuses (a list of frozen ones it takes).
 """
 
 # %% cell="claim_000_31"
@@ -585,9 +584,8 @@ assert refused(torch.optim.SGD, once, lr=0.1) == "ValueError"
 
 # %% [markdown]
 r"""
-`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the
-present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew. The old groups still have a key `initial_lr`, and a new
-`LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key first.
+`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) After some decays this rate is ten or a hundred times the present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew. The old groups still have a key `initial_lr`, and a new
+`LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key before you make any new scheduler.
 """
 
 # %% cell="added_under_a_schedule"
@@ -1073,7 +1071,7 @@ r"""
 - BatchNorm's statistics are not parameters: a frozen BatchNorm is in eval mode, again after every
   `train()`. Momentum 0 keeps mean and variance while batches are finite, and still normalizes by the batch.
 - The optimizer gets a list of what is trainable. What is unfrozen later has to be added.
-- Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution and a ReLU keep what they kept. Features of a frozen part in
+- Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution keeps what it kept, and so does a ReLU that is not compiled. Features of a frozen part in
   eval mode can be computed once, where its inputs stay the same.
 - LoRA freezes everything and trains two thin matrices beside each weight that it adapts.
 - `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters.

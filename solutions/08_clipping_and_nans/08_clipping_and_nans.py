@@ -138,8 +138,7 @@ $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10
 
 (The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. Where all is float16, 1 / norm is
 infinite below a norm of some 1.5e-5: nothing is clipped, and `max_norm=0` makes all NaN.)
-The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than `lr` times
-`max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
+The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than the largest `lr` times `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
 clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
 norms, so that it acts on the outliers. If it acts at every step, you have normalized the gradient. At any other place in the loop the call does something else, without an error:
 """
@@ -688,8 +687,7 @@ assert took_ms["clip"] < took_ms["forward and backward"]
 # %% [markdown]
 r"""
 > **"Exploding gradients end in NaN. Try a lower learning rate, batch norm, or clipping."**
-> *Half the story.* Overflow gives infinity; NaN follows from inf - inf or 0 · inf. Clipping bounds what is
-> still finite. It cannot repair: one NaN makes all gradients NaN.
+> *Half the story.* Overflow gives infinity; NaN follows from inf - inf or 0 · inf. Clipping bounds what has a finite norm. It cannot repair: one NaN makes all gradients NaN.
 """
 
 # %% cell="claim_004_27"
@@ -1289,7 +1287,7 @@ r"""
 
 - Backward, clip, step. One norm over all gradients, one factor for all; log the norm that is returned.
 - Clipping by value, or tensor by tensor, can turn the step.
-- Clipping bounds what is finite. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
+- Clipping bounds what has a finite norm. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16, and in float32 beyond 1.8e19, the norm itself may overflow.
 - `isfinite`, not `isnan`: infinity often comes first.
 - A bad batch is skipped whole, under DDP (chapter 14) by all ranks: no step, no gradients left, buffers put back.
 - Make the input safe *before* the root, the log, the division; a single `torch.where` saves the value and not the gradient.

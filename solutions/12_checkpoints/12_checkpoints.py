@@ -273,7 +273,7 @@ and has no pickle at all.
 
 1. make the model, the optimizer, the scheduler, the scaler (and the averaged model, if there is one);
 2. load all their state dicts: weights and moments go to the model's device by themselves;
-3. set the random states, which must lie on the CPU, also those of a GPU;
+3. set the random states, in mid-epoch after `iter(loader)`, which draws a number; they must lie on the CPU, also those of a GPU;
 4. go on with the step after the last one that was saved.
 
 | what is saved | because without it |
@@ -295,7 +295,7 @@ and has no pickle at all.
 *To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware, versions and number of threads.
 
 Three things more from practice. Keep the last few checkpoints: the newest may be whole and hold a run
-that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, and save after
+that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, let loader workers ignore it (in `worker_init_fn`), and save after
 the step. A view saves its whole storage: `torch.save(big[:1])` writes all of `big`, so save
 `big[:1].clone()`.
 
@@ -1012,8 +1012,7 @@ r"""
 **Models larger than memory allows twice.** A model made under `torch.device("meta")` has shapes and
 no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into
 the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. A buffer with `persistent=False`
-is not in the file and stays on *meta*: make it anew. Weights that were tied are two parameters then: tie them again. And the state dict remembers, in its `_metadata`: loaded once more, without
-`assign=True`, it replaces the parameters all the same.
+is not in the file and stays on *meta*: make it anew. Weights that were tied are two parameters then: tie them again. And `assign` stays in the state dict's `_metadata`: loaded once more, without `assign=True`, it replaces the parameters all the same.
 """
 
 # %% cell="assign_to_meta"

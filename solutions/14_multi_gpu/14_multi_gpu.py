@@ -804,11 +804,11 @@ r"""
 - **Names** begin with `module.`. Save `ddp.module.state_dict()`, on rank 0 alone, and let the others wait at a `dist.barrier()` before they read the
   file (chapter 12 has what a checkpoint holds). A checkpoint needs the random states of all ranks: `dist.gather_object` brings them to rank 0.
 - **A layer that no rank uses** is an error in the *second* step: DDP still waits for its gradient. The *first* step is wrong and says nothing: by default no gradient is averaged, not even those of
-  the other layers, and the ranks part. A layer that only *some* ranks use holds these up in their first step already, until the others end in the error or the timeout is over. `find_unused_parameters=True` looks for such layers in each
+  the other layers, and the ranks part. Where only *some* ranks use a layer, these wait in their first step already, until the others end in the error or the timeout is over. `find_unused_parameters=True` looks for such layers in each
   step, which costs time. `static_graph=True` looks once, for models that use the same layers always; its first backward pass must not stand in `no_sync()`. Better: leave it out, or freeze it *before* the model is wrapped.
 - **Freezing a part of a wrapped model** is the same accident: DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor for a
   model that is frozen whole, as a GAN's discriminator in the generator's step). With `static_graph=True` what was frozen in the first
-  step must stay so: to unfreeze it raises, to freeze more is the accident again. A model that was frozen whole in its first backward pass is never averaged later, and nothing says so. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
+  step must stay so: to unfreeze it raises, to freeze more is the accident again. With it a model that was frozen whole in its first backward pass is never averaged later, and nothing says so. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
   or unfreeze in mid-run, wrap the model anew. (What was frozen when the model was wrapped is never averaged, and no step raises.)
 """
 
@@ -825,7 +825,7 @@ assert unused["find_unused_parameters"] == "works"
 r"""
 ## 8 · A short tour of FSDP2
 
-DDP keeps everything on every rank: weights, gradients, optimizer state. FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank. Before a layer runs, its slices are
+DDP keeps everything on every rank: weights, gradients, optimizer state. FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank, of the rank's own start: nothing is sent, so load or seed all ranks alike. Before a layer runs, its slices are
 gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`). Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
 `full_tensor()` the whole. Make the optimizer right after `fully_shard`, before a forward pass: an older one holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
 """

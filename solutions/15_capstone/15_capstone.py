@@ -199,7 +199,7 @@ More such pairs, all of which the exercises look at:
 | scaler, schedule | the plan moves on at a step that was left out | move it only after a step that was made |
 | accumulation, last batch | a mean of means: a small micro-batch counts too much | sums, divided by all samples of the step |
 | accumulation, schedule | the plan moves per micro-batch | once per optimizer step |
-| freezing in mid-run, weight decay | a frozen weight keeps a gradient, if only of zeros, and decays on | set gradients to None, or leave it out of the optimizer |
+| freezing in mid-run, weight decay | a frozen weight keeps a gradient, if only of zeros, and decays on | set gradients to None, or leave the weight out of the optimizer |
 | freezing, clipping | what was frozen in mid-run still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
 | checkpoint, evaluation | saved before the evaluation of the same step: it is lost, or made twice | evaluate, then save |
 | checkpoint, best model | a dict of live tensors | a deep copy, inside the checkpoint |

@@ -787,7 +787,7 @@ def test_only_the_batch_dimension(shape):
 
 @pytest.mark.parametrize("finite", [True, False])
 def test_zero_keeps_the_buffers_of_finite_batches(finite):
-    """In batch norm `momentum=None` is the plain average, 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer."""
+    """In batch norm `momentum=None` is the plain average (bfloat16 buffers round it), 0.0 keeps the buffers, where mean and variance of the batch are finite, and does not freeze the layer."""
     layer = nn.BatchNorm1d(2, momentum=0.0)
     x = torch.randn(6, 2) + 3
     if not finite:
@@ -796,6 +796,14 @@ def test_zero_keeps_the_buffers_of_finite_batches(finite):
     assert layer.running_mean.eq(0).all() == finite
     assert layer.num_batches_tracked == 1
     assert (out.mean().abs() < 1e-5) == finite
+    average = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        mean = nn.BatchNorm1d(1, momentum=None).to(dtype)
+        for _ in range(300):
+            mean((torch.randn(512, 1) + 100).to(dtype))
+        average[dtype] = mean.running_mean.item()
+    assert abs(average[torch.float32] - 100) < 0.1
+    assert abs(average[torch.bfloat16] - 100) > 1
     wide = nn.BatchNorm1d(1, momentum=0.0)
     wide(torch.tensor([[1e20], [-1e20]]))
     assert wide.running_var.isnan()

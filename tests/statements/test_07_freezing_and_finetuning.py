@@ -280,9 +280,9 @@ def test_low_rank_adapters():
 
 @pytest.mark.parametrize("relu", [True, False])
 def test_what_is_kept(relu):
-    """Where the *first* layers are frozen, the backward pass ends at the first trained one, and nothing before it is kept. Where the *last* ones are, the gradient passes through them, and it depends on the layer what that takes. A frozen `Linear` needs its weight and not its input. A ReLU needs its output, frozen or not. So here freezing the last half saves nothing with ReLUs, and more than half without.
+    """Where the *first* layers are frozen, the backward pass ends at the first trained one, and nothing before it is kept. Where the *last* ones are, the gradient passes through them, and it depends on the layer what that takes. A frozen `Linear` needs its weight and not its input. A ReLU that is not compiled needs its output, frozen or not. So here freezing the last half saves nothing with ReLUs, and more than half without.
 
-    Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution and a ReLU keep what they kept.
+    Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution keeps what it kept, and so does a ReLU that is not compiled.
     """
     width, x = 16, torch.randn(32, 16)
     parts = [
@@ -388,7 +388,7 @@ def test_without_a_gradient_it_is_skipped(kind, options):
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
 def test_nothing_to_train(kind):
-    """And an empty list the optimizer refuses; a list of what is frozen it takes."""
+    """And an empty list the optimizer refuses (a list of frozen ones it takes)."""
     with pytest.raises(ValueError, match="empty"):
         kind([], lr=0.1)
     kind([{"params": []}], lr=0.1)
@@ -399,7 +399,7 @@ def test_nothing_to_train(kind):
 
 
 def test_added_under_a_schedule():
-    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) Under a schedule that is ten or a hundred times the present one, and some schedulers cannot go on.
+    """`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) After some decays this rate is ten or a hundred times the present one, and some schedulers cannot go on.
 
     `optimizer.add_param_group({"params": [...]})` fills in what the group does not say from the settings that the optimizer was made with.
     """
@@ -439,7 +439,7 @@ def test_added_under_a_schedule():
 
 @pytest.mark.parametrize("delete", [True, False])
 def test_a_scheduler_anew(delete):
-    """The old groups still have a key `initial_lr`, and a new `LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key first."""
+    """The old groups still have a key `initial_lr`, and a new `LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key before you make any new scheduler."""
     head, later = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
     sgd = torch.optim.SGD([head], lr=0.1)
     plan = lr_scheduler.LambdaLR(sgd, lambda n: 0.5**n)

@@ -31,7 +31,7 @@ BY_CELL = {
     "entropy_slopes": ["Behind a softmax both give NaN gradients."],
     "claim_004_27": [
         "After a few of them numbers overflow, and the loss is not finite any more.",
-        "Clipping bounds what is still finite.",
+        "Clipping bounds what has a finite norm.",
         "Clipped, the same network with the same learning rate learns.",
         "Overflow gives infinity; NaN follows from inf - inf or 0 · inf.",
         "It cannot repair: one NaN makes all gradients NaN.",
@@ -148,7 +148,7 @@ def test_what_is_added_to_the_norm(foreach):
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
 def test_a_step_of_sgd_is_bounded(scale):
-    """The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than `lr` times `max_norm`.
+    """The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than the largest `lr` times `max_norm`.
 
     If it acts at every step, you have normalized the gradient.
     """
@@ -167,6 +167,15 @@ def test_a_step_of_sgd_is_bounded(scale):
         assert torch.cosine_similarity(clipped, gradient, 0) > 1 - 1e-12
         if total > 0.5:
             assert abs(clipped.norm() - 0.5) < 1e-5
+    one, other = with_gradients([3.0], [4.0])
+    sgd = torch.optim.SGD(
+        [{"params": [one], "lr": 0.1}, {"params": [other], "lr": 1.0}]
+    )
+    start = torch.cat([one, other]).detach()
+    clip([one, other], 1.0)
+    sgd.step()
+    length = (torch.cat([one, other]) - start).norm()
+    assert 0.1 < length <= 1.0
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
@@ -175,7 +184,7 @@ def test_clipping_and_the_first_step_of_adam(optimizer):
 
     What clipping bounds there is the weight of one batch in Adam's averages.
 
-    with plain SGD a step is, up to rounding, never longer than `lr` times `max_norm`. Under Adam that is not so
+    with plain SGD a step is, up to rounding, never longer than the largest `lr` times `max_norm`. Under Adam that is not so
     """
     lengths, averages = [], []
     for bound in (math.inf, 1.0):
@@ -257,7 +266,7 @@ def test_what_clipping_makes_of_nan_and_infinity(p, foreach, dtype):
 
     But it has already multiplied the gradients: what is left of them is for throwing away.
 
-    Clipping bounds what is finite. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16 the norm itself may overflow.
+    Clipping bounds what has a finite norm. By norm, a NaN becomes all NaN, an infinity becomes NaN and zeros; in float16, and in float32 beyond 1.8e19, the norm itself may overflow.
     """
     for bad in (math.nan, math.inf, -math.inf):
         pair = with_gradients([bad, 1.0], [1.0, 0.0], dtype=dtype)
@@ -293,6 +302,11 @@ def test_the_norm_overflows_in_float16():
     So clip *and look*: the returned norm is the one number that tells. `error_if_nonfinite=True` makes it an error. Leave it off beside an enabled `GradScaler`, which skips steps with a bad entry.
     """
     assert torch.finfo(torch.float16).max == 65504
+    (single,) = with_gradients([2e19, 1.0])
+    assert clip([single], 1.0) == math.inf
+    assert single.grad.tolist() == [0, 0]
+    (smaller,) = with_gradients([1.8e19, 1.0])
+    assert clip([smaller], 1.0) < math.inf
     for gradients in ([[6e4, 6e4, 1, 1]], [[6e4, 1], [6e4, 1]]):
         half = with_gradients(*gradients, dtype=torch.float16)
         with warnings.catch_warnings():

@@ -792,7 +792,7 @@ def test_tied_weights_and_assign():
 
 @pytest.mark.parametrize("assigned", [True, False])
 def test_a_state_dict_remembers_assign(assigned):
-    """And the state dict remembers, in its `_metadata`: loaded once more, without `assign=True`, it replaces the parameters all the same."""
+    """And `assign` stays in the state dict's `_metadata`: loaded once more, without `assign=True`, it replaces the parameters all the same."""
     held = nn.Linear(2, 3).state_dict()
     nn.Linear(2, 3).load_state_dict(held, assign=assigned)
     layer = nn.Linear(2, 3)
@@ -1067,7 +1067,7 @@ def test_the_order_of_the_epoch(there):
 
 
 def test_a_signal_before_the_end():
-    """note it in a signal handler, and save after the step."""
+    """note it in a signal handler, let loader workers ignore it (in `worker_init_fn`), and save after the step."""
     noted, saved = [], []
     before = signal.signal(signal.SIGTERM, lambda *_: noted.append(True))
     try:
@@ -1188,7 +1188,10 @@ def test_where_tensors_go(there, place):
 
 
 def test_random_states_of_a_gpu():
-    """set the random states, which must lie on the CPU, also those of a GPU;"""
+    """set the random states, in mid-epoch after `iter(loader)`, which draws a number; they must lie on the CPU, also those of a GPU;"""
+    state = torch.get_rng_state()
+    iter(torch.utils.data.DataLoader([1, 2]))
+    assert not torch.equal(torch.get_rng_state(), state)
     for state in torch.cuda.get_rng_state_all():
         assert state.device.type == "cpu"
     if not torch.cuda.is_available():

@@ -50,7 +50,7 @@ BY_CELL = {
         "**Freezing a part of a wrapped model** is the same accident",
     ],
     "fsdp_tour": [
-        "FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank.",
+        "FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank, of the rank's own start: nothing is sent, so load or seed all ranks alike.",
         "FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient.",
         "Same gradient; each rank holds its slice of weights, gradients and momentum.",
     ],
@@ -551,7 +551,7 @@ def test_unused_and_frozen(on_ranks):
 
 
 def test_a_layer_that_some_ranks_use(on_ranks):
-    """A layer that only *some* ranks use holds these up in their first step already, until the others end in the error or the timeout is over."""
+    """Where only *some* ranks use a layer, these wait in their first step already, until the others end in the error or the timeout is over."""
 
     def step(rank, group, ended, wait_s, **options):
         torch.manual_seed(0)
@@ -1064,7 +1064,7 @@ def test_frozen_in_mid_run(on_ranks, anew):
 def test_frozen_under_a_static_graph(on_ranks, frozen, ends):
     """With `static_graph=True` what was frozen in the first step must stay so: to unfreeze it raises, to freeze more is the accident again.
 
-    A model that was frozen whole in its first backward pass is never averaged later, and nothing says so.
+    With it a model that was frozen whole in its first backward pass is never averaged later, and nothing says so.
     """
 
     def steps(rank, group):
