@@ -876,7 +876,7 @@ INTERRUPTIONS = {"Interrupted": Interrupted, "Failed": Failed}
 
 
 def seed_all(seed):
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
 

@@ -54,9 +54,11 @@ def contents(module):
 
 def generators():
     """The states of the three global generators, as something to compare."""
+    _, keys, *of_numpy = np.random.get_state()
     return (
-        torch.get_rng_state().tolist(),
-        str(np.random.get_state()),
+        torch.get_rng_state().numpy().tobytes(),
+        keys.tobytes(),
+        of_numpy,
         random.getstate(),
     )
 
@@ -270,7 +272,7 @@ def modes_after(set_up, train_mode, case):
     # who freezes the same parts once more does no harm
     same_parts = not case["unseen"] and "others" not in case["before"]
     flags_kept = not same_parts or flags == flags_of(net)
-    torch.manual_seed(3)
+    torch.default_generator.manual_seed(3)
     net(case["x"])
     return {
         "history": history,
@@ -297,7 +299,7 @@ def trained(set_up, train_mode, case):
     optimizer, schedule = set_up(net, dict(case["config"]))
     for number in range(case["num_steps"]):
         train_mode(net, dict(case["config"]))
-        torch.manual_seed(number)
+        torch.default_generator.manual_seed(number)
         optimizer.zero_grad()
         net(case["x"]).square().mean().backward()
         optimizer.step()
@@ -506,7 +508,7 @@ def stepped(train_step, case):
     modes = [one.training for one in model.modules()]
     config = {"max_norm": case["max_norm"], "dtype": DTYPES[case["autocast"]]}
     history, start, list_kept = [], vector_of(model), True
-    torch.manual_seed(7)
+    torch.default_generator.manual_seed(7)
     drawn = generators()
     close_autocast()
     try:
@@ -640,7 +642,7 @@ def die_at_once():
 
 
 def seed_all(seed):
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
 
