@@ -159,28 +159,25 @@ def answers_of(
         "the solution", exercise.id, solution_cell(exercise), None
     )
     for one in read_edits(edits):
-        where = f"{edits.name}, line {one.line}: {one.name}"
+        where = f"{edits.name}, line {one.line}"
         if one.name in known:
-            raise CourseError(
-                f"{edits.name}, line {one.line}: two answers are called "
-                f"{one.name}."
-            )
+            raise CourseError(f"{where}: two answers are called {one.name}.")
         start = solution if one.start is None else known.get(one.start)
         if start is None or not start.right:
             raise CourseError(
-                f"{where} starts from {one.start}. An edit starts from the "
+                f"{where}: {one.name} starts from {one.start}. An edit starts from the "
                 "solution or from a right answer that stands above it or in "
                 f"{Path(module.__file__).name}."
             )
         if one.words_of is not None and one.words_of not in known:
             raise CourseError(
-                f"{where} has the words of {one.words_of}, and no answer above "
-                "it has this name."
+                f"{where}: {one.name} has the words of {one.words_of}, and no "
+                "answer above it has this name."
             )
         try:
             source = edited(start.source, one.places, start.name)
         except CourseError as error:
-            raise CourseError(f"{where}: {error}") from None
+            raise CourseError(f"{where}: {one.name}: {error}") from None
         known[one.name] = Answer(
             name=one.name,
             exercise=exercise.id,
