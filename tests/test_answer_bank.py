@@ -304,10 +304,14 @@ def test_every_answer_gets_what_it_must(
     }
     assert lost == {one.name for one in grading.checks_of(exercise)}
     told = told_from_signatures(grading, trials, expected.reference)
-    assert told == told_by_all(grading, trials)
+    assert told == told_by_all(grading, trials, expected.reference)
 
 
-def told_by_all(grading: Grading, trials: Sequence[Trial]) -> dict[str, str]:
+def told_by_all(
+    grading: Grading,
+    trials: Sequence[Trial],
+    reference: Mapping[tuple[str, int], Result],
+) -> dict[str, str]:
     """What each wrong answer hears, by the behaviour of the whole bank."""
     ran = [one for one in trials if one.behaviour is not None]
     told = {}
@@ -315,7 +319,7 @@ def told_by_all(grading: Grading, trials: Sequence[Trial]) -> dict[str, str]:
         tells = {
             other.answer.tells
             for other in ran
-            if behave_alike(grading, one.behaviour, other.behaviour)
+            if behave_alike(grading, one.behaviour, other.behaviour, reference)
         }
         told[one.answer.name] = tells.pop() if len(tells) == 1 else ""
     return told

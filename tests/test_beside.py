@@ -1,11 +1,11 @@
-"""Two processes share the checks of an exercise: the report is that of one."""
+"""Two processes share the cases of an exercise: the report is that of one."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -27,21 +27,25 @@ LATE = Died(Verdict.TIMED_OUT, "Your code did not answer within 20 seconds.")
 
 @dataclass
 class Process:
-    """Answers as the reference does, unless it ends at once, and counts the checks
+    """Answers as the reference does, unless it ends at once, and counts the cases
     that it is asked for."""
 
     ends: Died | None = None
     asked: int = 0
+    begun: threading.Event = field(default_factory=threading.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
 
     def probe_all(
         self, probe: str, cases: Sequence[Case], timeout_s: float
     ) -> Iterator[ProbeRun]:
-        self.asked += 1
-        for _ in cases:
+        self.begun.set()
+        assert self.may_go_on.wait(60)
+        for case in cases:
+            self.asked += 1
             if self.ends is not None:
                 yield ProbeRun(None, died=self.ends)
                 return
-            yield ProbeRun(Result(data="right"))
+            yield ProbeRun(Result(data=id(case)))
 
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool
@@ -51,79 +55,100 @@ class Process:
 
 def judged(
     mini: Course, first: Process, second: Process | None
-) -> ExerciseReport:
-    """A report on `double`, after the second process has done what it can: all
-    but the first check, which the judge has taken by then."""
+) -> tuple[ExerciseReport, int]:
+    """A report on `double`, and how many cases that has. The second process does
+    what it can while the first one is at its first cases."""
     grading = load_grading(mini, "03_mini")
     cases = draw_cases(grading, 1, ["double"])
-    expected = Expectations(
-        1,
-        cases,
-        {
-            (name, number): Result(data="right")
-            for name in cases
-            for number in range(len(cases[name]))
-        },
-    )
-    checks = grading.checks_of("double")
-    begin, done = threading.Event(), threading.Event()
+    right = {
+        (name, number): Result(data=id(case))
+        for name in cases
+        for number, case in enumerate(cases[name])
+    }
 
     @contextlib.contextmanager
     def process() -> Iterator[Process | None]:
-        begin.wait()
+        assert first.begun.wait(60)
+        if second is not None:
+            second.may_go_on.set()
         yield second
-        done.set()
+        first.may_go_on.set()
 
-    beside = Beside(process(), checks, cases)
+    beside = Beside(process(), grading.checks_of("double"), cases)
     try:
-        assert beside.answered(checks[0]) is None
-        begin.set()
-        assert done.wait(60)
-        return judge_exercise(
+        report = judge_exercise(
             grading,
             "double",
-            expected,
+            Expectations(1, cases, right),
             lambda: first,
             None,
             answered=beside.answered,
         )
     finally:
         beside.close()
+    return report, len(right)
 
 
-def test_the_judge_asks_for_what_the_other_has_not_answered(
+def test_each_case_is_asked_for_once_and_the_answers_are_in_order(
     mini: Course,
 ) -> None:
     first, second = Process(), Process()
 
-    report = judged(mini, first, second)
+    report, num_cases = judged(mini, first, second)
 
-    assert (first.asked, second.asked) == (1, 2)
     assert report.points == report.max_points
+    assert first.asked + second.asked == num_cases
+    assert first.asked
+    assert second.asked
 
 
-@pytest.mark.parametrize("second", [None, Process(ENDED)])
+def test_a_check_is_shared_too(mini: Course) -> None:
+    """All but the first case of the first check are the other's."""
+    first, second = Process(), Process()
+
+    _, num_cases = judged(mini, first, second)
+
+    assert second.asked == num_cases - first.asked
+    assert first.asked < len(
+        draw_cases(load_grading(mini, "03_mini"), 1, ["double"])[
+            load_grading(mini, "03_mini").checks_of("double")[0].name
+        ]
+    )
+
+
+@pytest.mark.parametrize("ends", [False, True])
 def test_where_the_other_ends_the_judge_asks_again(
-    mini: Course, second: Process | None
+    mini: Course, ends: bool
 ) -> None:
     first = Process()
 
-    report = judged(mini, first, second)
+    report, num_cases = judged(mini, first, Process(ENDED) if ends else None)
 
-    assert first.asked == 3
+    assert first.asked >= num_cases
     assert report.points == report.max_points
 
 
 def test_what_took_too_long_there_is_not_waited_for_twice(
     mini: Course,
 ) -> None:
-    first = Process()
+    first, second = Process(), Process(LATE)
 
-    report = judged(mini, first, Process(LATE))
+    report, num_cases = judged(mini, first, second)
 
     assert [one.verdict for one in report.checks] == [
         Verdict.PASSED,
         Verdict.PASSED,
         Verdict.TIMED_OUT,
     ]
-    assert first.asked == 2
+    assert first.asked < num_cases
+    assert second.asked == 1
+
+
+def test_a_process_of_the_judge_that_ends_is_replaced(mini: Course) -> None:
+    """And the other's answers to the check's other cases do not hide that."""
+    first, second = Process(ENDED), Process()
+
+    report, _ = judged(mini, first, second)
+
+    assert report.checks[0].verdict is Verdict.EXITED
+    assert report.checks[-1].verdict is Verdict.PASSED

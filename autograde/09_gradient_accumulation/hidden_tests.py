@@ -1436,6 +1436,9 @@ INPUT_SHAPES = {
     "alone": (),
 }
 BATCH_SIZE = 8
+# What a case looks at, where it takes long and few checks ask for it.
+GRADIENTS, ORIGINAL = ("gradients",), ("original",)
+MUCH = ("gaps", "gradients", "others")
 
 
 def of_both_signs(draw: Draw, n: int) -> Tensor:
@@ -1452,7 +1455,7 @@ def model(
     affine: bool = True,
     trained: bool = False,
     dtype: str = "float64",
-    measured: bool = False,
+    looks_at: tuple[str, ...] = (),
     frozen: bool = False,
     all_frozen: bool = False,
     frozen_norm: tuple[str, ...] = (),
@@ -1467,7 +1470,8 @@ def model(
 ) -> Case:
     """What a model with batch norms is like, a batch for it, and inputs for its
     norms, each sample with an offset and a scale of its own. With `norm_in_eval` its
-    last batch norm is in eval; with `two_sizes` its norms get wider images, too."""
+    last batch norm is in eval; with `two_sizes` its norms get wider images, too.
+    `looks_at` names what is found out beside outputs and values."""
     positions = INPUT_SHAPES[kind]
     if one_position:
         positions = (1,) * len(positions)
@@ -1485,7 +1489,7 @@ def model(
         "affine": affine,
         "trained": trained,
         "dtype": dtype,
-        "measured": measured,
+        "looks_at": list(looks_at),
         "frozen": frozen,
         "all_frozen": all_frozen,
         "frozen_norm": list(frozen_norm),
@@ -1691,11 +1695,11 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
     ],
 )
 def equality_holds(draw: Draw) -> list[Case]:
-    kinds = ("mlp", "convnet", "nested")
     return [
-        *(draw.once(model, kind, measured=True) for kind in kinds),
-        model(draw, "volumes", statistics=False, measured=True),
-        draw.once(model, "mlp", affine=False, measured=True),
+        *(draw.once(model, kind, looks_at=MUCH) for kind in ("mlp", "nested")),
+        model(draw, "convnet", looks_at=("gaps",)),
+        model(draw, "volumes", statistics=False, looks_at=("gaps",)),
+        draw.once(model, "mlp", affine=False, looks_at=("gaps",)),
     ]
 
 
@@ -1719,15 +1723,23 @@ def equality_holds(draw: Draw) -> list[Case]:
 )
 def still_normalizes(draw: Draw) -> list[Case]:
     return [
-        *(draw.once(model, kind, measured=True) for kind in ("mlp", "nested")),
+        *(draw.once(model, kind, looks_at=MUCH) for kind in ("mlp", "nested")),
         *(
-            model(draw, kind, draw.integer(6, 10))
+            model(draw, kind, draw.integer(6, 10), looks_at=GRADIENTS)
             for kind in ("convnet", "volumes")
         ),
-        model(draw, "convnet", faint=True, two_sizes=True),
-        model(draw, "volumes", faint=True, norm_in_eval=True),
-        model(draw, "convnet", draw.integer(6, 10), channels_last=True),
-        model(draw, "convnet", dtype="float32", far=True),
+        model(draw, "convnet", faint=True, two_sizes=True, looks_at=GRADIENTS),
+        model(
+            draw, "volumes", faint=True, norm_in_eval=True, looks_at=GRADIENTS
+        ),
+        model(
+            draw,
+            "convnet",
+            draw.integer(6, 10),
+            channels_last=True,
+            looks_at=GRADIENTS,
+        ),
+        model(draw, "convnet", dtype="float32", far=True, looks_at=GRADIENTS),
     ]
 
 
@@ -1766,7 +1778,7 @@ def weight_and_bias(draw: Draw) -> list[Case]:
         model(draw, "mlp", trained=True, norm_in_eval=True),
         model(draw, "convnet", trained=True, norm_in_eval=True),
         model(draw, "convnet", affine=False),
-        draw.once(model, "mlp", affine=False, measured=True),
+        draw.once(model, "mlp", affine=False, looks_at=("gaps",)),
     ]
 
 
@@ -1779,8 +1791,8 @@ def weight_and_bias(draw: Draw) -> list[Case]:
 def dtype_is_kept(draw: Draw) -> list[Case]:
     return [
         model(draw, "mlp", dtype="float32"),
-        draw.once(model, "mlp", measured=True),
-        draw.once(model, "mlp", affine=False, measured=True),
+        draw.once(model, "mlp", looks_at=MUCH),
+        draw.once(model, "mlp", affine=False, looks_at=("gaps",)),
         model(draw, "convnet", dtype="mixed"),
     ]
 
@@ -1794,9 +1806,15 @@ def dtype_is_kept(draw: Draw) -> list[Case]:
 )
 def original_left_alone(draw: Draw) -> list[Case]:
     return [
-        model(draw, "convnet", trained=True, frozen_norm=("weight", "bias")),
-        model(draw, "nested", trained=True),
-        draw.once(model, "alone", 7, trained=True),
+        model(
+            draw,
+            "convnet",
+            trained=True,
+            frozen_norm=("weight", "bias"),
+            looks_at=ORIGINAL,
+        ),
+        model(draw, "nested", trained=True, looks_at=ORIGINAL),
+        draw.once(model, "alone", 7, trained=True, looks_at=ORIGINAL),
     ]
 
 
@@ -1816,10 +1834,10 @@ def original_left_alone(draw: Draw) -> list[Case]:
 )
 def others_are_kept(draw: Draw) -> list[Case]:
     return [
-        model(draw, "nested", all_frozen=True),
-        draw.once(model, "nested", measured=True),
-        draw.once(model, "mlp", measured=True),
-        model(draw, "nested", frozen=True),
+        model(draw, "nested", all_frozen=True, looks_at=("others",)),
+        draw.once(model, "nested", looks_at=MUCH),
+        draw.once(model, "mlp", looks_at=MUCH),
+        model(draw, "nested", frozen=True, looks_at=("others",)),
     ]
 
 
@@ -1863,5 +1881,5 @@ def frozen_norms(draw: Draw) -> list[Case]:
 def model_is_a_batch_norm(draw: Draw) -> list[Case]:
     return [
         model(draw, "alone", 8),
-        draw.once(model, "alone", 7, trained=True),
+        draw.once(model, "alone", 7, trained=True, looks_at=ORIGINAL),
     ]

@@ -22,7 +22,15 @@ WIDTH = 16
 SEED = 20241016  # not one that anybody writes
 
 
-linear = functools.partial(nn.Linear, dtype=torch.float64)
+class Unfilled(nn.Linear):
+    """A layer that is given its values: drawing some would take longer than all else
+    about it."""
+
+    def reset_parameters(self):
+        pass
+
+
+linear = functools.partial(Unfilled, dtype=torch.float64)
 
 
 class Classifier(nn.Module):
@@ -655,7 +663,9 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def repaired(without_batch_norm, case):
-    """The repaired model's layers, gradients and kept values."""
+    """The repaired model's layers, gradients and kept values, of which some are
+    looked at only where the case says so."""
+    looks_at = case["looks_at"]
     model, shape = network(case["kind"], case["channels"], case["affine"])
     fill(model, case["start"])
     places = {
@@ -688,40 +698,32 @@ def repaired(without_batch_norm, case):
     last.train(last.training and not case["norm_in_eval"])
     for name in case["frozen_norm"]:
         getattr(last, name).requires_grad_(False)
-    before = state_of(model)
+    before = state_of(model) if "original" in looks_at else None
     new = without_batch_norm(model)
     left = [
         [one.training, one.track_running_stats, one.momentum]
         for one in new.modules()
         if isinstance(one, BATCH_NORMS)
     ]
-    own = {
-        one.untyped_storage().data_ptr()
-        for one in (*model.parameters(), *model.buffers())
-    }
-    after = state_of(model)
-    told = "training", "attributes", "settings"
-    spoilt = any(before.pop(name) != after.pop(name) for name in told) or any(
-        not torch.equal(after.get(name, torch.zeros(0)), before[name])
-        for name in before
-    )
-    others, outputs, pulls = others_of(new, places), {}, {}
+    original = original_beside(new, model, before, len(places))
+    others = others_of(new, places) if "others" in looks_at else {}
+    outputs, pulls = {}, {}
     for name, norm in places.items():
         inputs = in_dtype_of(norm, case["inputs"])
         if case["channels_last"]:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
-        outputs[name] = output_of(new.eval(), name, inputs)
-        pulls[f"{name} in eval"] = pull_of(new, name, inputs)
-        outputs[f"{name} in training"] = output_of(new.train(), name, inputs)
-        pulls[name] = pull_of(new, name, inputs)
+        for mode in ("eval", "training"):
+            new.train(mode == "training")
+            place = name if mode == "eval" else f"{name} in training"
+            outputs[place] = output_of(new, name, inputs)
+            if "gradients" in looks_at:
+                pulls[place] = pull_of(new, name, inputs)
         if case["two_sizes"]:
             # What lies there twice has the mean and variance that it had.
             wide = output_of(new, name, torch.cat([inputs, inputs], -1))
             if wide is not None:
                 wide = wide[..., : inputs.shape[-1]]
             outputs[f"{name} on wide images"] = wide
-    kept = [one for one in model.modules() if isinstance(one, BATCH_NORMS)]
-    spoilt = spoilt or len(kept) < len(places)
     return {
         "outputs": outputs,
         "pulls": pulls,
@@ -731,7 +733,31 @@ def repaired(without_batch_norm, case):
         "num_parameters": sum(p.numel() for p in new.parameters()),
         "values": {name: values_of(new, name) for name in places},
         "num_trained": {name: num_trained(new, name) for name in places},
-        "spoilt": spoilt,
+        **original,
+        "gaps": gaps_of(new.double(), case, shape)
+        if "gaps" in looks_at
+        else [],
+    }
+
+
+def original_beside(new, model, before, num_norms):
+    """Whether the model that was given is as it was before, and shares nothing with the
+    new one; nothing if it was not looked at."""
+    if before is None:
+        return {}
+    after = state_of(model)
+    told = "training", "attributes", "settings"
+    spoilt = any(before.pop(name) != after.pop(name) for name in told) or any(
+        not torch.equal(after.get(name, torch.zeros(0)), before[name])
+        for name in before
+    )
+    kept = [one for one in model.modules() if isinstance(one, BATCH_NORMS)]
+    own = {
+        one.untyped_storage().data_ptr()
+        for one in (*model.parameters(), *model.buffers())
+    }
+    return {
+        "spoilt": spoilt or len(kept) < num_norms,
         "shared_hooks": any(
             one._forward_hooks is other._forward_hooks
             for one in new.modules()
@@ -741,7 +767,6 @@ def repaired(without_batch_norm, case):
             one.untyped_storage().data_ptr() in own
             for one in (*new.parameters(), *new.buffers())
         ),
-        "gaps": gaps_of(new.double(), case, shape) if case["measured"] else [],
     }
 
 
@@ -764,9 +789,10 @@ def in_dtype_of(layer, inputs):
 def pull_of(model, name, inputs):
     """How much of the output's gradient reaches the input along a shift and along
     a stretch of each sample: nothing, if it goes through mean and variance."""
-    if output_of(model, name, inputs) is None:
+    try:
+        layer = model.get_submodule(name)
+    except AttributeError:
         return None
-    layer = model.get_submodule(name)
     inputs = in_dtype_of(layer, inputs)
     x = inputs.clone().requires_grad_()
     output = layer(x)
@@ -840,7 +866,7 @@ def gaps_of(model, case, shape):
     """Relative errors of accumulated gradients, by number of micro-batches."""
     X, y = case["X"].reshape(-1, *shape), case["y"]
     gradients = {}
-    for parts in (1, 2, 4, len(X)):
+    for parts in (1, 2, len(X)):
         model.zero_grad()
         for x, t in zip(X.chunk(parts), y.chunk(parts), strict=True):
             (F.cross_entropy(model(x), t) / parts).backward()

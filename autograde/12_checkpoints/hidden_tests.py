@@ -543,7 +543,7 @@ MODES = "Your `train` returns the model in another mode than `train_in_one_go`."
     ],
 )
 def uninterrupted(draw: Draw) -> list[Case]:
-    return [running(draw, "OneCycleLR")]
+    return [running(draw, "OneCycleLR", num_epochs=2)]
 
 
 @check(
@@ -560,9 +560,9 @@ def uninterrupted(draw: Draw) -> list[Case]:
 )
 def losses_and_weights(draw: Draw) -> list[Case]:
     return [
-        running(draw, "StepLR", 1, forks=True),
-        running(draw, "OneCycleLR", 3),
-        running(draw, "CosineAnnealingLR", 5, loss=NAN),
+        running(draw, "StepLR", 1, num_epochs=2, forks=True),
+        running(draw, "OneCycleLR", 3, num_epochs=2),
+        running(draw, "CosineAnnealingLR", 5, num_epochs=2, loss=NAN),
         running(draw, "LambdaLR", 6, stays=True, frozen=True),
         running(draw, "MultiStepLR", 8, loss=INF),
     ]
@@ -709,7 +709,14 @@ def loss_scale(draw: Draw) -> list[Case]:
 def order_and_draws(draw: Draw) -> list[Case]:
     return [
         # within an epoch, and after an odd number of steps: `gauss` draws pairs
-        running(draw, "StepLR", draw.choice((1, 5)), pairs=True, forks=True),
+        running(
+            draw,
+            "StepLR",
+            draw.choice((1, 5)),
+            num_epochs=2,
+            pairs=True,
+            forks=True,
+        ),
         running(draw, "StepLR", 6, pairs=True),
         running(draw, "StepLR", 9, pairs=True),
     ]
@@ -758,7 +765,7 @@ def only_the_rest(draw: Draw) -> list[Case]:
         running(
             draw, "StepLR", draw.integer(4, 6), finished_raise=True, forks=True
         ),
-        running(draw, "StepLR", 9, finished_raise=True),
+        running(draw, "StepLR", 6, num_epochs=2, finished_raise=True),
     ]
 
 
@@ -808,7 +815,9 @@ def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def from_the_file(draw: Draw) -> list[Case]:
     factor = 1 + draw.integer(1, 9) / 16
-    return [running(draw, "StepLR", 5, perturb=factor, forks=True)]
+    return [
+        running(draw, "StepLR", 5, num_epochs=2, perturb=factor, forks=True)
+    ]
 
 
 # strip_prefix

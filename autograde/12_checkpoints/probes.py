@@ -210,27 +210,22 @@ def a_small_net(case):
 
 
 @torch.random.fork_rng(devices=[])
-def two_runs(case):
-    """A model with its optimizer after two steps, and after three."""
-    runs = []
-    for num_steps in (2, 3):
-        model = a_small_net(case)
-        lr = torch.tensor(case["lr"]) if case["lr_in_a_tensor"] else case["lr"]
-        optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-        with torch.no_grad():
-            for parameter, values in zip(
-                model.parameters(), case["values"], strict=True
-            ):
-                parameter.copy_(values)
-            model[1].running_mean.copy_(case["values"][1])
-        for number in range(num_steps):
-            for parameter, values in zip(
-                model.parameters(), case["values"], strict=True
-            ):
-                parameter.grad = (values.cos() + number).to(parameter.dtype)
-            optimizer.step()
-        runs.append((model, optimizer, case["steps"][num_steps - 2]))
-    return runs
+def a_run(case, later):
+    """A model with its optimizer after two steps, or after three, and the number of
+    steps that the case gives it."""
+    model = a_small_net(case)
+    lr = torch.tensor(case["lr"]) if case["lr_in_a_tensor"] else case["lr"]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    pairs = list(zip(model.parameters(), case["values"], strict=True))
+    with torch.no_grad():
+        for parameter, values in pairs:
+            parameter.copy_(values)
+        model[1].running_mean.copy_(case["values"][1])
+    for number in range(2 + later):
+        for parameter, values in pairs:
+            parameter.grad = (values.cos() + number).to(parameter.dtype)
+        optimizer.step()
+    return model, optimizer, case["steps"][later]
 
 
 def contents(loaded):
@@ -243,7 +238,7 @@ def contents(loaded):
 def round_trip(save_checkpoint, load_checkpoint, case):
     """Saves, and reads, in another process if the case says so: by the learner's
     function and by `torch.load` with its defaults."""
-    model, optimizer, step = two_runs(case)[1]
+    model, optimizer, step = a_run(case, later=True)
     path = a_place(case)
     metric = as_number(case["metric"], case["metric_type"])
     before, moves = everything_of(model, optimizer), model.moves
@@ -313,7 +308,7 @@ def default_load(path, kind=object):
 @with_a_temporary_folder
 def through_a_buffer(save_checkpoint, load_checkpoint, case):
     """The same with a file object in the place of a path."""
-    model, optimizer, step = two_runs(case)[0]
+    model, optimizer, step = a_run(case, later=False)
     header = b"h" * case["header"]
     with {
         "BytesIO": io.BytesIO,
@@ -374,9 +369,8 @@ def cut_off(save_checkpoint, load_checkpoint, case):
     Where the limit kills, this is another process, which dies in the middle of a
     write; elsewhere the write fails as on a full disk.
     """
-    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
-        case
-    )
+    model, optimizer, step = a_run(case, later=False)
+    later, later_optimizer, later_step = a_run(case, later=True)
     path = a_place(case)
     save_checkpoint(path, later, later_optimizer, later_step, 0.5)
     whole = os.path.getsize(path)
@@ -461,9 +455,8 @@ def killed_in_between(save_checkpoint, load_checkpoint, case):
     itself changes what is read under that name; putting another in its place
     does not.
     """
-    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
-        case
-    )
+    model, optimizer, step = a_run(case, later=False)
+    later, later_optimizer, later_step = a_run(case, later=True)
     path = a_place(case)
     save_checkpoint(path, model, optimizer, step, 0.25)
     folder = os.path.dirname(os.path.abspath(path))
@@ -545,9 +538,8 @@ def in_folder(arguments, folder):
 def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
     """Saves where every other folder lies on another file system: a file cannot
     be moved in from there, only copied."""
-    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
-        case
-    )
+    model, optimizer, step = a_run(case, later=False)
+    later, later_optimizer, later_step = a_run(case, later=True)
     path = a_place(case)
     save_checkpoint(path, model, optimizer, step, 0.25)
     folder = os.path.dirname(os.path.abspath(path))
@@ -578,9 +570,8 @@ def on_its_own_file_system(save_checkpoint, load_checkpoint, case):
 @with_a_temporary_folder
 def what_is_left(save_checkpoint, load_checkpoint, case):
     """Saves twice; the second time beside what a killed process left behind."""
-    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
-        case
-    )
+    model, optimizer, step = a_run(case, later=False)
+    later, later_optimizer, later_step = a_run(case, later=True)
     path = a_place(case)
     folder = os.path.dirname(os.path.abspath(path))
     others = ("best.pt.partial", "notes.tmp", "notes.new", "notes.old")
@@ -619,9 +610,8 @@ def what_is_left(save_checkpoint, load_checkpoint, case):
 def under_the_other_name(save_checkpoint, load_checkpoint, case):
     """Saves onto a path which has the very name that the unfinished file had when
     another checkpoint was saved."""
-    (model, optimizer, step), (later, later_optimizer, later_step) = two_runs(
-        case
-    )
+    model, optimizer, step = a_run(case, later=False)
+    later, later_optimizer, later_step = a_run(case, later=True)
     path = a_place(case)
     folder = os.path.dirname(os.path.abspath(path))
     save_checkpoint(path, model, optimizer, step, 0.25)
@@ -653,7 +643,7 @@ def under_the_other_name(save_checkpoint, load_checkpoint, case):
 @with_a_temporary_folder
 def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
     """Loads a file that somebody else wrote: with code in it, if the case says so."""
-    model, optimizer, step = two_runs(case)[0]
+    model, optimizer, step = a_run(case, later=False)
     path = a_place(case)
     saved = {
         "model": model.state_dict(),
@@ -676,7 +666,7 @@ def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
 @with_a_temporary_folder
 def elsewhere(save_checkpoint, load_checkpoint, case):
     """Loads with a `map_location`; the file may come from a machine with a GPU."""
-    model, optimizer, step = two_runs(case)[0]
+    model, optimizer, step = a_run(case, later=False)
     path = a_place(case)
     save_checkpoint(path, model, optimizer, step, case["metric"])
     if case["from_gpu"]:

@@ -37,6 +37,9 @@ GROUP_LIMIT_S = 15.0
 different things."""
 BUSY = 100
 """Times what connecting took is added to it: so long this machine takes just now."""
+TOGETHER = datetime.timedelta(milliseconds=100)
+"""Ranks that come to their end within this time have all been there for what the
+last one did."""
 CHILD_LIMIT_S = 90
 """Ends a forked process that nobody waits for any more."""
 
@@ -98,7 +101,9 @@ def on_ranks(function, world_size):
 
 class Ranks:
     """Rank 0 in this process, each other one in a fork of it that stays for the
-    next case: a fork and its first step take longer than most cases.
+    next case: a fork and its first step take longer than most cases. So does a group,
+    which takes ten milliseconds to end: it stays where all ranks came to the end of a
+    case together, and none has asked it for something that the others have not.
 
     Args:
         function: `function(rank, group, case)` is what a rank does.
@@ -110,6 +115,8 @@ class Ranks:
         # a file would do, but is asked every ten milliseconds
         self.store = dist.TCPStore("127.0.0.1", 0, is_master=True)
         self.cases = 0
+        # by number of ranks: this rank's groups, and which ones all ranks have
+        self.groups, self.names = {}, {}
 
     def __enter__(self):
         return self
@@ -118,51 +125,84 @@ class Ranks:
         for other in self.others:
             other.end()
         self.others = []
+        self._end_groups()
+
+    def _end_groups(self):
+        self.groups.clear()
+        self.names.clear()
 
     def run(self, world_size, case):
         """All ranks on a case. Returns and raises as `on_ranks` does; after an
         error the next case gets new processes."""
+        if len(self.others) < world_size - 1:
+            self._end_groups()  # a fork would keep their connections open
         gc.collect()  # groups that only a cycle holds, while their threads are idle
         while len(self.others) < world_size - 1:
             own_store = dist.TCPStore("127.0.0.1", self.store.port)
             self.others.append(
-                Fork(functools.partial(self._outcome, own_store))
+                Fork(functools.partial(self._outcome, own_store, {}))
             )
         self.cases += 1
-        asked = self.cases, world_size, case
+        name = self.names.pop(world_size, f"group {self.cases}")
+        asked = self.cases, name, world_size, case
         others = self.others[: world_size - 1]
         try:
             for rank, other in enumerate(others, 1):
                 other.ask(rank, *asked)
-            ended = [self._outcome(self.store, 0, *asked)]
+            ended = [self._outcome(self.store, self.groups, 0, *asked)]
             ended += [other.answer() for other in others]
         except BaseException:
             self.__exit__()
             raise
-        failures = [failure for _, failure in ended if failure]
+        failures = [failure for _, failure, _ in ended if failure]
         if not failures:
-            return [returned for returned, _ in ended]
+            if all(together for *_, together in ended):
+                self.names[world_size] = name
+            return [returned for returned, *_ in ended]
         self.__exit__()
         _, first = min(failures, key=lambda one: one[0])
         # rank 0's own tells where it came from
         raised_here = ended[0][1] and ended[0][1][1]
         raise raised_here if type(raised_here) is type(first) else first
 
-    def _outcome(self, store, rank, number, world_size, case):
-        """(what it returned, None) or (None, (when, what it raised))"""
+    def _outcome(self, store, groups, rank, number, name, world_size, case):
+        """(what it returned, None, whether all ranks ended together) or (None, (when,
+        what it raised), False)"""
+        known, group = groups.get(world_size, (None, None))
+        if known != name:
+            of_group = dist.PrefixStore(name, store)
+            group = new_group(of_group, rank, world_size)
+            groups[world_size] = name, group
         of_case = dist.PrefixStore(f"case {number}", store)
-        # held here, so that it ends last, and not inside of DDP's destructor,
-        # which would wait for gloo's threads while they wait for Python
-        group = new_group(of_case, rank, world_size)
+        together = False
         try:
-            return self.function(rank, group, case), None
+            returned = self.function(rank, group, case)
+            together = ended_together(of_case, group, rank, world_size)
+            return returned, None, together
         except BaseException as error:
             when = time.monotonic()
             traceback.clear_frames(error.__traceback__)  # they hold it, too
-            return None, (when, error)
+            return None, (when, error), False
         finally:
+            if not together:
+                # `group` is held here, so that it ends last, and not inside of
+                # DDP's destructor, which would wait for gloo's threads while they
+                # wait for Python
+                del groups[world_size]
             if rank:  # a group in a cycle would not be seen to leave
                 gc.collect()
+
+
+def ended_together(store, group, rank, world_size):
+    """Whether all ranks are at their end now, after as many collectives each. A rank
+    that still waits has to notice that another has left."""
+    names = [f"ended {one}" for one in range(world_size)]
+    store.set(names[rank], str(group._get_sequence_number_for_group()))
+    try:
+        store.wait(names, TOGETHER)
+    except dist.DistStoreError:
+        return False
+    return len(set(store.multi_get(names))) == 1
 
 
 class Fork:
@@ -192,9 +232,8 @@ class Fork:
         theirs.close()
 
     def ask(self, *given):
-        with contextlib.suppress(
-            ConnectionError
-        ):  # `answer` says that it ended
+        # `answer` says that it ended
+        with contextlib.suppress(ConnectionError):
             self.pipe.send_bytes(pickle.dumps(given))
 
     def answer(self):

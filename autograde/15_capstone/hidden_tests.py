@@ -805,7 +805,9 @@ def running(draw: Draw, *stops: Case, **options: Any) -> Case:
         "junk": False,
         "meter": False,
         "evaluation_draws": 0,  # so many random numbers
-        "looks": False,  # into each checkpoint that is found: that takes long
+        # into each checkpoint that is found: that takes long
+        "looks_between": False,
+        "looks_at_the_end": False,
         "forks": False,  # what is kept in Python alone is gone in a new process
         "stops": list(stops),
         **options,
@@ -814,7 +816,7 @@ def running(draw: Draw, *stops: Case, **options: Any) -> Case:
 
 def looked_into(draw: Draw, *stops: Case, **options: Any) -> Case:
     """A run whose checkpoints are read whenever a process has ended."""
-    return running(draw, *stops, looks=True, **options)
+    return running(draw, *stops, looks_between=True, **options)
 
 
 def stop(place: str, at: int, *then: str, **options: Any) -> Case:
@@ -857,6 +859,7 @@ def all_torn(draw: Draw) -> Case:
         stop("step", 9, "tear all"),
         stop("step", 5),
         plan={"save_every": 2, "keep": 2},
+        looks_at_the_end=True,
     )
 
 
@@ -938,7 +941,7 @@ def killed_in_a_step(draw: Draw) -> list[Case]:
         draw.once(killed),
         draw.once(killed_late),
         draw.once(killed_twice),
-        running(draw, stop("step", 3), plan={"save_every": 1}),
+        running(draw, stop("step", 3), plan={"num_epochs": 2, "save_every": 1}),
     ]
 
 
@@ -1052,22 +1055,30 @@ def always_whole(case: Case, seen: Result, expected: Result) -> str | None:
 def killed_while_writing(draw: Draw) -> list[Case]:
     share = 0.1 * draw.integer(3, 8)
     return [
-        looked_into(draw, stop("write", 8, share=share), plan={"keep": 1}),
+        looked_into(
+            draw,
+            stop("write", 8, share=share),
+            plan={"num_epochs": 3, "keep": 1},
+        ),
         looked_into(
             draw,
             stop("write", 4, share=share),
             stop("write", 6, share=share),
-            plan={"save_every": 2},
+            plan={"num_epochs": 3, "save_every": 2},
         ),
         *(
             looked_into(
                 draw,
                 stop("file", 6, nth=nth),
-                plan={"save_every": 2, "keep": 1},
+                plan={"num_epochs": 3, "save_every": 2, "keep": 1},
             )
             for nth in range(3)
         ),
-        looked_into(draw, stop("copy", 6), plan={"save_every": 2, "keep": 1}),
+        looked_into(
+            draw,
+            stop("copy", 6),
+            plan={"num_epochs": 3, "save_every": 2, "keep": 1},
+        ),
     ]
 
 
@@ -1092,12 +1103,14 @@ def killed_while_writing(draw: Draw) -> list[Case]:
 def newest_whole_one(draw: Draw) -> list[Case]:
     often = {"save_every": 2, "keep": 3}
     return [
-        looked_into(draw, stop("step", 8, "tear"), plan=often),
-        looked_into(draw, stop("step", 8, "empty"), plan=often),
-        looked_into(draw, stop("step", 9, "date"), plan=often),
-        looked_into(draw, stop("step", 7, "tear all"), plan=often),
+        running(
+            draw, stop("step", 8, "tear"), plan=often, looks_at_the_end=True
+        ),
+        running(draw, stop("step", 8, "empty"), plan=often),
+        running(draw, stop("step", 9, "date"), plan=often),
+        running(draw, stop("step", 7, "tear all"), plan=often),
         draw.once(all_torn),
-        looked_into(draw, stop("step", draw.integer(2, 4))),
+        running(draw, stop("step", draw.integer(2, 4))),
     ]
 
 

@@ -712,7 +712,9 @@ class Run:
         self.die = die
         self.config = dict(case["config"])
         model = Regression(case["width"])
-        optimizer = torch.optim.AdamW(model.parameters(), lr=case["lr"])
+        optimizer = torch.optim.SGD(
+            model.parameters(), lr=case["lr"], momentum=0.9
+        )
         self.parts = {
             "model": model,
             "optimizer": optimizer,
@@ -749,11 +751,15 @@ class Run:
     def batches(self, epoch):
         own = torch.Generator().manual_seed(self.case["seed"] + epoch)
         order = torch.randperm(len(self.case["x"]), generator=own)
-        order = order[: len(order) - epoch % 2 * self.case["shorter"]]
+        order = order[: self.num_samples(epoch)]
         return list(order.split(self.case["batch_size"]))
 
+    def num_samples(self, epoch):
+        return len(self.case["x"]) - epoch % 2 * self.case["shorter"]
+
     def steps_before(self, epoch):
-        return sum(len(self.batches(one)) for one in range(epoch))
+        size = self.case["batch_size"]
+        return sum(-(-self.num_samples(one) // size) for one in range(epoch))
 
     def dies(self, place, at):
         stop = self.stop
@@ -780,7 +786,7 @@ class Run:
             "lr": optimizer.param_groups[0]["lr"],
             "scale": scaler.get_scale(),
             "noise": float(noise * sign),
-            "batch": [int(one) for one in indices],
+            "batch": str(indices.tolist()),  # one thing to write and to read
         }
         scaler.step(optimizer)
         scaler.update()
@@ -914,7 +920,7 @@ def report(run, result, between):
         "modes_kept": run.modes_kept,
         "gradients_kept": run.gradients_kept,
         "torn": [default_load(one) for one in run.checkpoints()].count(None)
-        if run.case["looks"]
+        if run.case["looks_at_the_end"]
         else 0,
         "names": [one for one in names if re_step(one)],
         "others": [one for one in names if not re_step(one)],
@@ -971,7 +977,7 @@ def killed_and_resumed(fit, case):
             raise RuntimeError("the process that ran this ended early")
         survived += how == "returned" and stop["in"] != "end"
         folder.mkdir(parents=True, exist_ok=True)
-        if case["looks"]:
+        if case["looks_between"]:
             between.append(what_is_in(folder, spoilt))
         folder = after_a_process(case, stop, folder, number, spoilt)
     seed = case["seed"] + 1000 * len(case["stops"])

@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import (
     Callable,
+    Collection,
     Generator,
     Iterable,
     Iterator,
@@ -81,6 +82,11 @@ Behaviour = dict[tuple[str, int], Result]
 """What an implementation gave, by check name and number of the case."""
 Answered = tuple[list[ProbeRun], Died | None]
 """What a check's cases gave until the process died, and whether it did."""
+HasAnswered = Callable[
+    [Check, Callable[[Sequence[Case]], Answered]], Answered | None
+]
+"""(check, what asks for some of its cases) -> what all of them gave; None where that
+is to be asked for."""
 Recognise = Callable[[str, Behaviour, str], str]
 """(exercise, what an answer gave on every case, its losses) -> what the one wrong
 answer of the bank that behaves alike tells; empty if none or several do."""
@@ -255,7 +261,7 @@ def judge_exercise(
     shows: Shows | None = None,
     untouched: Callable[[], Prober] | None = None,
     tell: Callable[[Sequence[CheckReport]], None] | None = None,
-    answered: Callable[[Check], Answered | None] | None = None,
+    answered: HasAnswered | None = None,
 ) -> ExerciseReport:
     """Judges one exercise.
 
@@ -275,8 +281,7 @@ def judge_exercise(
         tell: is told of the checks that have been judged, after each of them, with
             their words and cases; where that matters to nobody they are asked for
             in the end, when all verdicts stand.
-        answered: what a check's cases gave, if somebody else has had them answered;
-            None where it is to be asked for here.
+        answered: has a check's cases answered, some of them by somebody else.
 
     Returns:
         The report; never raises for what the learner's code does.
@@ -288,17 +293,22 @@ def judge_exercise(
     learner_line = _one_line_of(learner_line)
     losses_of: dict[str, list[_Lost]] = {}
     telling = _Telling(grading, exercise_id, shows, untouched or prober)
+
+    def ask(check: Check, cases: Sequence[Case]) -> Answered:
+        nonlocal current
+        current = current or prober()
+        given = answers(current, check, cases)
+        current = None if given[1] else current
+        return given
+
     for check in grading.checks_of(exercise_id):
         died = failed_before
         cases = expected.cases[check.name] if died is None else []
         runs: list[ProbeRun] = []
-        given = answered(check) if answered and cases else None
+        asked = functools.partial(ask, check)
+        given = answered(check, asked) if answered and cases else None
         for _ in range(TRIES if cases else 0):
-            if given is None:
-                current = current or prober()
-                given = answers(current, check, cases)
-                current = None if given[1] else current
-            runs, died = given
+            runs, died = given or asked(cases)
             given = None
             if died is None or died.verdict is not Verdict.EXITED:
                 break
@@ -382,7 +392,7 @@ def as_reference(
     """Whether an implementation did what the reference does on every case of a
     check."""
     return all(
-        alike(check, result, reference[key])
+        alike(check, result, reference[key], reference[key])
         for key, result in behaviour.items()
         if key[0] == check.name
     )
@@ -860,12 +870,14 @@ def _selected(data: object, keys: tuple[str, ...] | None) -> object:
     return {key: data.get(key) for key in keys}
 
 
-def alike(check: Check, one: Result, other: Result) -> bool:
-    """Whether two implementations did the same on a case of a check."""
+def alike(check: Check, one: Result, other: Result, reference: Result) -> bool:
+    """Whether two implementations did the same on a case of a check, on which the
+    reference gives this."""
     if one is other:
         return True
-    if one.effects != other.effects or _raised_as(check, one) != _raised_as(
-        check, other
+    asked = check.raises if reference.raised else ()
+    if one.effects != other.effects or _raised_as(asked, one) != _raised_as(
+        asked, other
     ):
         return False
     tolerance = Tolerance(check.rtol, check.atol)
@@ -877,12 +889,15 @@ def alike(check: Check, one: Result, other: Result) -> bool:
         return False  # data that no answer of the bank gives
 
 
-def _raised_as(check: Check, result: Result) -> str:
-    """What was raised; whichever it is of those that the check asks for."""
+def _raised_as(asked: Collection[str], result: Result) -> str:
+    """What was raised; whichever it is of those that were asked for."""
     if not result.raised:
         return ""
-    asked = not set(check.raises).isdisjoint(result.raised)
-    return "as asked" if asked else builtin_name(result)
+    return (
+        builtin_name(result)
+        if set(asked).isdisjoint(result.raised)
+        else "as asked"
+    )
 
 
 def run_cells(

@@ -162,7 +162,9 @@ class Misconceptions:
         self, key: tuple[str, int], seen: Behaviour, result: Result
     ) -> bool:
         check = self.checks[key[0]]
-        return key in seen and alike(check, seen[key], result)
+        return key in seen and alike(
+            check, seen[key], result, self.reference[key]
+        )
 
 
 def _missed(signature: str, losses: str) -> int:

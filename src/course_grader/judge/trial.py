@@ -13,6 +13,7 @@ import torch
 
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
+from course_grader.checks import Result
 from course_grader.judge.inprocess import answer_namespace, judge_namespace
 from course_grader.judge.judging import (
     Behaviour,
@@ -125,7 +126,12 @@ def try_bank(
                 given = replace(
                     given,
                     misconception=_told(
-                        grading, answer, answers, behaviours, reports
+                        grading,
+                        answer,
+                        answers,
+                        behaviours,
+                        reports,
+                        expected.reference,
                     ),
                 )
             complaints = _complaints(answer, given)
@@ -239,7 +245,10 @@ def changed_by_cases(
         seen = behaviours[answer.name]
         with bank_process(kernels, grading, expected) as run:
             return any(
-                result is None or not alike(checks[key[0]], result, seen[key])
+                result is None
+                or not alike(
+                    checks[key[0]], result, seen[key], expected.reference[key]
+                )
                 for key, result in run(answer, left)
             )
 
@@ -318,6 +327,7 @@ def _told(
     answers: Iterable[Answer],
     behaviours: Mapping[str, Behaviour],
     reports: Mapping[str, ExerciseReport],
+    reference: Mapping[tuple[str, int], Result],
 ) -> str:
     """What a learner hears who gives a wrong answer: the text of those that
     behave alike, if it is one."""
@@ -331,17 +341,23 @@ def _told(
         and other.name in behaviours
         and losses(reports[other.name].checks) == lost
         and behave_alike(
-            grading, behaviours[answer.name], behaviours[other.name]
+            grading, behaviours[answer.name], behaviours[other.name], reference
         )
     }
     return tells.pop() if len(tells) == 1 else ""
 
 
-def behave_alike(grading: Grading, one: Behaviour, other: Behaviour) -> bool:
+def behave_alike(
+    grading: Grading,
+    one: Behaviour,
+    other: Behaviour,
+    reference: Mapping[tuple[str, int], Result],
+) -> bool:
     """Whether two answers did the same on every case."""
     checks = {check.name: check for check in grading.checks}
     return one.keys() == other.keys() and all(
-        alike(checks[key[0]], one[key], other[key]) for key in one
+        alike(checks[key[0]], one[key], other[key], reference[key])
+        for key in one
     )
 
 
