@@ -38,13 +38,15 @@ from course_grader.checks import (
 )
 from course_grader.course import Course
 from course_grader.judge.compare import Tolerance, difference
-from course_grader.judge.judging import Expectations, losses
+from course_grader.judge.judging import Expectations, left_to_run, losses
 from course_grader.judge.misconceptions import (
     Misconceptions,
     RunAnswer,
     Steps,
 )
 from course_grader.judge.reference import (
+    PreparedKernels,
+    bank_process,
     prepared_kernel,
     reference_expectations,
 )
@@ -124,7 +126,8 @@ def passed_before(
     for answer in grading.answers_of(exercise):
         texts += [repr(answer), grading.answer_cell(answer)]
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-    key = f"answer_bank/{chapter}/{exercise}"
+    test = request.node.originalname
+    key = f"answer_bank/{test}/{chapter}/{exercise}"
     failed = request.session.testsfailed
     before = cache.get(key, None) == digest
     yield before
@@ -256,6 +259,51 @@ def test_every_check_is_lost_by_somebody(chapter: str, exercise: str) -> None:
         lost |= lost_in(signature, checks)
 
     assert lost == set(checks)
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_wrong_answers_that_lose_the_same_checks_are_told_apart(
+    patient: WarmProcess, chapter: str, exercise: str, passed_before: bool
+) -> None:
+    """Each runs as far as a submission with its signature lets it run. Two that
+    behave alike would leave both learners without a word."""
+    if passed_before:
+        return
+    grading = grading_of(chapter)
+    signatures = read_signatures(
+        signatures_file(COURSE, chapter), grading, exercise
+    )
+    groups: dict[str, list[Answer]] = {}
+    for answer in grading.answers_of(exercise):
+        if not (answer.right or answer.ends_process):
+            signature = signatures.get(answer.name, "")
+            groups.setdefault(signature, []).append(answer)
+    groups = {
+        signature: answers
+        for signature, answers in groups.items()
+        if signature and len({one.tells for one in answers}) > 1
+    }
+    if not groups:
+        return
+    expected = reference_expectations(patient, grading, 1, [exercise])
+    with PreparedKernels(patient, grading) as kernels:
+        for signature, answers in groups.items():
+            left = left_to_run(grading.checks_of(exercise), signature)
+            behaviours = {}
+            for answer in answers:
+                with bank_process(kernels, grading, expected) as run:
+                    behaviours[answer.name] = {
+                        key: result
+                        for key, result in run(answer, left)
+                        if result is not None
+                    }
+            for one, other in itertools.combinations(answers, 2):
+                assert one.tells == other.tells or not behave_alike(
+                    grading,
+                    behaviours[one.name],
+                    behaviours[other.name],
+                    expected.reference,
+                ), f"{one.name} and {other.name} behave alike"
 
 
 @pytest.mark.slow  # a stale one costs time when work is graded, and nothing else

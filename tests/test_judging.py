@@ -15,6 +15,7 @@ from course_grader.course import Course, CourseError
 from course_grader.judge.inprocess import grade
 from course_grader.judge.judging import (
     Expectations,
+    alike,
     draw_cases,
     judge_exercise,
 )
@@ -33,6 +34,20 @@ def test_every_seed_draws_other_cases(mini: Course) -> None:
         first = [cases[name][0]["x"] for cases in drawn]
         for i, one in enumerate(first):
             assert not any(torch.equal(one, other) for other in first[:i])
+
+
+def test_another_error_is_the_same_fault_only_where_one_is_asked_for(
+    mini: Course,
+) -> None:
+    check = load_grading(mini, "03_mini").checks_of("double")[0]
+    one = Result(raised=("TypeError", "Exception"))
+    other = Result(raised=("RuntimeError", "Exception"))
+    refuses = Result(raised=("ValueError", "Exception"))
+
+    assert {"TypeError", "RuntimeError"} <= set(check.raises)
+    assert alike(check, one, other, refuses)
+    assert not alike(check, one, other, Result(data=1))
+    assert not alike(check, one, Result(raised=("KeyError",)), refuses)
 
 
 def test_cases_stay_when_another_check_goes(mini: Course) -> None:
