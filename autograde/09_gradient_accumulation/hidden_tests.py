@@ -827,7 +827,7 @@ def two_epochs(draw: Draw) -> Case:
 
 
 def with_a_short_window(draw: Draw) -> Case:
-    return epochs(draw, [4] * 5, 2, num_epochs=3)
+    return epochs(draw, [4] * 5, 2, num_epochs=2)
 
 
 def of_unequal_sizes(draw: Draw) -> Case:
@@ -871,7 +871,7 @@ def full_windows(draw: Draw) -> list[Case]:
         draw.once(without_windows),
         draw.once(two_epochs),
         draw.once(with_weight_decay),
-        epochs(draw, [2] * 22, 11),
+        epochs(draw, [2] * 11, 11),
         {**as_ids(epochs(draw, [4] * 2, 2)), "own": "sum"},
         epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
         of_one_class(epochs(draw, [4] * 4, 2, weight_decay=0.1)),
@@ -911,7 +911,7 @@ def short_last_micro_batch(draw: Draw) -> list[Case]:
     return [
         draw.once(epochs, [4, 4, 4, 1], 2),
         draw.once(of_unequal_sizes),
-        epochs(draw, [8, 8, 1], 10, num_epochs=3),
+        epochs(draw, [8, 8, 1], 10, num_epochs=2),
     ]
 
 
@@ -973,7 +973,7 @@ def clipped_once(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 5, 2, max_norm=0.05),
         epochs(draw, [6, 2, 5, 3], 3, max_norm=0.2, lr=1.0),
-        epochs(draw, [4] * 6, 3, max_norm=1e3),
+        epochs(draw, [4] * 3, 3, max_norm=1e3),
         epochs(draw, [4] * 4, 2, max_norm=5.0, loudness=300.0, lr=0.01),
         epochs(draw, [4] * 4, 2, max_norm=5e3, loudness=1e5, lr=1e-5),
         with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
@@ -1096,8 +1096,8 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
 def loader_without_a_length(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 5, 2, as_list=False),
-        epochs(draw, [4] * 8, 2, as_list=False),
-        epochs(draw, [4] * 8, 2, as_list=False, sized=True),
+        epochs(draw, [4] * 6, 2, as_list=False),
+        epochs(draw, [4] * 6, 2, as_list=False, sized=True),
         epochs(draw, [4] * 5, 2, as_list=False, sized="not told"),
         {**epochs(draw, [4] * 3, 2, as_list=False), "breaks": True},
     ]
