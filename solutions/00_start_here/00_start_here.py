@@ -126,8 +126,8 @@ def attempt(function):
 # %% [markdown]
 r"""
 `away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape
-and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on
-the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move, though not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and
+and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed, among others: a CPU tensor
+without dimensions, an index on the CPU, and `copy_`, but not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and
 a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
 ### A report that stops the notebook
@@ -581,7 +581,7 @@ r"""
 
 The module itself is returned, and by default its parameters stay the same objects, so an optimizer that holds them holds the
 moved ones. Its state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device.
-Not so with *meta*, which puts new parameters in their place (unless
+Not so with *meta*, which puts new parameters in their place, two for a shared one (unless
 `torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then. Buffers are new objects after a move: one that two modules shared has become two. Integer buffers keep their dtype.
 """
 

@@ -200,7 +200,7 @@ annotated_matrix(
 # %% [markdown]
 r"""
 Each epoch starts new workers. Each worker gets a copy of the dataset as it is in the main
-process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`; on Linux a `torch.Generator` by default reaches forked workers only). There it never moves on.
+process, generator included (tensors are shared after `share_memory_()`, and where workers are not forked; on Linux a `torch.Generator` by default reaches forked workers only). There it never moves on.
 """
 
 # %% [markdown]
@@ -245,9 +245,10 @@ generator held by the dataset it does not know. `worker_init_fn` runs in the wor
 from `get_worker_info()`. (Its `dataset` may be a `Subset`, as of `random_split`: a generator set there nobody reads; it
 belongs to `info.dataset.dataset`.)
 
-The base seeds come out of the loader's generator, between one epoch's order and the next. With
-`persistent_workers=True` they are drawn once, so from the second epoch on the order is another one
-than with workers that end with the epoch. Chapter 13 gives it to the sampler; the loader may get another.
+Every pass through a loader, even without workers, draws a base seed before the order: from the loader's
+generator, else from the global one. With `persistent_workers=True` it is drawn once, so from the second
+epoch on the order is another one than with workers that end with the epoch. Chapter 13 gives the generator
+to the sampler, and the loader another.
 
 How a worker starts decides what may reach it. `fork` copies the process, classes and functions of a notebook
 included: Linux does that up to Python 3.13. Since Python 3.14 Linux starts workers by `forkserver`; Windows and macOS use `spawn`.
@@ -441,7 +442,7 @@ for setting, timing in timings.items():
 # %% [markdown]
 r"""
 On a CPU the four are alike, but for what else the machine is doing: nobody reads cuDNN's flags there. The next cell adds a
-million numbers into eight places, twenty times, and counts the different results. On a CPU `index_add` has
+million numbers into eight places, twenty times, and counts the different results. On a CPU, uncompiled, `index_add` has
 one. On a GPU without the switch you may see more.
 """
 
@@ -744,7 +745,7 @@ assert unwritten.isnan().all()
 # %% [markdown]
 r"""
 **`torch.compile`.** Its tuner may choose kernels by the clock, as cuDNN's does. `use_deterministic_algorithms(True)` also stops that
-where the choice would change the numbers: it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not set it. (The flag is private; so it is in the PyTorch that
+where the choice would change the numbers: it sets a flag of the compiler, for the calling thread alone. `torch.set_deterministic_debug_mode` does not set it. (The flag is private; so it is in the PyTorch that
 is installed here.)
 
 **TF32.** On NVIDIA cards since Ampere, convolutions and cuDNN's recurrent layers round float32 inputs to 10 bits by default, matrix products do not. That is
@@ -1156,7 +1157,7 @@ r"""
   the side under a guard that puts all three states back.
 - Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
-  PyTorch lists, and the choices of the compiler's tuner that change the numbers.
+  PyTorch lists and, in the calling thread, the choices of the compiler's tuner that change the numbers.
 - To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so
   beside a result.
 

@@ -293,7 +293,7 @@ r"""
 
 A dtype has a *range*, set by its exponent bits, and a *precision*, set by its mantissa bits. On one
 map: how large the number is runs to the right, how large its rounding error *may* be runs upwards.
-Within its range a dtype is a level line: no number bears more than that, and most bear less. Towards 0 the line rises
+Within its range a dtype is a level line: no number's error is larger, and most are smaller. Towards 0 the line rises
 (subnormal numbers have fewer bits), and at both ends it stops. Dial a number: the dots show the error it really has (at the
 bottom: none), the legend what each dtype makes of it.
 """
@@ -358,10 +358,10 @@ explore(dtype_map, digits=(1.0, 9.99, 0.01), power=range(-44, 39))
 
 # %% [markdown]
 r"""
-- **float16** has the finer steps, near 0 the coarser ones, and ends at 65504. **bfloat16** reaches as far as float32, with two
+- **float16** has finer steps than bfloat16, near 0 coarser ones, and ends at 65504. **bfloat16** reaches as far as float32, with two
   to three digits. Gradients need the range, so bfloat16 needs no loss scaling (chapter 10).
 - The two **float8** are for storing, and for matrix products with a scale beside them. On a CPU,
-  `x + x` raises. The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).
+  uncompiled, `x + x` raises. The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).
   `torch.float8_e8m0fnu` is the scale of the first two, a power of 2; `torch.float4_e2m1fn_x2` is a byte of two numbers.
 - Past the end a number becomes `inf`, but for what still rounds to the largest number: 65519 is 65504 in float16. float8_e4m3fn
   has no `inf`; there the result is its largest number or NaN, depending on version and device.
@@ -480,8 +480,7 @@ r"""
 
 The shape is as claimed, and no network takes it. The bytes stop a convolution; as floats, the height is
 taken for the channels. Were the image three pixels high, nothing would stop it. The channels are in the
-order blue, green, red; and for a path that it cannot read, `cv2.imread` returns `None`. (From its documentation:
-`torchvision.io.decode_image(path, mode="RGB")` gives bytes of shape (3, H, W), red first, and raises.)
+order blue, green, red; and for a path that it cannot read, `cv2.imread` returns `None`.
 """
 
 # %% cell="claim_000_10"

@@ -293,8 +293,8 @@ A sample whose label equals `ignore_index` costs nothing. Then the samples are r
 | `"sum"` | $\sum_n \ell_n$ |
 | `"mean"` | $\sum_n \ell_n \big/ \sum_n w_{y_n}$, both over the labels that are not ignored |
 
-Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored. On a CPU, outside of autocast, the sum has the dtype of the
-logits: in float16 a mean over many may be infinite or NaN, compiled or not. If labels are ignored and the loss itself is not compiled, it may be far off in both 16-bit dtypes. Give it `logits.float()`.
+Without weights, $\sum_n w_{y_n}$ is the number of labels that are not ignored. On a CPU, outside of autocast, the loss is summed in the dtype of the
+logits: in float16 a mean over many samples, or smoothing over many classes, may be infinite or NaN, compiled or not. If labels are ignored and the loss itself is not compiled, it may be far off in both 16-bit dtypes. Give it `logits.float()`.
 """
 
 # %% [markdown]

@@ -274,9 +274,9 @@ What hooks cannot see:
 - Functions have no hooks. A model that calls `F.relu` shows no ReLU, and `nn.MultiheadAttention` uses its
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
-- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. It also may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; the encoder's `use_nested_tensor = False` prevents it.
-- A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if that has a `forward` of its own.)
-  Look at the model itself, before it is compiled.
+- Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. `.shape` may also raise inside an `nn.TransformerEncoder` with a padding mask, in eval without gradients; the encoder's `use_nested_tensor = False` prevents it.
+- Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing, until something else makes it compile anew. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if that has a `forward` of its own.)
+  Look at the model itself, before it is compiled, and not through `DistributedDataParallel` (chapter 14).
 """
 
 # %% cell="compiled_model_ignores_hooks"
@@ -300,7 +300,7 @@ r"""
 ### Where the numbers are
 
 The convolutional network of this course, layer by layer. Two counts that are easily taken for each
-other: the parameters, of which Adam keeps two copies more (SGD with momentum one, plain SGD none), and the outputs, which grow
+other: the parameters (Adam keeps two copies more of what is trained, SGD with momentum one, plain SGD none), and the outputs, which grow
 with the batch.
 """
 
@@ -379,7 +379,7 @@ picture
 # %% [markdown]
 r"""
 Blue boxes are leaves that will get a gradient, grey ones operations, the green one the output. `far` is
-missing. The picture says it without a backward pass, and so does a comparison of names. (Layers under a checkpoint with `use_reentrant=True`
+missing. Of an uncompiled model the picture says it without a backward pass, and so does a comparison of names. (Layers under a checkpoint with `use_reentrant=True`
 are missing too, and do get their gradients, if the checkpoint's input requires one.) Large models are better asked than drawn.
 
 Each operation is visited once: in a residual network the number of *ways* through the graph doubles with each block. And a list takes
@@ -628,8 +628,8 @@ r"""
 > where one is to be put. `Linear` and `Conv2d` take a single sample: there no error helps you.
 
 Integer inputs need `dtypes=` or `input_data=`: noise of floats is no token. It looks in eval mode by default,
-so batch norm is left alone. After the pass it puts the model's mode on *all* layers: one that was in eval on purpose is woken. Given a size, it
-takes the model to the GPU, if there is one, and leaves it there; `device="cpu"` keeps it.
+so batch norm is left alone. After the pass it puts the model's mode on *all* layers: one that was in eval on purpose is woken. Given a size, it draws
+random numbers (chapter 01), and takes the model to the GPU, if there is one, and leaves it there; `device="cpu"` keeps it.
 """
 
 # %% cell="claim_002_40"
@@ -1126,7 +1126,7 @@ r"""
 - Count over `parameters()`: shared ones once, frozen ones too, buffers never. `state_dict()` is for saving.
 - List by name, with shape, `requires_grad` and the gradient. None is not 0: nothing has arrived since `zero_grad()`.
 - A look: eval, no gradient, hooks removed in `finally`, modes back one by one.
-- The picture of the graph shows what is cut off. Large models are better asked by name.
+- The picture of an uncompiled model's graph shows what is cut off. Large models are better asked by name.
 - `it/s` is batches per second, `s/it` seconds per batch; `total=` must be known by somebody.
 
 **Primary sources**

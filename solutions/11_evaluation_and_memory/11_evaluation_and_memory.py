@@ -721,7 +721,7 @@ for name, optimizer in {
 
 # %% [markdown]
 r"""
-So under AdamW a model in float32 takes 16 bytes a parameter before the first activation: weight, gradient, two moments.
+So under AdamW a model in float32 takes 16 bytes a trained parameter before the first activation: weight, gradient, two moments.
 
 ### Two numbers: allocated and reserved
 

@@ -93,7 +93,7 @@ BY_SOURCE = {
 
 
 def test_one_operation_two_devices():
-    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed are, among others, a tensor on the CPU without dimensions as a number, an index on the CPU, and `copy_`, which is a move, though not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
+    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed, among others: a CPU tensor without dimensions, an index on the CPU, and `copy_`, but not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
     *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass, and takes what *meta* refuses because it has no values: `x[mask]`, `.item()`.
     """
@@ -285,7 +285,7 @@ def test_visible_devices(monkeypatch, text, wanted):
 def test_a_module_keeps_its_parameters(kind):
     """The module itself is returned, and by default its parameters stay the same objects, so an optimizer that holds them holds the moved ones.
 
-    Not so with *meta*, which puts new parameters in their place (unless `torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then.
+    Not so with *meta*, which puts new parameters in their place, two for a shared one (unless `torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then.
     """
     layer = nn.Linear(2, 1)
     optimizer, weight = kind(layer.parameters(), lr=0.1), layer.weight
@@ -294,6 +294,14 @@ def test_a_module_keeps_its_parameters(kind):
         assert layer.weight is weight
         assert optimizer.param_groups[0]["params"][0] is layer.weight
     assert layer.to("meta").weight is not weight
+
+    def tied():
+        first, last = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+        last.weight = first.weight
+        return nn.Sequential(first, last)
+
+    assert len(list(tied().double().parameters())) == 1
+    assert len(list(tied().to("meta").parameters())) == 2
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     try:
         layer = nn.Linear(2, 1)
@@ -308,6 +316,7 @@ def test_a_module_keeps_its_parameters(kind):
         weight = layer.weight
         assert layer.to("meta").weight is weight
         assert weight.is_meta
+        assert len(list(tied().to("meta").parameters())) == 1
     finally:
         torch.__future__.set_swap_module_params_on_conversion(before)
 

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from multiprocessing import get_start_method
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._inductor import config as compiler
 from torch.backends import cudnn
 from torch.nn.utils import parameters_to_vector
 from torch.utils.data import (
@@ -66,14 +68,14 @@ BY_CELL = {
         "`use_deterministic_algorithms(True, warn_only=True)` warns where the switch alone would stop.",
     ],
     "compiler_and_batch": [
-        "it sets a flag of the compiler. `torch.set_deterministic_debug_mode` does not set it.",
+        "`torch.set_deterministic_debug_mode` does not set it.",
     ],
 }
 
 BY_SOURCE = {
     "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/config.py": [
         "`use_deterministic_algorithms(True)` also stops that where the choice would change the numbers",
-        "`use_deterministic_algorithms` covers the operations that PyTorch lists, and the choices of the compiler's tuner that change the numbers.",
+        "`use_deterministic_algorithms` covers the operations that PyTorch lists and, in the calling thread, the choices of the compiler's tuner that change the numbers.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
         "the one keeps cuDNN to deterministic kernels, the other lets every run choose the same of them.",
@@ -272,7 +274,7 @@ class Written(Dataset):
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("way", ["fork", "forkserver"])
 def test_what_workers_get(way, shared):
-    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared, where workers are not started by `fork` or after `share_memory_()`; on Linux a `torch.Generator` by default reaches forked workers only). There it never moves on."""
+    """Each worker gets a copy of the dataset as it is in the main process, generator included (tensors are shared after `share_memory_()`, and where workers are not forked; on Linux a `torch.Generator` by default reaches forked workers only). There it never moves on."""
     dataset = Written()
     if shared:
         dataset.tensor.share_memory_()
@@ -357,7 +359,7 @@ def test_the_same_order_without_atomics():
 
     Kernels that add atomically may do so in another order each time, and no seed fixes it: many on a GPU, and with several threads a few on a CPU, such as the gradient of `x[ids]` in float32.
 
-    On a CPU `index_add` has one.
+    On a CPU, uncompiled, `index_add` has one.
 
     | `torch.rand(3, device="cuda")` on every GPU | the order in which threads add up, above all a GPU's; the number of the CPU's threads |
 
@@ -397,6 +399,28 @@ def test_the_same_order_without_atomics():
     finally:
         torch.use_deterministic_algorithms(False)
         torch.set_num_threads(usual)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="no compiler")
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two threads")
+def test_index_add_compiled(python):
+    """uncompiled, `index_add` has one."""
+    said = python(
+        "import torch\n"
+        "torch.set_num_threads(2)\n"
+        "v, w = torch.randn(1_000_000), torch.randint(8, (1_000_000,))\n"
+        "def add(z):\n"
+        "    return z.index_add(0, w, v)\n"
+        "for one in (add, torch.compile(add)):\n"
+        "    found = set()\n"
+        "    for n in range(300):\n"
+        "        found.add(tuple(one(torch.zeros(8)).tolist()))\n"
+        "        if len(found) > 1 or one is add and n > 10:\n"
+        "            break\n"
+        "    print(len(found))"
+    )
+    assert said.split() == ["1", "2"]
 
 
 def test_which_seeds_are_taken():
@@ -520,7 +544,7 @@ def draw_once(worker_id):
 
 
 def test_when_the_base_seed_is_drawn():
-    """The base seeds come out of the loader's generator, between one epoch's order and the next. With `persistent_workers=True` they are drawn once, so from the second epoch on the order is another one than with workers that end with the epoch.
+    """Every pass through a loader, even without workers, draws a base seed before the order: from the loader's generator, else from the global one. With `persistent_workers=True` it is drawn once, so from the second epoch on the order is another one than with workers that end with the epoch.
 
     `worker_init_fn(worker_id)` runs in the worker when it starts: in every epoch, unless `persistent_workers=True` keeps the workers.
     """
@@ -549,6 +573,53 @@ def test_when_the_base_seed_is_drawn():
     assert (kept_orders[0], kept_seeds[0]) == (orders[0], seeds[0])
     assert kept_orders[1] != orders[1]
     assert kept_orders[2] != orders[2]
+
+    for own in (False, True):
+        for options in (
+            {},
+            {"batch_size": None},
+            {"sampler": range(4)},
+            {"num_workers": 1, "multiprocessing_context": "fork"},
+        ):
+            rng = torch.Generator().manual_seed(7)
+            torch.manual_seed(7)
+            drawn = torch.randint(9, (3,)).tolist()
+            torch.manual_seed(7)
+            loader = DataLoader(
+                range(4), generator=rng if own else None, **options
+            )
+            list(loader)
+            assert (torch.randint(9, (3,)).tolist() == drawn) == own
+            before = torch.Generator().manual_seed(7).get_state()
+            assert torch.equal(rng.get_state(), before) != own
+    own = torch.Generator().manual_seed(7)
+    loader = DataLoader(range(9), 9, shuffle=True, generator=own)
+    again = torch.Generator().manual_seed(7)
+    torch.empty((), dtype=torch.int64).random_(generator=again)
+    (order,) = loader
+    assert order.tolist() == torch.randperm(9, generator=again).tolist()
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_the_flag_of_the_compiler(in_thread):
+    """it sets a flag of the compiler, for the calling thread alone."""
+    found = []
+
+    def look():
+        found.append(compiler.deterministic)
+        found.append(torch.are_deterministic_algorithms_enabled())
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        if in_thread:
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+        else:
+            look()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert found == [not in_thread, True]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="says what Linux does")

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import shutil
 import warnings
 
 import numpy as np
@@ -69,9 +70,6 @@ BY_SOURCE = {
     ],
     "https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/": [
         "The newest cards take blocks of numbers with a scale each: 32 of 8 or 4 bits (MXFP8, MXFP4), 16 of 4 bits (NVFP4).",
-    ],
-    "https://docs.pytorch.org/vision/stable/generated/torchvision.io.decode_image.html": [
-        '`torchvision.io.decode_image(path, mode="RGB")` gives bytes of shape (3, H, W), red first, and raises.',
     ],
     "https://docs.opencv.org/4.x/d4/da8/group__imgcodecs.html": [
         "The channels are in the order blue, green, red; and for a path that it cannot read, `cv2.imread` returns `None`.",
@@ -233,7 +231,7 @@ def test_a_count_that_stops(dtype, end):
 
 
 def test_range_and_precision():
-    """**float16** has the finer steps, near 0 the coarser ones, and ends at 65504. **bfloat16** reaches as far as float32, with two to three digits.
+    """**float16** has finer steps than bfloat16, near 0 coarser ones, and ends at 65504. **bfloat16** reaches as far as float32, with two to three digits.
 
     `eps` is the gap after 1. Between `tiny` and `max` a rounding error is at most half of it, times the number.
 
@@ -265,7 +263,7 @@ def test_range_and_precision():
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
 def test_float8(dtype):
-    """The two **float8** are for storing, and for matrix products with a scale beside them. On a CPU, `x + x` raises.
+    """The two **float8** are for storing, and for matrix products with a scale beside them. On a CPU, uncompiled, `x + x` raises.
 
     float8_e4m3fn has no `inf`; there the result is its largest number or NaN, depending on version and device.
     """
@@ -284,6 +282,20 @@ def test_float8(dtype):
         )
     else:
         assert over == math.inf
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="no compiler")
+def test_float8_compiled(python):
+    """On a CPU, uncompiled, `x + x` raises."""
+    said = python(
+        "import torch\n"
+        "x = torch.ones(2).to(torch.float8_e5m2)\n"
+        "print(torch.compile(lambda x: x + x)(x).float().tolist())\n"
+        "x + x"
+    )
+    assert said.startswith("[2.0, 2.0]")
+    assert "not implemented" in said
 
 
 def test_small_formats():
@@ -578,7 +590,7 @@ def test_shared_and_copied():
 def test_bits_of_a_dtype(dtype, exponent, mantissa):
     """A dtype has a *range*, set by its exponent bits, and a *precision*, set by its mantissa bits.
 
-    Within its range a dtype is a level line: no number bears more than that, and most bear less. Towards 0 the line rises (subnormal numbers have fewer bits), and at both ends it stops.
+    Within its range a dtype is a level line: no number's error is larger, and most are smaller. Towards 0 the line rises (subnormal numbers have fewer bits), and at both ends it stops.
     """
     facts = torch.finfo(dtype)
     assert facts.bits == 1 + exponent + mantissa

@@ -773,7 +773,7 @@ def test_shapes_are_compared_with_shapes(n):
 
 
 def test_a_mean_in_sixteen_bits():
-    """On a CPU, outside of autocast, the sum has the dtype of the logits: in float16 a mean over many may be infinite or NaN, compiled or not. If labels are ignored and the loss itself is not compiled, it may be far off in both 16-bit dtypes. Give it `logits.float()`."""
+    """On a CPU, outside of autocast, the loss is summed in the dtype of the logits: in float16 a mean over many samples, or smoothing over many classes, may be infinite or NaN, compiled or not. If labels are ignored and the loss itself is not compiled, it may be far off in both 16-bit dtypes. Give it `logits.float()`."""
     torch.manual_seed(0)
     logits, labels = torch.randn(16384, 100), torch.randint(100, (16384,))
     ignored = labels.clone()
@@ -799,6 +799,16 @@ def test_a_mean_in_sixteen_bits():
     many = torch.zeros(300_000, 10).half()
     nothing = torch.zeros(len(many)).long()
     assert F.cross_entropy(many, nothing).isnan()
+    for num_classes in (1000, 10_000):
+        one, first = torch.randn(1, num_classes).half(), torch.zeros(1).long()
+        for reduction in ("none", "sum", "mean"):
+            options = {"reduction": reduction, "label_smoothing": 0.1}
+            smooth = F.cross_entropy(one, first, **options)
+            assert smooth.isfinite() == (num_classes == 1000)
+            assert F.cross_entropy(one.float(), first, **options).isfinite()
+        with torch.autocast("cpu", torch.float16):
+            assert F.cross_entropy(one, first, label_smoothing=0.1).isfinite()
+        assert F.cross_entropy(one, first).isfinite()
     low, weights = logits.bfloat16(), torch.ones(100, dtype=torch.bfloat16)
     weighted = F.cross_entropy(low, ignored, weights).double()
     exact = F.cross_entropy(low.double(), ignored)
@@ -808,7 +818,7 @@ def test_a_mean_in_sixteen_bits():
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="no compiler")
 def test_a_compiled_mean_in_sixteen_bits(python):
-    """in float16 a mean over many may be infinite or NaN, compiled or not. If labels are ignored and the loss itself is not compiled, it may be far off in both 16-bit dtypes."""
+    """in float16 a mean over many samples, or smoothing over many classes, may be infinite or NaN, compiled or not. If labels are ignored and the loss itself is not compiled, it may be far off in both 16-bit dtypes."""
     said = python(
         "import torch\n"
         "import torch.nn.functional as F\n"
@@ -817,6 +827,8 @@ def test_a_compiled_mean_in_sixteen_bits(python):
         "z, y = torch.randn(16384, 100), torch.randint(100, (16384,))\n"
         "print(loss(z.half(), y).item())\n"
         "print(loss(z.half().float(), y).isfinite().item())\n"
+        "smooth = torch.compile(lambda z, y: F.cross_entropy(z, y, label_smoothing=0.1))\n"
+        "print(smooth(torch.randn(1, 10_000).half(), y[:1]).item())\n"
         "y[::2] = -100\n"
         "true = F.cross_entropy(z.bfloat16().float(), y)\n"
         "for one in (loss, F.cross_entropy):\n"
@@ -826,7 +838,7 @@ def test_a_compiled_mean_in_sixteen_bits(python):
         "off = abs(F.cross_entropy(model(z.bfloat16()), y).float() / true - 1)\n"
         "print(bool(off > 0.5))"
     )
-    assert said.split() == ["inf", "True", "False", "True", "True"]
+    assert said.split() == ["inf", "True", "inf", "False", "True", "True"]
 
 
 def test_a_generator_of_batches():

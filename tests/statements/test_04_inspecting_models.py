@@ -163,7 +163,7 @@ def test_what_hooks_cannot_see():
 
     A layer that is called twice is seen twice. One that is never called is not seen.
 
-    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. It also may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; the encoder's `use_nested_tensor = False` prevents it.
+    Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. `.shape` may also raise inside an `nn.TransformerEncoder` with a padding mask, in eval without gradients; the encoder's `use_nested_tensor = False` prevents it.
     """
     seen = []
 
@@ -196,7 +196,7 @@ def test_what_hooks_cannot_see():
 
 
 def test_nested_tensors_of_an_encoder():
-    """It also may in eval without gradients inside an `nn.TransformerEncoder` that gets a padding mask; the encoder's `use_nested_tensor = False` prevents it."""
+    """`.shape` may also raise inside an `nn.TransformerEncoder` with a padding mask, in eval without gradients; the encoder's `use_nested_tensor = False` prevents it."""
     padding = torch.tensor([[False, False, True], [False, True, True]])
     for nested in (True, False):
         layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
@@ -217,7 +217,7 @@ def test_nested_tensors_of_an_encoder():
 
 
 def test_a_hook_on_a_compiled_model():
-    """A model that `torch.compile` has compiled already notices a hook that comes later, on a layer inside it that had none, only when something else makes it compile anew, and says nothing. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if that has a `forward` of its own.)"""
+    """Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing, until something else makes it compile anew. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if that has a `forward` of its own.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -328,18 +328,20 @@ def test_what_the_count_gives():
     ],
 )
 def test_what_the_optimizer_keeps(kind, options, copies):
-    """the parameters, of which Adam keeps two copies more (SGD with momentum one, plain SGD none), and the outputs, which grow with the batch."""
+    """the parameters (Adam keeps two copies more of what is trained, SGD with momentum one, plain SGD none), and the outputs, which grow with the batch."""
     layer = nn.Linear(10, 10)
     one = kind(layer.parameters(), lr=0.1, **options)
-    layer(torch.ones(1, 10)).sum().backward()
+    frozen = nn.Linear(10, 10).requires_grad_(False)
+    one.add_param_group({"params": list(frozen.parameters())})
+    layer(frozen(torch.ones(1, 10))).sum().backward()
     one.step()
-    for p in layer.parameters():
+    for p in (*layer.parameters(), *frozen.parameters()):
         same = [
             value
             for value in one.state[p].values()
             if torch.is_tensor(value) and value.shape == p.shape
         ]
-        assert len(same) == copies
+        assert len(same) == (copies if p.requires_grad else 0)
     sizes = [layer(torch.ones(n, 10)).numel() for n in (1, 8)]
     assert sizes[1] == 8 * sizes[0]
 
@@ -499,10 +501,15 @@ def test_bars():
 
 
 def test_torchinfo_moves_the_model():
-    """Given a size, it takes the model to the GPU, if there is one, and leaves it there; `device="cpu"` keeps it."""
+    """Given a size, it draws random numbers (chapter 01), and takes the model to the GPU, if there is one, and leaves it there; `device="cpu"` keeps it."""
     model = nn.Linear(3, 4)
     torchinfo.summary(model, (1, 3), verbose=0, device="cpu")
     assert model.weight.device.type == "cpu"
+    for given in ({"input_data": torch.ones(1, 3)}, {"input_size": (1, 3)}):
+        before = torch.get_rng_state()
+        torchinfo.summary(model, verbose=0, device="cpu", **given)
+        draws = not torch.equal(torch.get_rng_state(), before)
+        assert draws == ("input_size" in given)
     if torch.cuda.is_available():
         torchinfo.summary(model, (1, 3), verbose=0)
         assert model.weight.device.type == "cuda"
@@ -635,9 +642,9 @@ def test_a_graph_is_kept_by_leaves():
 def test_what_the_picture_says(monkeypatch, tmp_path):
     """To make a picture of it needs Graphviz' program `dot` as well. Its description, `.source`, does not.
 
-    The picture says it without a backward pass, and so does a comparison of names.
+    Of an uncompiled model the picture says it without a backward pass, and so does a comparison of names.
 
-    The picture of the graph shows what is cut off.
+    The picture of an uncompiled model's graph shows what is cut off.
     """
     import graphviz
 
@@ -657,6 +664,16 @@ def test_what_the_picture_says(monkeypatch, tmp_path):
         assert near.weight.grad is None
         with pytest.raises(graphviz.ExecutableNotFound):
             drawn.pipe("svg")
+    torch._dynamo.reset()
+    compiled = torch.compile(
+        lambda x: near(x) + far(x).detach(), backend="aot_eager"
+    )
+    loss = compiled(x).mean()
+    drawn = torchviz.make_dot(loss, params=dict(model.named_parameters()))
+    assert "far.weight" in drawn.source
+    loss.backward()
+    assert far.weight.grad is None
+    torch._dynamo.reset()
 
 
 def test_a_checkpoint_hides_its_layers():

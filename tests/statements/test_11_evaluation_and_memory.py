@@ -641,7 +641,7 @@ def test_linear_cross_entropy():
 
 
 def test_numbers_of_the_optimizers():
-    """So under AdamW a model in float32 takes 16 bytes a parameter before the first activation: weight, gradient, two moments."""
+    """So under AdamW a model in float32 takes 16 bytes a trained parameter before the first activation: weight, gradient, two moments."""
     for optimizer, options, numbers in (
         (torch.optim.SGD, {}, 0),
         (torch.optim.SGD, {"momentum": 0.9}, 1),
