@@ -643,7 +643,7 @@ holds the old ones.
 > *Half the story.*
 
 A new tensor object, on the same memory: an in-place edit reaches the original. If autograd had
-saved the original, `backward` says so; with `.data` nobody says anything, and the gradient is
+saved the original, `backward` says so; with `.data`, or by `detach().numpy()`, nobody says anything, and the gradient is
 wrong. And the flag of the detached tensor can be switched on: it is a leaf.
 """
 

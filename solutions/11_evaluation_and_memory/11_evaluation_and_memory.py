@@ -280,7 +280,7 @@ for what, use in {
 r"""
 So: `inference_mode` where outputs are only looked at; `no_grad` where they will be used in training
 (targets of a teacher, an average of weights, features that are cached), also where the model itself keeps some, such as a
-table that it makes at its first call.
+table that it makes at its first call, or FSDP2's gathered weights.
 
 ## 3 · Averages and reports over all samples
 

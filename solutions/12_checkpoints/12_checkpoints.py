@@ -273,7 +273,7 @@ and has no pickle at all.
 
 1. make the model, the optimizer, the scheduler, the scaler (and the averaged model, if there is one);
 2. load all their state dicts: weights and moments go to the model's device by themselves;
-3. set the random states, in mid-epoch after `iter(loader)`, which draws a number; they must lie on the CPU, also those of a GPU;
+3. set the random states, in mid-epoch after `iter(loader)`, which draws a number (with persistent workers only a loader's first one does: give sampler and loader generators of their own, chapter 13); they must lie on the CPU, also those of a GPU;
 4. go on with the step after the last one that was saved.
 
 | what is saved | because without it |
@@ -291,11 +291,11 @@ and has no pickle at all.
 `torch.get_rng_state()` is the generator of the *CPU*. Dropout on a GPU draws from another one, so save
 `torch.cuda.get_rng_state_all()` too (an empty list without a GPU) and set it with
 `torch.cuda.set_rng_state_all`. The same goes for generators of your own: that of a `DataLoader`
-(`get_state()`), and each `np.random.default_rng`, which `np.random.get_state()` does not cover.
+(`get_state()`), and each `np.random.default_rng`, which `np.random.get_state()` does not cover. What loader workers draw is in none of these: seed it with epoch and index (chapter 13).
 *To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware, versions and number of threads.
 
 Three things more from practice. Keep the last few checkpoints: the newest may be whole and hold a run
-that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, let loader workers ignore it (in `worker_init_fn`), and save after
+that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, let loader workers ignore it (in `worker_init_fn`; if they are persistent, `del loader` at the end, or the process may never end), and save after
 the step. A view saves its whole storage: `torch.save(big[:1])` writes all of `big`, so save
 `big[:1].clone()`.
 
@@ -717,9 +717,8 @@ r"""
 Scheduler, scaler and random states are missing; the table of section 2 has what each costs. The catches:
 an optimizer brings its old settings along (rate, weight decay, `fused`), and a scheduler its `T_max`, over new ones you may have set. The optimizer's
 state goes **by position**, not by name. If the same parameters come in another order, and the
-shapes happen to agree, each gets another's moments, and no error tells. Beside weights of
-a floating-point dtype, all tensors of the state but `step` take that dtype: what was float32 beside bfloat16 weights comes
-back rounded, and NAdam with float64 weights does not go on to the last bit. And where dtype and device
+shapes happen to agree, each gets another's moments, and no error tells. Loaded, all tensors of the state but `step` take the dtype of a floating-point weight: what was float32 beside
+bfloat16 comes back rounded, and NAdam with float64 weights does not go on to the last bit. And where dtype and device
 fit nothing is copied: as training goes on, the state dict that you loaded changes.
 """
 
@@ -1012,7 +1011,7 @@ r"""
 **Models larger than memory allows twice.** A model made under `torch.device("meta")` has shapes and
 no numbers. Loading into it copies nothing, so `load_state_dict` must *put* the file's tensors into
 the model: `assign=True`. Make the optimizer afterwards, for the parameters are new objects. A buffer with `persistent=False`
-is not in the file and stays on *meta*: make it anew. Weights that were tied are two parameters then: tie them again. And `assign` stays in the state dict's `_metadata`: loaded once more, without `assign=True`, it replaces the parameters all the same.
+is not in the file and stays on *meta*: make it anew. Weights that were tied are two parameters then: tie them again. And a state dict once loaded with `assign=True` replaces parameters ever after, also with `assign=False`: load `dict(state_dict)`.
 """
 
 # %% cell="assign_to_meta"

@@ -234,10 +234,10 @@ r"""
 
 $$\text{needed} \ge (\text{workers} \cdot \text{prefetch} + 1) \cdot \text{bytes of a batch}$$
 
-Count one batch more if anything still holds the old one when the next is fetched: its name, `enumerate`, `zip`, tqdm. Count one more for each batch that you hold when workers are forked: they hold it, too, until they
-end (the last batch of an epoch, when the next epoch or the validation begins). Several loaders, or ranks, add up. A `/dev/shm` that is larger than needed takes no RAM: give it twice as much.
+Count one batch more if anything still holds the old one when the next is fetched: its name, `enumerate`, `zip`, tqdm. A batch that you hold when workers are forked stays until they end (the last one of an epoch, when the next epoch
+or the validation begins): count it, too. Workers that are not forked add the dataset's own tensors (not arrays), once, as long as it lives. Several loaders, or ranks, add up. A `/dev/shm` that is larger than needed takes no RAM: give it twice as much.
 
-Only tensors count: arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring it whole, once per forked worker. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
+Only tensors count, each with a page at least (mostly 4 kB): arrays, numbers and strings that a collate function of your own returns go through a pipe. A batch that is a view brings all the memory behind it: slices of one tensor, with `batch_size=None`, bring it whole, once per forked worker. Batches that you keep, in a list or by a view of one, stay in shared memory, too.
 With `pin_memory` a thread copies each batch out of it early.
 
 If `/dev/shm` has less (`df -h /dev/shm`), make it larger: `docker run --shm-size=2g`, or `--ipc=host` for that of the host;
@@ -458,9 +458,9 @@ if Path("/proc/self/smaps_rollup").exists():
 
 # %% [markdown]
 r"""
-So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). Each worker has to open any other file for itself, HDF5 too: a plain file that was open before a fork has one place for all. In each worker PyTorch computes with one thread
+So put names and labels into arrays or tensors, or into a file that is mapped (`np.memmap`, Arrow). But a worker that is not forked gets a copy of an array, a mapped one too: let it open an `np.memmap` itself. Each worker has to open any other file for itself, HDF5 too: a plain file that was open before a fork has one place for all. In each worker PyTorch computes with one thread
 (`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself
-(`OPENBLAS_NUM_THREADS=1`, `cv2.setNumThreads(0)`).
+(`OPENBLAS_NUM_THREADS=1` before NumPy is imported, `cv2.setNumThreads(0)` in the worker).
 
 ### Which sizes are dangerous
 
@@ -952,7 +952,7 @@ workers keep ahead of the model, `prefetch_factor` of them per worker.
   become int64, floats float64, bools bool. Strings stay strings and count 0.
 - A batch is copied together, so a view counts with the elements that it shows, not with the memory behind it.
 - With `num_workers=0` no shared memory is taken. `prefetch_factor=None` is 2, as in `DataLoader`.
-- It returns the exact number, a Python int, and builds no batch of that size for it: a `batch_size` of a hundred million is answered at once.
+- It returns the exact number of bytes (not of whole pages), a Python int, and builds no batch of that size for it: a `batch_size` of a hundred million is answered at once.
 
 <details><summary>Hint 1: one tensor</summary>
 
@@ -1242,7 +1242,7 @@ r"""
 
 - A training batch of one sample and one value per channel breaks batch norm. Drop the rest or merge the lone sample, in training only. Fewer
   samples than a batch and `drop_last`: nothing is trained, and nothing raises.
-- *No space left on device* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches and all others that something still holds. Make it larger
+- *unable to allocate shared memory* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches, all others that something still holds, and the dataset's tensors where workers are not forked. Make it larger
   (`--shm-size`, `--ipc=host`) or the need smaller; another sharing strategy changes nothing.
 - `prefetch_factor` and `persistent_workers` only with workers. Pinned memory for an accelerator, and with `non_blocking=True`.
 - A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if

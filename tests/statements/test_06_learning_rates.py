@@ -39,7 +39,7 @@ BY_CELL = {
         "a gradient of zeros, by decay, and by momentum also without decay.",
     ],
     "measure": [
-        "All three can be chosen on the CPU and on a GPU, and give the same weights up to rounding; on the CPU `foreach` still makes an operation for each tensor.",
+        "on the CPU `foreach` still makes an operation for each tensor.",
     ],
 }
 
@@ -449,7 +449,7 @@ def test_zeros_of_a_compiled_model():
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="compiles C++")
 def test_how_often_a_step_is_compiled():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew: on a CPU the first change with Adam and AdamW, with SGD, RMSprop and with `foreach=True` each new rate, up to eight versions; rates beyond these run uncompiled."""
+    """Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and all with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled."""
     for kind, foreach, graphs in (
         (torch.optim.Adam, None, [1, 2, 2]),
         (torch.optim.AdamW, None, [1, 2, 2]),
@@ -673,7 +673,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below, and rounds integers down: a `position_ids` of 511 may become 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -716,6 +716,25 @@ def test_averaged_models(use_buffers):
         swa_utils.update_bn([torch.randn(8, 2) - 5 - int(mode)], average)
         assert not torch.allclose(average.module[1].running_mean, before)
         assert {one.training for one in average.modules()} == {mode}
+
+
+@pytest.mark.parametrize("use_buffers", [False, True])
+def test_an_average_of_integers(use_buffers):
+    """`use_buffers=True` averages them, too, for an average as below, and rounds integers down: a `position_ids` of 511 may become 510."""
+    model = nn.Linear(2, 2)
+    model.register_buffer("position_ids", torch.arange(512))
+    lost = set()
+    for decay in (0.9, 0.99, 0.999, 0.9999):
+        average = swa_utils.AveragedModel(
+            model,
+            multi_avg_fn=swa_utils.get_ema_multi_avg_fn(decay),
+            use_buffers=use_buffers,
+        )
+        for _ in range(3):
+            average.update_parameters(model)
+        off = model.position_ids - average.module.position_ids
+        lost |= set(off.tolist())
+    assert lost == ({0, 1} if use_buffers else {0})
 
 
 def test_decoupled_decay():
@@ -1097,6 +1116,35 @@ def test_three_ways_to_step(kind):
     assert [uses(way, "fused") for way in calls] == [False, False, True]
     with pytest.raises(TypeError, match="fused"):
         torch.optim.RMSprop([one_weight()], fused=True)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float16]
+)
+def test_the_ways_agree(kind, dtype):
+    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding (in bfloat16 and float16, PyTorch 2.13's fused SGD leaves most weights on a CPU as they are)"""
+    ends = {}
+    for way in ("loop", "foreach", "fused"):
+        options = {"foreach": False} if way == "loop" else {way: True}
+        torch.manual_seed(0)
+        weight = nn.Parameter(torch.randn(100).to(dtype))
+        before = weight.detach().clone()
+        one = getattr(torch.optim, kind)([weight], lr=0.1, **options)
+        for _ in range(2):
+            weight.grad = torch.ones(100, dtype=dtype)
+            one.step()
+        ends[way] = weight.detach()
+    wide = {"rtol": 0.05, "atol": 0.05}
+    tolerance = {} if dtype == torch.float32 else wide
+    stands = (ends["fused"] == before).double().mean()
+    if kind == "SGD" and dtype != torch.float32:
+        assert stands > 0.5
+        assert (ends["loop"] != before).all()
+    else:
+        assert stands == 0
+        torch.testing.assert_close(ends["fused"], ends["loop"], **tolerance)
+    torch.testing.assert_close(ends["foreach"], ends["loop"], **tolerance)
 
 
 def test_an_average_settles():

@@ -670,7 +670,7 @@ def test_momentum_of_zero(training):
 
 @pytest.mark.parametrize("saved", [True, False])
 def test_an_edit_behind_autograd(saved):
-    """If autograd had saved the original, `backward` says so; with `.data` nobody says anything, and the gradient is wrong."""
+    """If autograd had saved the original, `backward` says so; with `.data`, or by `detach().numpy()`, nobody says anything, and the gradient is wrong."""
     x = torch.zeros(3, requires_grad=True)
     out = torch.sigmoid(x) if saved else 2 * x  # 2 * x saves no output
     out.detach().zero_()
@@ -678,10 +678,14 @@ def test_an_edit_behind_autograd(saved):
     if saved:
         with pytest.raises(RuntimeError, match="inplace operation"):
             out.sum().backward()
-        out = torch.sigmoid(x)
-        out.data.zero_()
-        out.sum().backward()
-        assert not x.grad.any()  # 0.25 is right
+        for shared in (
+            lambda out: out.data,
+            lambda out: torch.from_numpy(out.detach().numpy()),
+        ):
+            out, x.grad = torch.sigmoid(x), None
+            shared(out).zero_()
+            out.sum().backward()
+            assert not x.grad.any()  # 0.25 is right
     else:
         out.sum().backward()
         assert x.grad.tolist() == [2.0] * 3

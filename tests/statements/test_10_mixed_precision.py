@@ -790,14 +790,17 @@ def test_what_the_scaler_remembers():
 
 
 def test_a_good_batch_at_a_tiny_scale():
-    """A good batch after that, or a little before, makes the weights NaN or infinite: 1 / scale is beyond float32."""
-    for power, finite in ((-126, True), (-128, False)):
-        weight = nn.Parameter(torch.ones(2))
-        sgd = torch.optim.SGD([weight], lr=0.5)
-        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**power)
-        scaler.scale(weight.sum()).backward()
-        scaler.step(sgd)
-        assert weight.isfinite().all() == finite
+    """A good batch after that makes the weights NaN."""
+    for kind in (torch.optim.SGD, torch.optim.AdamW):
+        for how in ({}, {"foreach": True}, {"fused": True}):
+            for scale, good in ((2.0**-126, True), (0.0, False)):
+                weight = nn.Parameter(torch.ones(2))
+                one = kind([weight], lr=0.5, **how)
+                scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+                scaler.scale(weight.sum()).backward()
+                scaler.step(one)
+                assert weight.isfinite().all() == good
+                assert weight.isnan().all() == (not good)
 
 
 def test_a_nan_in_every_batch():

@@ -798,7 +798,7 @@ def test_the_shortest_form(chapters_own):
 
 
 def test_where_inference_mode_is_in_the_way():
-    """So: `inference_mode` where outputs are only looked at; `no_grad` where they will be used in training (targets of a teacher, an average of weights, features that are cached), also where the model itself keeps some, such as a table that it makes at its first call."""
+    """So: `inference_mode` where outputs are only looked at; `no_grad` where they will be used in training (targets of a teacher, an average of weights, features that are cached), also where the model itself keeps some, such as a table that it makes at its first call, or FSDP2's gathered weights."""
     net, student, x = nn.Linear(3, 3), nn.Linear(3, 3), torch.randn(4, 3)
     weight = student.weight.detach()
     for context in (torch.no_grad, torch.inference_mode):
@@ -834,6 +834,35 @@ def test_where_inference_mode_is_in_the_way():
         else:
             with pytest.raises(RuntimeError, match="nference"):
                 model(x).sum().backward()
+
+
+@pytest.mark.parametrize("trained_before", [False, True])
+def test_inference_mode_and_fsdp(tmp_path, trained_before):
+    """also where the model itself keeps some, such as a table that it makes at its first call, or FSDP2's gathered weights."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    dist.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/meet", rank=0, world_size=1
+    )
+    try:
+        mesh, x = init_device_mesh("cpu", (1,)), torch.ones(2, 3)
+        for context in (torch.no_grad, torch.inference_mode):
+            net = fully_shard(nn.Linear(3, 3), mesh=mesh)
+            if trained_before:
+                net(x).sum().backward()
+            wrong = context is torch.inference_mode and not trained_before
+            with (
+                pytest.raises(RuntimeError, match="nference")
+                if wrong
+                else contextlib.nullcontext()
+            ):
+                with context():
+                    net(x)
+                net(x).sum().backward()
+    finally:
+        dist.destroy_process_group()
 
 
 def test_what_a_dispatch_mode_is_asked():

@@ -538,7 +538,7 @@ def test_state_goes_by_position(kind, named):
 )
 @pytest.mark.parametrize("kind", ["AdamW", "SGD", "NAdam"])
 def test_state_takes_the_dtype_of_weights(there, kind, dtype):
-    """Beside weights of a floating-point dtype, all tensors of the state but `step` take that dtype: what was float32 beside bfloat16 weights comes back rounded, and NAdam with float64 weights does not go on to the last bit."""
+    """Loaded, all tensors of the state but `step` take the dtype of a floating-point weight: what was float32 beside bfloat16 comes back rounded, and NAdam with float64 weights does not go on to the last bit."""
     options = {"momentum": 0.9} if kind == "SGD" else {}
 
     def begin(weight):
@@ -792,13 +792,14 @@ def test_tied_weights_and_assign():
 
 @pytest.mark.parametrize("assigned", [True, False])
 def test_a_state_dict_remembers_assign(assigned):
-    """And `assign` stays in the state dict's `_metadata`: loaded once more, without `assign=True`, it replaces the parameters all the same."""
+    """And a state dict once loaded with `assign=True` replaces parameters ever after, also with `assign=False`: load `dict(state_dict)`."""
     held = nn.Linear(2, 3).state_dict()
     nn.Linear(2, 3).load_state_dict(held, assign=assigned)
-    layer = nn.Linear(2, 3)
-    before = layer.weight
-    layer.load_state_dict(held)
-    assert (layer.weight is before) == (not assigned)
+    for again in ({}, {"assign": False}):
+        layer = nn.Linear(2, 3)
+        before = layer.weight
+        layer.load_state_dict(held, **again)
+        assert (layer.weight is before) == (not assigned)
     layer = nn.Linear(2, 3)
     before = layer.weight
     layer.load_state_dict(dict(held))  # without its metadata
@@ -1067,7 +1068,7 @@ def test_the_order_of_the_epoch(there):
 
 
 def test_a_signal_before_the_end():
-    """note it in a signal handler, let loader workers ignore it (in `worker_init_fn`), and save after the step."""
+    """note it in a signal handler, let loader workers ignore it (in `worker_init_fn`; if they are persistent, `del loader` at the end, or the process may never end), and save after the step."""
     noted, saved = [], []
     before = signal.signal(signal.SIGTERM, lambda *_: noted.append(True))
     try:
@@ -1081,6 +1082,128 @@ def test_a_signal_before_the_end():
     finally:
         signal.signal(signal.SIGTERM, before)
     assert saved == [(2, 3.0)]
+
+
+def ignore_sigterm(_worker):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize(
+    ("persistent", "deleted"), [(True, True), (True, False), (False, False)]
+)
+def test_workers_that_ignore_a_signal(persistent, deleted):
+    """let loader workers ignore it (in `worker_init_fn`; if they are persistent, `del loader` at the end, or the process may never end), and save after the step."""
+    held = []
+    context = torch.multiprocessing.get_context("fork")
+    over = context.Event()
+
+    def run():
+        os.setsid()
+        held.append(
+            torch.utils.data.DataLoader(
+                range(2),
+                num_workers=1,
+                persistent_workers=persistent,
+                worker_init_fn=ignore_sigterm,
+                multiprocessing_context="fork",
+            )
+        )
+        for _ in held[0]:
+            pass
+        if deleted:
+            held.clear()
+        over.set()
+
+    process = context.Process(target=run)
+    process.start()
+    try:
+        assert over.wait(60)
+        stays = persistent and not deleted
+        process.join(1 if stays else 60)
+        assert process.is_alive() == stays
+    finally:
+        if process.is_alive():
+            os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("own", [True, False])
+def test_resumed_with_workers(persistent, own):
+    """set the random states, in mid-epoch after `iter(loader)`, which draws a number (with persistent workers only a loader's first one does: give sampler and loader generators of their own, chapter 13);"""
+
+    def make():
+        rng = torch.Generator().manual_seed(3)
+        loader = torch.utils.data.DataLoader(
+            range(6),
+            3,
+            sampler=torch.utils.data.RandomSampler(
+                range(6), generator=rng if own else None
+            ),
+            generator=torch.Generator().manual_seed(4) if own else None,
+            num_workers=1,
+            persistent_workers=persistent,
+            multiprocessing_context="fork",
+        )
+        return loader, rng
+
+    def epoch(loader):
+        return [
+            (rows.tolist(), F.dropout(torch.ones(40)).tolist())
+            for rows in loader
+        ]
+
+    loader, rng = make()
+    epoch(loader)
+    states = torch.get_rng_state(), rng.get_state()
+    whole = epoch(loader)
+    loader, rng = make()
+    torch.manual_seed(99)
+    torch.set_rng_state(states[0])
+    rng.set_state(states[1])
+    assert (epoch(loader) == whole) == (own or not persistent)
+
+
+class DrawsItself(torch.utils.data.Dataset):
+    def __init__(self, seeded):
+        self.seeded = seeded
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, key):
+        epoch, index = key
+        own = torch.Generator()
+        own.manual_seed(1000 * epoch + index)
+        return torch.rand((), generator=own if self.seeded else None)
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_workers_draw_is_in_no_state(seeded, workers):
+    """What loader workers draw is in none of these: seed it with epoch and index (chapter 13)."""
+
+    def batches(done):
+        loader = torch.utils.data.DataLoader(
+            DrawsItself(seeded),
+            2,
+            sampler=[(5, index) for index in range(2 * done, 8)],
+            num_workers=workers,
+            multiprocessing_context="fork" if workers else None,
+        )
+        return iter(loader)
+
+    torch.manual_seed(0)
+    running = batches(0)
+    for _ in range(2):
+        next(running)
+    state = torch.get_rng_state()
+    rest = [rows.tolist() for rows in running]
+    torch.manual_seed(99)
+    resumed = batches(2)
+    torch.set_rng_state(state)
+    same = [rows.tolist() for rows in resumed] == rest
+    assert same == (seeded or not workers)
 
 
 @pytest.mark.parametrize("stop", [4, 7])
@@ -1188,7 +1311,7 @@ def test_where_tensors_go(there, place):
 
 
 def test_random_states_of_a_gpu():
-    """set the random states, in mid-epoch after `iter(loader)`, which draws a number; they must lie on the CPU, also those of a GPU;"""
+    """set the random states, in mid-epoch after `iter(loader)`, which draws a number (with persistent workers only a loader's first one does: give sampler and loader generators of their own, chapter 13); they must lie on the CPU, also those of a GPU;"""
     state = torch.get_rng_state()
     iter(torch.utils.data.DataLoader([1, 2]))
     assert not torch.equal(torch.get_rng_state(), state)

@@ -4,6 +4,7 @@ import functools
 import inspect
 import itertools
 import math
+import mmap
 import os
 import pickle
 import random
@@ -14,6 +15,7 @@ import time
 from collections import namedtuple
 from dataclasses import make_dataclass
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -214,12 +216,13 @@ class Watched(Dataset):
 
 
 def test_threads_of_a_worker():
-    """In each worker PyTorch computes with one thread (`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself (`OPENBLAS_NUM_THREADS=1`, `cv2.setNumThreads(0)`)."""
+    """In each worker PyTorch computes with one thread (`torch.get_num_threads()` is 1 there). NumPy and OpenCV have threads of their own, with which workers may fight for cores: limit them yourself (`OPENBLAS_NUM_THREADS=1` before NumPy is imported, `cv2.setNumThreads(0)` in the worker)."""
     torch.set_num_threads(2)
     loader = DataLoader(
         Watched(), 3, num_workers=1, multiprocessing_context="fork"
     )
-    with threadpool_limits(2, "blas"):
+    with threadpool_limits(2, "blas"), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")  # too late
         for _, threads, worker, of_numpy in loader:
             assert threads.tolist() == [1, 1, 1]
             assert worker.tolist() == [0, 0, 0]
@@ -763,7 +766,7 @@ def test_what_lies_in_shared_memory(workers):
 
     With `num_workers=0` no shared memory is taken.
 
-    Only tensors count: arrays, numbers and strings that a collate function of your own returns go through a pipe.
+    Only tensors count, each with a page at least (mostly 4 kB): arrays, numbers and strings that a collate function of your own returns go through a pipe.
     """
     loader = DataLoader(
         torch.zeros(8, 3),
@@ -788,6 +791,58 @@ def test_what_lies_in_shared_memory(workers):
         [torch.zeros(4, 1000), torch.zeros(4)],
     ):
         assert len(ForkingPickler.dumps(shared)) < 1000
+
+
+def shared_pages(batch):
+    """The bytes that the files of its shared tensors take."""
+    files = {
+        (one.st_dev, one.st_ino): one.st_blocks * 512
+        for one in (
+            os.stat(
+                f"/proc/self/fd/{tensor.untyped_storage()._share_fd_cpu_()[0]}"
+            )
+            for tensor in batch
+        )
+    }
+    return sum(files.values())
+
+
+@pytest.mark.skipif(not Path("/dev/shm").exists(), reason="needs Linux")
+def test_small_tensors_in_shared_memory():
+    """Only tensors count, each with a page at least (mostly 4 kB):"""
+    loader = DataLoader(
+        [torch.zeros(3) for _ in range(4)],
+        4,
+        num_workers=1,
+        collate_fn=list,
+        multiprocessing_context="fork",
+    )
+    (batch,) = loader
+    assert sum(tensor.nbytes for tensor in batch) == 48
+    assert shared_pages(batch) == 4 * mmap.PAGESIZE
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array", "mapped"])
+def test_what_a_worker_is_sent(tmp_path, kind):
+    """Workers that are not forked add the dataset's own tensors (not arrays), once, as long as it lives.
+
+    But a worker that is not forked gets a copy of an array, a mapped one too: let it open an `np.memmap` itself.
+    """
+    numbers = torch.zeros(10_000)
+    if kind == "array":
+        numbers = numbers.numpy()
+    elif kind == "mapped":
+        numbers = np.memmap(tmp_path / "file", np.float32, "w+", shape=10_000)
+    sent = ForkingPickler.dumps(Subset(numbers, [0]))
+    assert (len(sent) < 2000) == (kind == "tensor")
+    if kind == "tensor":
+        assert numbers.is_shared()  # and stays so
+        at = numbers.data_ptr()
+        ForkingPickler.dumps(Subset(numbers, [0]))
+        assert numbers.data_ptr() == at  # once for all workers
+    else:
+        assert len(sent) > 40_000
+        assert not torch.from_numpy(numbers).is_shared()
 
 
 class Slices(Dataset):
@@ -948,9 +1003,9 @@ for epoch in range(int(sys.argv[3])):
 def test_what_is_still_held(how, persistent, most):
     """Count one batch more if anything still holds the old one when the next is fetched: its name, `enumerate`, `zip`, tqdm.
 
-    Count one more for each batch that you hold when workers are forked: they hold it, too, until they end (the last batch of an epoch, when the next epoch or the validation begins).
+    A batch that you hold when workers are forked stays until they end (the last one of an epoch, when the next epoch or the validation begins): count it, too.
 
-    It has to hold workers · prefetch + 1 batches and all others that something still holds.
+    It has to hold workers · prefetch + 1 batches, all others that something still holds, and the dataset's tensors where workers are not forked.
     """
     shell = 'mount -t tmpfs tmpfs /dev/shm && exec "$0" -c "$@"'
     corner = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]

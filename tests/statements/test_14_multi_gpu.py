@@ -743,7 +743,7 @@ def test_fully_shard(one_process):
 
 
 def test_what_the_outermost_call_keeps(one_process):
-    """Before a layer runs, its slices are gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`)."""
+    """Before a layer runs, its slices are gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`: call it if you evaluate between `backward()` and `step()`)."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor
@@ -763,6 +763,20 @@ def test_what_the_outermost_call_keeps(one_process):
     assert cut() == [True, True]
     net(torch.ones(2, 4)).sum().backward()
     assert cut() == [True, True]
+
+    net = fully_shard(nn.Linear(4, 3), mesh=mesh)
+    sgd = torch.optim.SGD(net.parameters(), lr=1.0)
+    for cut_again in (True, False):
+        net(torch.ones(2, 4)).sum().backward()
+        with torch.no_grad():
+            before = net(torch.ones(2, 4))
+        if cut_again:
+            net.reshard()
+        sgd.step()
+        with torch.no_grad():
+            seen = not torch.equal(net(torch.ones(2, 4)), before)
+        assert seen == cut_again
+        net.reshard()
 
 
 def test_a_switch_of_fsdp(one_process):
@@ -1062,10 +1076,7 @@ def test_frozen_in_mid_run(on_ranks, anew):
     ],
 )
 def test_frozen_under_a_static_graph(on_ranks, frozen, ends):
-    """With `static_graph=True` what was frozen in the first step must stay so: to unfreeze it raises, to freeze more is the accident again.
-
-    With it a model that was frozen whole in its first backward pass is never averaged later, and nothing says so.
-    """
+    """With `static_graph=True` the first step decides: to unfreeze later raises, to freeze more is the accident again, and a model that was frozen whole then is never averaged, and nothing says so."""
 
     def steps(rank, group):
         torch.manual_seed(0)
