@@ -60,15 +60,6 @@ def taken_or_refused(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
-def causes_no_warning(case: Case, seen: Result, expected: Result) -> str | None:
-    """`gives_no_warning`, but for a ResourceWarning: that comes when Python collects
-    what others left open, in the middle of whatever runs then."""
-    given = seen.effects.warnings
-    own = tuple(one for one in given if one != "ResourceWarning")
-    effects = replace(seen.effects, warnings=own)
-    return gives_no_warning(case, replace(seen, effects=effects), expected)
-
-
 # image_to_batch
 
 
@@ -704,7 +695,7 @@ def blocks(case: Case, seen: Result, expected: Result) -> str | None:
     "casts",
     probe=probes.default_in_blocks,
     rule=blocks,
-    also=[leaves_rng_alone, leaves_state_alone, causes_no_warning],
+    also=[leaves_rng_alone, leaves_state_alone, gives_no_warning],
     says="`default_dtype` holds within the block and ends with it, and nothing "
     "warns",
     corners=["no seed is set"],
@@ -726,7 +717,7 @@ def default_within_the_block(draw: Draw) -> list[Case]:
     "casts",
     probe=probes.default_in_blocks,
     rule=blocks,
-    also=[leaves_state_alone, causes_no_warning],
+    also=[leaves_state_alone, gives_no_warning],
     says="`default_dtype`: afterwards the default is what it was, whatever it "
     "was; blocks can be nested",
 )
@@ -1439,7 +1430,7 @@ def tensors_of_every_dtype(draw: Draw) -> list[Case]:
     "bridge",
     probe=probes.tensor_of_array,
     rule=tensors_equal,
-    also=[leaves_rng_alone, leaves_state_alone, causes_no_warning],
+    also=[leaves_rng_alone, leaves_state_alone, gives_no_warning],
     weight=2,
     says="`to_tensor` with `copy=True`: any strides, negative ones too, "
     "read-only, no dimensions, no elements; nothing warns",

@@ -117,7 +117,8 @@ class Classifier(nn.Module):
         backward = torch.tensor(self.backward_samples, dtype=torch.float64)
         return {
             "rows": sorted(self.rows),
-            "earlier graphs still there": max(self.num_graphs, default=0),
+            # that of the loss before may be, and need not
+            "earlier graphs still there": max(1, *self.num_graphs, 0),
             "forward": sort(forward).values,
             "backward": sort(backward).values,
         }
@@ -416,7 +417,8 @@ def some_epochs(train_epoch, case):
         "rate": optimizer.param_groups[0]["lr"],
         "graphs": graphs,
         "left": left,
-        "read_ahead": 0 if case["as_list"] else max(read_ahead, default=0),
+        # one micro-batch may be, and need not
+        "read_ahead": 1 if case["as_list"] else max(1, *read_ahead, 0),
         **use_of(model, modes, tensors),
         **model.what_it_saw(),
     }

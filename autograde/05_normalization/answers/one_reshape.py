@@ -428,8 +428,8 @@ def with_group_affine_along_the_width():
 
 @wrong(
     breaks=hidden_tests.groups_must_divide,
-    tells="Where the groups do not divide the channels you round down, and channels "
-    "are lost or mixed. Raise a ValueError in the constructor.",
+    tells="You make layers whose groups do not divide the channels. Their forward pass "
+    "raises, or loses or mixes channels. Raise a ValueError in the constructor.",
     body=True,
 )
 def with_floor_division():
