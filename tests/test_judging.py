@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import pytest
 import torch
 
 from course_grader.chapter.grading import load_grading
-from course_grader.checks import Case, Draw, Result, SharedCases
+from course_grader.checks import (
+    Case,
+    Draw,
+    Effects,
+    Result,
+    SharedCases,
+    gives_no_warning,
+)
 from course_grader.course import Course, CourseError
 from course_grader.judge.inprocess import grade
 from course_grader.judge.judging import (
@@ -48,6 +55,20 @@ def test_another_error_is_the_same_fault_only_where_one_is_asked_for(
     assert alike(check, one, other, refuses)
     assert not alike(check, one, other, Result(data=1))
     assert not alike(check, one, Result(raised=("KeyError",)), refuses)
+
+
+def test_a_warning_alone_is_another_behaviour_only_where_none_may_be(
+    mini: Course,
+) -> None:
+    check = load_grading(mini, "03_mini").checks_of("double")[0]
+    right = Result(data=1)
+    warns = Result(data=1, effects=Effects(warnings=("UserWarning",)))
+    draws = Result(data=1, effects=Effects(rng_changed=("torch",)))
+
+    assert alike(check, warns, right, right)
+    assert not alike(check, draws, right, right)
+    strict = replace(check, also=(gives_no_warning,))
+    assert not alike(strict, warns, right, right)
 
 
 def test_cases_stay_when_another_check_goes(mini: Course) -> None:
