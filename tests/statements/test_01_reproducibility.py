@@ -603,6 +603,8 @@ def test_when_the_base_seed_is_drawn():
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_the_flag_of_the_compiler(in_thread):
     """it sets a flag of the compiler, for the calling thread alone."""
+    if in_thread and torch.__version__ < "2.13":
+        pytest.skip("this torch is older")
     found = []
 
     def look():

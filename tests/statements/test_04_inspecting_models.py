@@ -429,10 +429,10 @@ def test_what_is_compiled_in_place():
         hooked = nn.Linear(2, 2)
         hooked.register_forward_hook(lambda *_: None)
         assert compilations(hooked, True) == 1
-    plain = nn.Sequential(nn.Linear(2, 2))
-    plain.compile(fullgraph=True, backend="eager")
-    with pytest.raises(RuntimeError, match="no compiled frames"):
-        plain(torch.ones(1, 2))
+        plain = nn.Sequential(nn.Linear(2, 2))
+        plain.compile(fullgraph=True, backend="eager")
+        with pytest.raises(RuntimeError, match="no compiled frames"):
+            plain(torch.ones(1, 2))
     assert compilations(Forward().layers, False) == 1
     assert compilations(nn.Linear(2, 2), False) == 1
 
