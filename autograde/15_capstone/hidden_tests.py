@@ -1368,8 +1368,8 @@ def with_lost_peaks(case: Case) -> Case:
         clipped="`clipped` is not the share of the steps made.",
         peak_lr="`peak_lr` is not the highest rate of the steps made.",
     ),
-    says="`skipped`, `clipped` and `peak_lr`: skipped steps, the share of the "
-    "others that was clipped, and their highest rate",
+    says="`skipped`, `clipped` and `peak_lr`: skipped steps, and of all others the "
+    "share that was clipped and the highest rate",
     corners=[
         "`skipped` alone tells whether a step was skipped: a disabled scaler "
         "skips none, and `grad_norm` may then be `Infinity` or `NaN`, which "

@@ -1025,8 +1025,8 @@ class Jittered(Dataset):
 
 # %% [markdown] task="make_loader" title="Order and noise under one seed" level="hard" minutes=24 builds_on="sections 1 and 2"
 r"""
-Write `make_loader(dataset, batch_size, seed, num_workers)`, a shuffling `DataLoader` whose order and noise
-depend on `seed` alone, and `isolated(seed)`, a context manager for whatever draws on the side.
+Write `make_loader(dataset, batch_size, seed, num_workers)`, a shuffling `DataLoader` whose order and
+workers' noise depend on `seed` alone, and `isolated(seed)`, a context manager for whatever draws on the side.
 
 ```python
 >>> numbers = Jittered(torch.arange(6.0, dtype=torch.float64))

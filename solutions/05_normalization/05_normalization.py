@@ -1260,7 +1260,7 @@ True
   one sample without batch dimension.
 - The result is what `model(...)` gives for this sample alone in evaluation: by running statistics, without dropout. It
   carries no graph.
-- Only the batch dimension is gone: one output has shape (1,), and an output of shape (3, 1, 2) keeps its 1.
+- Only the batch dimension is gone: (1, 1) becomes (1,), and (1, 3, 1, 2) becomes (3, 1, 2).
 - Afterwards every module is in the mode it was in, each by itself: a frozen batch norm stays frozen.
 - The modes are back also if the model raises, or is stopped by a `KeyboardInterrupt`, and the exception reaches
   the caller.

@@ -347,7 +347,7 @@ r"""
 What such a plan counts are steps of the *optimizer*. With gradient accumulation that is one in several batches (chapter 09). A step that a `GradScaler` skips is
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
-Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and all with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled. `lr=torch.tensor(1e-3)` is
+Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and most with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled. `lr=torch.tensor(1e-3)` is
 not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
@@ -630,7 +630,7 @@ A decaying rate lets the weights settle. An average over the last steps does som
 *constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters,
 in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's
 statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages
-them, too, for an average as below, and rounds integers down: a `position_ids` of 511 may become 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+them, too, for an average as below, and rounds integers down: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 """
 
 # %% cell="averaged"

@@ -798,7 +798,7 @@ Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it
 attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
 graded, hidden ones look at everything that folds open under *All that is checked*.
 
-Exercises 1 to 4 are checked in float64 with SGD. Besides the numbers the checks look at *how* the model
+Exercises 1 to 3 are checked in float64, 1 and 3 with SGD. Besides the numbers the checks look at *how* the model
 is used: how many rows each forward pass gets, and how much memory waits for a backward pass. Go
 backward on each micro-batch before the next one goes forward.
 """
@@ -902,7 +902,7 @@ True
 - `weight` is `None` or has shape (C,), one for each class, and is not negative. `ignore_index` may be any integer, also one
   that is a class.
 - A micro-batch in which nothing counts (all labels ignored, or of weight 0) adds nothing: no NaN.
-- It returns the loss, as a Python float. If nothing counts in *all* of them, that is NaN, and the gradients hold no NaN.
+- It returns the loss, as a Python float. If nothing counts in *any* of them, that is NaN, and the gradients hold no NaN.
 - There is no optimizer here. Gradients are `None` at the start.
 
 <details><summary>Hint 1: the denominator</summary>

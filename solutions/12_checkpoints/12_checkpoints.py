@@ -295,7 +295,7 @@ and has no pickle at all.
 *To the last bit* also needs deterministic kernels on a GPU (chapter 01), the same hardware, versions and number of threads.
 
 Three things more from practice. Keep the last few checkpoints: the newest may be whole and hold a run
-that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, let loader workers ignore it (in `worker_init_fn`; if they are persistent, `del loader` at the end, or the process may never end), and save after
+that has diverged. Clusters send SIGTERM before they kill: note it in a signal handler, let loader workers ignore it (in `worker_init_fn`; at the end `del` loaders and iterators that have a name, or the process may never end), and save after
 the step. A view saves its whole storage: `torch.save(big[:1])` writes all of `big`, so save
 `big[:1].clone()`.
 
@@ -696,7 +696,7 @@ assert torch.equal(weight, layer.weight)
 r"""
 > **"`model = model.load_state_dict(torch.load(path))`."** *Wrong.*
 
-It loads in place and returns a report: which keys were missing, which unexpected.
+It loads in place and returns a report: which keys were missing, which unexpected (not those of a child set to `None`).
 """
 
 # %% cell="claim_001_27"

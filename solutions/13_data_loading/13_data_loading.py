@@ -1112,7 +1112,7 @@ seconds in which the model waited for data, and those in which it worked.
 - Working is the time within `step(batch)`. A GPU does its work later: if `synchronize` is given, call it after each step, once. Its time is
   work, too.
 - `clock()` gives the time in seconds. Read it as often as you like, and no other clock.
-- `loader` is anything that a `for` loop can go through. Take a batch when the last one is done, not earlier, and give each to `step` once.
+- `loader` is anything that a `for` loop can go through. Take a batch when the one before is done, not earlier, and give each to `step` once.
 - An exception of `loader`, `step` or `synchronize` reaches the caller as it is.
 
 <details><summary>Hint 1: by hand</summary>

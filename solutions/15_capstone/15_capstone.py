@@ -1194,7 +1194,7 @@ seconds 4.0
 - The line of an evaluation has no `step`. A line that is not, from its beginning to its end, one JSON object is passed over.
 - A step, or the evaluation of an epoch, that stands there several times counts **once: the last time**. `steps` and `skipped` count steps; `repeated`
   is how many lines of steps were made again later.
-- `clipped` is the share of the steps not skipped whose `grad_norm` is above `config["max_norm"]`, `peak_lr` the highest `lr` of these. `epoch_losses` has
+- Of the steps not skipped, `clipped` is the share whose `grad_norm` is above `config["max_norm"]`, and `peak_lr` the highest `lr`. `epoch_losses` has
   for each epoch that has steps the mean of `loss` over its **samples**, also those of skipped steps.
 - `best_epoch` and `best_metric` are of the evaluation with the highest metric; of equals the earlier epoch.
 - `resumed_after` has one entry for each time the run went back: the number of the last step that was kept, 0 if it began again. `seconds` is the sum over

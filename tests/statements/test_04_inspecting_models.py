@@ -217,7 +217,7 @@ def test_nested_tensors_of_an_encoder():
 
 
 def test_a_hook_on_a_compiled_model():
-    """Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing, until something else makes it compile anew. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if that has a `forward` of its own.)"""
+    """Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing, until something else makes it compile anew. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if you wrote its `forward`.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),

@@ -449,7 +449,7 @@ def test_zeros_of_a_compiled_model():
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="compiles C++")
 def test_how_often_a_step_is_compiled():
-    """Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and all with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled."""
+    """Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and most with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled."""
     for kind, foreach, graphs in (
         (torch.optim.Adam, None, [1, 2, 2]),
         (torch.optim.AdamW, None, [1, 2, 2]),
@@ -673,7 +673,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below, and rounds integers down: a `position_ids` of 511 may become 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below, and rounds integers down: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -720,7 +720,7 @@ def test_averaged_models(use_buffers):
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_an_average_of_integers(use_buffers):
-    """`use_buffers=True` averages them, too, for an average as below, and rounds integers down: a `position_ids` of 511 may become 510."""
+    """`use_buffers=True` averages them, too, for an average as below, and rounds integers down: at 0.9999 a `position_ids` of 511 becomes 510."""
     model = nn.Linear(2, 2)
     model.register_buffer("position_ids", torch.arange(512))
     lost = set()

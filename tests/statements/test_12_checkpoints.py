@@ -45,7 +45,7 @@ BY_CELL = {
         "The file only *says* where its tensors were, so we change that, to a GPU that no machine has.",
     ],
     "claim_001_27": [
-        "It loads in place and returns a report: which keys were missing, which unexpected.",
+        "It loads in place and returns a report: which keys were missing, which unexpected",
     ],
     "claim_001_28": [
         "Switch the scheduler on: the difference is exactly 0.",
@@ -1045,6 +1045,17 @@ def test_an_average_that_starts_over(there):
         assert one.module.weight.item() == wanted
 
 
+@pytest.mark.parametrize("gone", [None, nn.Identity()])
+def test_keys_below_a_child_that_is_none(gone):
+    """which unexpected (not those of a child set to `None`)."""
+    whole = nn.ModuleDict({"body": nn.Linear(2, 2), "head": nn.Linear(2, 1)})
+    model = copy.deepcopy(whole)
+    model.head = gone
+    report = model.load_state_dict(whole.state_dict(), strict=False)
+    found = [] if gone is None else ["head.weight", "head.bias"]
+    assert report.unexpected_keys == found
+
+
 def test_the_order_of_the_epoch(there):
     """samples come twice or never
 
@@ -1068,7 +1079,7 @@ def test_the_order_of_the_epoch(there):
 
 
 def test_a_signal_before_the_end():
-    """note it in a signal handler, let loader workers ignore it (in `worker_init_fn`; if they are persistent, `del loader` at the end, or the process may never end), and save after the step."""
+    """note it in a signal handler, let loader workers ignore it (in `worker_init_fn`; at the end `del` loaders and iterators that have a name, or the process may never end), and save after the step."""
     noted, saved = [], []
     before = signal.signal(signal.SIGTERM, lambda *_: noted.append(True))
     try:
@@ -1088,11 +1099,10 @@ def ignore_sigterm(_worker):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-@pytest.mark.parametrize(
-    ("persistent", "deleted"), [(True, True), (True, False), (False, False)]
-)
-def test_workers_that_ignore_a_signal(persistent, deleted):
-    """let loader workers ignore it (in `worker_init_fn`; if they are persistent, `del loader` at the end, or the process may never end), and save after the step."""
+@pytest.mark.parametrize("deleted", [True, False])
+@pytest.mark.parametrize("kind", ["persistent", "named iterator", "loop"])
+def test_workers_that_ignore_a_signal(kind, deleted):
+    """let loader workers ignore it (in `worker_init_fn`; at the end `del` loaders and iterators that have a name, or the process may never end), and save after the step."""
     held = []
     context = torch.multiprocessing.get_context("fork")
     over = context.Event()
@@ -1101,15 +1111,19 @@ def test_workers_that_ignore_a_signal(persistent, deleted):
         os.setsid()
         held.append(
             torch.utils.data.DataLoader(
-                range(2),
+                range(4),
                 num_workers=1,
-                persistent_workers=persistent,
+                persistent_workers=kind == "persistent",
                 worker_init_fn=ignore_sigterm,
                 multiprocessing_context="fork",
             )
         )
-        for _ in held[0]:
-            pass
+        if kind == "named iterator":
+            held.append(iter(held[0]))
+            next(held[1])
+        else:
+            for _ in held[0]:
+                pass
         if deleted:
             held.clear()
         over.set()
@@ -1118,7 +1132,7 @@ def test_workers_that_ignore_a_signal(persistent, deleted):
     process.start()
     try:
         assert over.wait(60)
-        stays = persistent and not deleted
+        stays = kind != "loop" and not deleted
         process.join(1 if stays else 60)
         assert process.is_alive() == stays
     finally:
