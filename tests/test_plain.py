@@ -277,7 +277,7 @@ def test_whatever_is_sent_is_read_or_refused(
 
 def _is_key(value: Any) -> bool:
     try:
-        return hash(value) is not None and value == value
+        return hash(value) is not None and bool(value == value)
     except (RuntimeError, TypeError):
         return False
 
