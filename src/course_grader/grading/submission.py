@@ -60,6 +60,8 @@ from course_grader.judge.signatures import read_signatures, signatures_file
 from course_grader.judge.warming import GraderBroken, WarmProcess
 from course_grader.judge.written import one_line
 
+AT_FIRST = 2
+"""Processes that the reference runs in while all submissions of a class wait for it."""
 JUDGE_TRIES = 2
 """How often an exercise is judged before the judge's own failure counts."""
 LONG_CELL_S = 1.0
@@ -100,7 +102,8 @@ class Prepared:
         """
         try:
             ids = [one.id for one in self.grading.chapter.exercises]
-            self.reference.start()  # importing, the warm process starts nothing
+            # importing, the warm process starts nothing
+            self.reference.start(AT_FIRST)
             self.reference.begin(ids)
             if many:
                 self.reference.warm.import_rest(self.grading.large)

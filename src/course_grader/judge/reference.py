@@ -6,6 +6,7 @@ They never share a process with a learner, nor a room of the sandbox.
 from __future__ import annotations
 
 import contextlib
+import queue
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -46,7 +47,7 @@ _STRICTLY = 'import os\n\nos.environ["NBGRADER_EXECUTION"] = "1"\n'
 
 class Reference(Mapping[tuple[str, int], Result]):
     """What the reference gives on the cases of a seed, by check name and number
-    of the case. It is worked out exercise by exercise in a thread, beside the
+    of the case. It is worked out exercise by exercise in threads, beside the
     learner's cells; who asks for a result waits for it.
 
     Args:
@@ -67,30 +68,35 @@ class Reference(Mapping[tuple[str, int], Result]):
         self.cases, self.exchanged = cases, exchanged
         self.exercise_of = {one.name: one.exercise for one in grading.checks}
         self.found: dict[str, Future[Behaviour]] = {}
-        self.thread: ThreadPoolExecutor | None = None
-        self.kernel: Kernel | None = None
+        self.threads: ThreadPoolExecutor | None = None
+        self.kernels: list[Kernel] = []
+        self.idle: queue.SimpleQueue[Kernel] = queue.SimpleQueue()
 
     def begin(self, exercises: Iterable[str]) -> None:
-        """Starts to work out what is not known of these exercises."""
+        """Starts to work out what is not known of these exercises, in as many
+        threads as processes have been started, or in one."""
         for one in exercises:
             if one not in self.found:
-                self.thread = self.thread or ThreadPoolExecutor(1)
-                self.found[one] = self.thread.submit(self._work_out, one)
+                self.threads = self.threads or ThreadPoolExecutor(
+                    max(1, len(self.kernels))
+                )
+                self.found[one] = self.threads.submit(self._work_out, one)
 
-    def start(self) -> None:
-        """Starts the process that the reference runs in."""
-        if self.kernel is None:
-            self.kernel = prepared_kernel(self.warm, self.grading)
+    def start(self, processes: int = 1) -> None:
+        """Starts the processes that the reference runs in."""
+        while len(self.kernels) < processes:
+            self.kernels.append(prepared_kernel(self.warm, self.grading))
+            self.idle.put(self.kernels[-1])
 
     def rest(self) -> None:
-        """Ends thread and process; what was begun and is not needed any more
+        """Ends threads and processes; what was begun and is not needed any more
         may be begun again."""
-        if self.thread is not None:
-            self.thread.shutdown(cancel_futures=True)
-            self.thread = None
-        if self.kernel is not None:
-            self.kernel.close()
-            self.kernel = None
+        if self.threads is not None:
+            self.threads.shutdown(cancel_futures=True)
+            self.threads = None
+        for kernel in self.kernels:
+            kernel.close()
+        self.kernels, self.idle = [], queue.SimpleQueue()
         self.found = {
             name: one for name, one in self.found.items() if not one.cancelled()
         }
@@ -106,19 +112,22 @@ class Reference(Mapping[tuple[str, int], Result]):
 
     def _work_out(self, exercise_id: str) -> Behaviour:
         self.start()
-        assert self.kernel is not None
-        solution = self.grading.chapter.exercise(exercise_id)
-        run_cells(
-            self.kernel,
-            [(solution.id, solution.source)],
-            self.grading.chapter.name,
-        )
-        with self.kernel.probing(
-            self.grading.probes_source, self.exchanged
-        ) as probing:
-            return reference_results(
-                probing, self.grading.checks_of(exercise_id), self.cases
+        kernel = self.idle.get()
+        try:
+            solution = self.grading.chapter.exercise(exercise_id)
+            run_cells(
+                kernel,
+                [(solution.id, solution.source)],
+                self.grading.chapter.name,
             )
+            with kernel.probing(
+                self.grading.probes_source, self.exchanged
+            ) as probing:
+                return reference_results(
+                    probing, self.grading.checks_of(exercise_id), self.cases
+                )
+        finally:
+            self.idle.put(kernel)
 
     def __getitem__(self, key: tuple[str, int]) -> Result:
         return self.of(self.exercise_of[key[0]])[key]
