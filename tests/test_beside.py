@@ -54,10 +54,11 @@ class Process:
 
 
 def judged(
-    mini: Course, first: Process, second: Process | None
+    mini: Course, first: Process, second: Process | None, times: int = 1
 ) -> tuple[ExerciseReport, int]:
     """A report on `double`, and how many cases that has. The second process does
-    what it can while the first one is at its first cases."""
+    what it can while the first one is at its first cases. The judge may have to begin
+    anew, where it broke on what came back."""
     grading = load_grading(mini, "03_mini")
     cases = draw_cases(grading, 1, ["double"])
     right = {
@@ -76,14 +77,15 @@ def judged(
 
     beside = Beside(process(), grading.checks_of("double"), cases)
     try:
-        report = judge_exercise(
-            grading,
-            "double",
-            Expectations(1, cases, right),
-            lambda: first,
-            None,
-            answered=beside.answered,
-        )
+        for _ in range(times):
+            report = judge_exercise(
+                grading,
+                "double",
+                Expectations(1, cases, right),
+                lambda: first,
+                None,
+                answered=beside.answered,
+            )
     finally:
         beside.close()
     return report, len(right)
@@ -152,3 +154,14 @@ def test_a_process_of_the_judge_that_ends_is_replaced(mini: Course) -> None:
 
     assert report.checks[0].verdict is Verdict.EXITED
     assert report.checks[-1].verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize("ends", [None, ENDED, LATE])
+def test_a_judge_who_begins_anew_waits_for_nobody(
+    mini: Course, ends: Died | None
+) -> None:
+    once, _ = judged(mini, Process(ends), Process())
+
+    again, _ = judged(mini, Process(ends), Process(), times=2)
+
+    assert again == once

@@ -1433,7 +1433,7 @@ INPUT_SHAPES = {
 BATCH_SIZE = 8
 # What a case looks at, where it takes long and few checks ask for it.
 GRADIENTS, ORIGINAL = ("gradients",), ("original",)
-MUCH = ("gaps", "gradients", "others")
+OF_SEVERAL_CHECKS = ("gaps", "gradients", "others")
 
 
 def of_both_signs(draw: Draw, n: int) -> Tensor:
@@ -1691,7 +1691,10 @@ def affine_as_before(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def equality_holds(draw: Draw) -> list[Case]:
     return [
-        *(draw.once(model, kind, looks_at=MUCH) for kind in ("mlp", "nested")),
+        *(
+            draw.once(model, kind, looks_at=OF_SEVERAL_CHECKS)
+            for kind in ("mlp", "nested")
+        ),
         model(draw, "convnet", looks_at=("gaps",)),
         model(draw, "volumes", statistics=False, looks_at=("gaps",)),
         draw.once(model, "mlp", affine=False, looks_at=("gaps",)),
@@ -1718,7 +1721,10 @@ def equality_holds(draw: Draw) -> list[Case]:
 )
 def still_normalizes(draw: Draw) -> list[Case]:
     return [
-        *(draw.once(model, kind, looks_at=MUCH) for kind in ("mlp", "nested")),
+        *(
+            draw.once(model, kind, looks_at=OF_SEVERAL_CHECKS)
+            for kind in ("mlp", "nested")
+        ),
         *(
             model(draw, kind, draw.integer(6, 10), looks_at=GRADIENTS)
             for kind in ("convnet", "volumes")
@@ -1786,7 +1792,7 @@ def weight_and_bias(draw: Draw) -> list[Case]:
 def dtype_is_kept(draw: Draw) -> list[Case]:
     return [
         model(draw, "mlp", dtype="float32"),
-        draw.once(model, "mlp", looks_at=MUCH),
+        draw.once(model, "mlp", looks_at=OF_SEVERAL_CHECKS),
         draw.once(model, "mlp", affine=False, looks_at=("gaps",)),
         model(draw, "convnet", dtype="mixed"),
     ]
@@ -1830,8 +1836,8 @@ def original_left_alone(draw: Draw) -> list[Case]:
 def others_are_kept(draw: Draw) -> list[Case]:
     return [
         model(draw, "nested", all_frozen=True, looks_at=("others",)),
-        draw.once(model, "nested", looks_at=MUCH),
-        draw.once(model, "mlp", looks_at=MUCH),
+        draw.once(model, "nested", looks_at=OF_SEVERAL_CHECKS),
+        draw.once(model, "mlp", looks_at=OF_SEVERAL_CHECKS),
         model(draw, "nested", frozen=True, looks_at=("others",)),
     ]
 

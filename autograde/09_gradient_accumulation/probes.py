@@ -118,7 +118,7 @@ class Classifier(nn.Module):
         return {
             "rows": sorted(self.rows),
             # that of the loss before may be, and need not
-            "earlier graphs still there": max(1, *self.num_graphs, 0),
+            "earlier graphs still there": max([1, *self.num_graphs]),
             "forward": sort(forward).values,
             "backward": sort(backward).values,
         }
@@ -418,7 +418,7 @@ def some_epochs(train_epoch, case):
         "graphs": graphs,
         "left": left,
         # one micro-batch may be, and need not
-        "read_ahead": 1 if case["as_list"] else max(1, *read_ahead, 0),
+        "read_ahead": 1 if case["as_list"] else max([1, *read_ahead]),
         **use_of(model, modes, tensors),
         **model.what_it_saw(),
     }

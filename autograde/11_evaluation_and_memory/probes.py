@@ -333,7 +333,7 @@ def predicted(predict, case):
         "calls": [model.num_calls, len(model.rows)],
         "rows": model.rows,
         "samples": torch.tensor(model.samples, dtype=torch.float64),
-        "read_ahead": max(1, *model.read_ahead, 0),
+        "read_ahead": max([1, *model.read_ahead]),
         "changed": sorted(
             {*before, *after}
             - {

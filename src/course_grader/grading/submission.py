@@ -60,7 +60,7 @@ from course_grader.judge.signatures import read_signatures, signatures_file
 from course_grader.judge.warming import GraderBroken, WarmProcess
 from course_grader.judge.written import one_line
 
-AT_FIRST = 2
+REFERENCE_PROCESSES = 2
 """Processes that the reference runs in while all submissions of a class wait for it."""
 JUDGE_TRIES = 2
 """How often an exercise is judged before the judge's own failure counts."""
@@ -103,7 +103,7 @@ class Prepared:
         try:
             ids = [one.id for one in self.grading.chapter.exercises]
             # importing, the warm process starts nothing
-            self.reference.start(AT_FIRST)
+            self.reference.start(REFERENCE_PROCESSES)
             self.reference.begin(ids)
             if many:
                 self.reference.warm.import_rest(self.grading.large)

@@ -27,7 +27,8 @@ is sent while another is worked on."""
 
 @dataclass
 class _Part:
-    """A case of a check, and what it gave where the second process has taken it."""
+    """A case of a check, and what it gave in the second process; None where the
+    judge has taken it, who may have to judge twice."""
 
     check: Check
     case: Case
@@ -127,12 +128,12 @@ class Beside:
                     break
                 if check:
                     parts.append(self.left.popleft())
+                    parts[-1].given.set_result(None)
                 else:
                     parts.appendleft(self.left.pop())
             return list(parts)
 
     def _leave_out(self, check: Check) -> None:
         with self.lock:
-            self.left = deque(
-                part for part in self.left if part.check is not check
-            )
+            while self.left and self.left[0].check is check:
+                self.left.popleft().given.set_result(None)
