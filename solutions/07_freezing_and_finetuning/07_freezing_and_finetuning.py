@@ -546,7 +546,7 @@ The last line: only leaves have a flag to change. To cut a computed tensor off t
 A parameter that never had a gradient is skipped anyway, weight decay included. Three cases in
 which it matters: frozen *after* some steps, where `zero_grad(set_to_none=False)` leaves a
 gradient of zeros, momentum and decay still move the parameter. Unfrozen later, a parameter that
-the optimizer does not know never moves. And an empty list the optimizer refuses (a list of frozen ones it takes).
+the optimizer does not know never moves. And an optimizer refuses an empty list, but takes an empty group and frozen parameters.
 """
 
 # %% cell="claim_000_31"

@@ -273,7 +273,7 @@ and has no pickle at all.
 
 1. make the model, the optimizer, the scheduler, the scaler (and the averaged model, if there is one);
 2. load all their state dicts: weights and moments go to the model's device by themselves;
-3. set the random states, in mid-epoch after `iter(loader)`, which draws a number (with persistent workers only a loader's first one does: give sampler and loader generators of their own, chapter 13); they must lie on the CPU, also those of a GPU;
+3. set the random states, in mid-epoch after `iter(loader)`, which draws a base seed (with persistent workers only a loader's first one: give sampler and loader generators of their own, chapter 13); they must lie on the CPU, also those of a GPU;
 4. go on with the step after the last one that was saved.
 
 | what is saved | because without it |
@@ -696,7 +696,7 @@ assert torch.equal(weight, layer.weight)
 r"""
 > **"`model = model.load_state_dict(torch.load(path))`."** *Wrong.*
 
-It loads in place and returns a report: which keys were missing, which unexpected (not those of a child set to `None`).
+It loads in place and returns a report: which keys were missing, which unexpected (not those of a child replaced by `None`).
 """
 
 # %% cell="claim_001_27"

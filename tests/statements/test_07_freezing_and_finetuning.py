@@ -388,7 +388,7 @@ def test_without_a_gradient_it_is_skipped(kind, options):
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
 def test_nothing_to_train(kind):
-    """And an empty list the optimizer refuses (a list of frozen ones it takes)."""
+    """And an optimizer refuses an empty list, but takes an empty group and frozen parameters."""
     with pytest.raises(ValueError, match="empty"):
         kind([], lr=0.1)
     kind([{"params": []}], lr=0.1)

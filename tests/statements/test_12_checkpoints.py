@@ -1047,7 +1047,7 @@ def test_an_average_that_starts_over(there):
 
 @pytest.mark.parametrize("gone", [None, nn.Identity()])
 def test_keys_below_a_child_that_is_none(gone):
-    """which unexpected (not those of a child set to `None`)."""
+    """which unexpected (not those of a child replaced by `None`)."""
     whole = nn.ModuleDict({"body": nn.Linear(2, 2), "head": nn.Linear(2, 1)})
     model = copy.deepcopy(whole)
     model.head = gone
@@ -1144,7 +1144,7 @@ def test_workers_that_ignore_a_signal(kind, deleted):
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("own", [True, False])
 def test_resumed_with_workers(persistent, own):
-    """set the random states, in mid-epoch after `iter(loader)`, which draws a number (with persistent workers only a loader's first one does: give sampler and loader generators of their own, chapter 13);"""
+    """set the random states, in mid-epoch after `iter(loader)`, which draws a base seed (with persistent workers only a loader's first one: give sampler and loader generators of their own, chapter 13);"""
 
     def make():
         rng = torch.Generator().manual_seed(3)
@@ -1325,7 +1325,7 @@ def test_where_tensors_go(there, place):
 
 
 def test_random_states_of_a_gpu():
-    """set the random states, in mid-epoch after `iter(loader)`, which draws a number (with persistent workers only a loader's first one does: give sampler and loader generators of their own, chapter 13); they must lie on the CPU, also those of a GPU;"""
+    """set the random states, in mid-epoch after `iter(loader)`, which draws a base seed (with persistent workers only a loader's first one: give sampler and loader generators of their own, chapter 13); they must lie on the CPU, also those of a GPU;"""
     state = torch.get_rng_state()
     iter(torch.utils.data.DataLoader([1, 2]))
     assert not torch.equal(torch.get_rng_state(), state)
