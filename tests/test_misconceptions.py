@@ -136,7 +136,44 @@ def test_where_an_answer_does_what_the_reference_does_it_does_not_run(
     told = misconceptions.recognise("double", behaviours["once"], lost["once"])
 
     assert told == "You ignored times."
+    # the third is passed by both, and only the submission passes as the reference
     assert bank.cases_run == {"once": cases[0] + cases[2]}
+
+
+def test_what_both_pass_in_their_own_way_tells_different_texts_apart(
+    ran: tuple,
+) -> None:
+    grading, expected, behaviours, lost = ran
+    second = grading.checks_of("double")[1].name
+    once, other = (
+        next(one for one in grading.answers if one.name == name)
+        for name in ("once", "in_place")
+    )
+    played = {
+        "once": {
+            key: replace(result, data=7) if key[0] == second else result
+            for key, result in behaviours["once"].items()
+        },
+        "in_place": {
+            key: replace(result, data=8) if key[0] == second else result
+            for key, result in behaviours["once"].items()
+        },
+    }
+    bank = Bank(played)
+
+    def told(signatures: dict[str, str], seen: str) -> str:
+        bank.cases_run.clear()
+        return Misconceptions(
+            grading, lambda _: signatures, bank.lend, expected.reference
+        ).recognise("double", played[seen], lost["once"])
+
+    alone = {"once": "f.=", "in_place": "=ff", "never_refuses": "==f"}
+    both = {"once": "f.=", "in_place": "f.=", "never_refuses": "==f"}
+    assert told(alone, "once") == once.tells
+    (of_the_lost,) = bank.cases_run.values()
+    assert told(both, "once") == once.tells
+    assert told(both, "in_place") == other.tells
+    assert bank.cases_run["in_place"] > of_the_lost
 
 
 def test_who_passes_otherwise_than_the_reference_is_another(ran: tuple) -> None:
@@ -283,3 +320,13 @@ def test_what_two_seeds_give_is_kept_as_open(mini: Course, ran: tuple) -> None:
     keep_signatures(file, grading, "double", [(once, "fe.=")])
 
     assert read_signatures(file, grading, "double") == {"once": "f?.="}
+
+    # and when the checks have changed, too: one seed may not show it again
+    tests = mini.autograde / CHAPTER / "hidden_tests.py"
+    tests.write_text(tests.read_text().replace("normal(5)", "normal(6)", 1))
+    changed = load_grading(mini, CHAPTER)
+    assert read_signatures(file, changed, "double") == {}
+
+    keep_signatures(file, changed, "double", [(once, "fe.=")])
+
+    assert read_signatures(file, changed, "double") == {"once": "f?.="}

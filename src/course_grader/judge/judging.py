@@ -425,6 +425,21 @@ def left_to_run(checks: Sequence[Check], signature: str) -> list[Check]:
     ]
 
 
+def that_tell(
+    checks: Sequence[Check], signature: str, lost: str, plain: Sequence[Check]
+) -> list[Check]:
+    """The checks that show whether an answer with this signature is what was handed
+    in: those that the one or the other loses, or may, and of those that both pass the
+    ones on which only the submission does what the reference does: `plain`."""
+    return [
+        check
+        for check, letter, other in zip(checks, signature, lost, strict=True)
+        if letter not in ".="
+        or other != "."
+        or (letter == "." and check in plain)
+    ]
+
+
 def _one_line_of(
     learner_line: Callable[[str, int], str],
 ) -> Callable[[str, int], str]:

@@ -3,15 +3,16 @@
 Only those wrong answers run whose signature is the submission's: the checks that
 they lose, which hardly depend on the seed and are known beforehand. So is on which
 checks they do what the reference does: there the submission is compared with the
-reference, and nothing runs. Each stops
-at the first case on which it behaves otherwise. If none of them is alike, those
-run that differ in one check: now and then the seed decides of it, unforeseen.
+reference, and nothing runs. Each stops at the first case on which it behaves
+otherwise. A check on which both pass, and neither does what the reference does, counts
+only where answers with different texts have to be told apart. If none of them is
+alike, those run that differ in one check: now and then the seed decides of it,
+unforeseen.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from course_grader.judge.judging import (
     alike,
     as_reference,
     left_to_run,
+    that_tell,
 )
 
 Steps = Generator[tuple[tuple[str, int], Result | None]]
@@ -67,8 +69,8 @@ class Misconceptions:
         self.known: dict[str, _Known] = {}
 
     def recognise(self, exercise_id: str, seen: Behaviour, losses: str) -> str:
-        """What the one wrong answer that behaves like `seen` on every case
-        tells; empty if none does or several with different texts do.
+        """What the one wrong answer that behaves like `seen` tells; empty if
+        none does or several with different texts do.
 
         Args:
             exercise_id: the exercise.
@@ -78,11 +80,10 @@ class Misconceptions:
         signatures = self.signatures(exercise_id)
         checks = self.grading.checks_of(exercise_id)
 
-        @functools.cache
-        def plain(check: Check) -> bool:
-            return as_reference(check, seen, self.reference)
-
-        rounds: list[list[tuple[Answer, list[Check]]]] = [[], []]
+        plain = [
+            one for one in checks if as_reference(one, seen, self.reference)
+        ]
+        rounds: list[list[tuple[Answer, str]]] = [[], []]
         for answer in self.grading.answers_of(exercise_id):
             if answer.right or answer.ends_process:
                 continue
@@ -92,10 +93,24 @@ class Misconceptions:
             missed = _missed(signature, losses)
             if missed < len(rounds):
                 left = left_to_run(checks, signature)
-                if all(plain(one) for one in checks if one not in left):
-                    rounds[missed].append((answer, left))
+                if all(one in plain or one in left for one in checks):
+                    rounds[missed].append((answer, signature))
         for candidates in rounds:
-            tells = self._told(candidates, seen)
+            tells = self._told(
+                [
+                    (answer, that_tell(checks, signature, losses, plain))
+                    for answer, signature in candidates
+                ],
+                seen,
+            )
+            if len(tells) > 1:
+                tells = self._told(
+                    [
+                        (answer, left_to_run(checks, signature))
+                        for answer, signature in candidates
+                    ],
+                    seen,
+                )
             if tells:
                 return tells.pop() if len(tells) == 1 else ""
         return ""
@@ -130,10 +145,10 @@ class Misconceptions:
         known = self.known.get(answer.name)
         if known is None:
             return None
-        for key, result in known.behaviour.items():
-            if not self._alike(key, seen, result):
-                return False
         names = {one.name for one in checks}
+        for key, result in known.behaviour.items():
+            if key[0] in names and not self._alike(key, seen, result):
+                return False
         if all(key in known.behaviour for key in seen if key[0] in names):
             return True
         return False if known.ended else None

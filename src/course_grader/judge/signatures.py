@@ -57,16 +57,25 @@ def keep_signatures(
 ) -> None:
     """Enters signatures of an exercise's answers. Where an entry still holds
     and says otherwise of a check, the seed decides: `?`; but for a check that is
-    passed either way, as the reference passes it on one seed alone: `.`."""
+    passed either way, as the reference passes it on one seed alone: `.`. Of an
+    entry that no longer holds, `?` stays: a few seeds may not show it, and it costs
+    nothing but time."""
     held = read_signatures(file, grading, exercise_id)
     digests = answer_digests(grading, exercise_id)
+    entries = _read(file)
     for answer, signature in signatures:
         before = held.get(answer.name, signature)
         held[answer.name] = "".join(
             one if one == other else "." if {one, other} == {".", "="} else "?"
             for one, other in zip(before, signature, strict=True)
         )
-    entries = _read(file)
+    for name, entry in entries.get(exercise_id, {}).items():
+        before = entry.partition(" ")[0]
+        if len(before) == len(held.get(name, "")):
+            held[name] = "".join(
+                "?" if one == "?" else other
+                for one, other in zip(before, held[name], strict=True)
+            )
     entries[exercise_id] = {
         name: f"{held[name]} {digests[name]}" for name in sorted(held)
     }

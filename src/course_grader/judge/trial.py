@@ -24,6 +24,7 @@ from course_grader.judge.judging import (
     left_to_run,
     losses,
     signature,
+    that_tell,
 )
 from course_grader.judge.reference import (
     PreparedKernels,
@@ -118,7 +119,8 @@ def try_bank(
             for name in changed_by_cases(
                 warm, grading, expected, answers, behaviours, signatures
             ):
-                signatures[name] = signatures[name].replace("=", ".")
+                for passed in ".=":
+                    signatures[name] = signatures[name].replace(passed, "?")
         # in-process judging changes this process' settings: no threads by now
         for answer in answers:
             given = reports[answer.name]
@@ -235,13 +237,14 @@ def changed_by_cases(
     signatures: Mapping[str, str],
 ) -> set[str]:
     """Names of the wrong answers that remember cases: they do something else where
-    the checks do not come before on which they do what the reference does."""
+    the checks do not come before that are left out when they are recognised."""
     checks = {one.name: one for one in grading.checks}
 
     def changes(answer: Answer) -> bool:
-        left = left_to_run(
-            grading.checks_of(answer.exercise), signatures[answer.name]
-        )
+        written = signatures[answer.name]
+        all_checks = grading.checks_of(answer.exercise)
+        left = left_to_run(all_checks, written)
+        telling = that_tell(all_checks, written, "." * len(all_checks), ())
         seen = behaviours[answer.name]
         with bank_process(kernels, grading, expected) as run:
             return any(
@@ -249,7 +252,8 @@ def changed_by_cases(
                 or not alike(
                     checks[key[0]], result, seen[key], expected.reference[key]
                 )
-                for key, result in run(answer, left)
+                for some in ([left] if left == telling else [left, telling])
+                for key, result in run(answer, some)
             )
 
     wrong = [one for one in answers if one.name in behaviours]
