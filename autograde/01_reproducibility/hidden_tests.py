@@ -591,8 +591,8 @@ def about_what_is_left(
     corners=[
         "that includes whether the switch was on and, if it was, whether it "
         "only warned",
-        "PyTorch remembers `warn_only` while the switch is off: a switch that "
-        "was off stays off",
+        "the switch may be off and `warn_only` set (`use_deterministic_algorithms"
+        "(False, warn_only=True)`): a switch that was off stays off",
     ],
 )
 def all_is_put_back(draw: Draw) -> list[Case]:

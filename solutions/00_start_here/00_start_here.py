@@ -227,7 +227,7 @@ assert indices == ["0", "9", "1", "1"]
 
 # %% [markdown]
 r"""
-Up to ten GPUs that goes well. The job that was meant for the eleventh lands on GPU 1, which is somebody else's.
+Up to ten GPUs that goes well, if none is cut into slices (MIG). The job that was meant for the eleventh lands on GPU 1, which is somebody else's.
 
 ## 3 · The trick, in its shortest correct form
 
@@ -652,7 +652,7 @@ Its table is made for eyes and changes between versions. For programs: `nvidia-s
 --format=csv,noheader`. The *CUDA Version* in the table's head is the newest that the driver supports. It is neither the toolkit on the
 disk nor what PyTorch was built with.
 
-> **"The lower table lists memory by process."** *Correct.* In a container it is often empty: the processes are not the container's own.
+> **"The lower table lists memory by process."** *Correct.* In a container it is often empty. Its own processes are missing too: the driver knows them by the host's numbers.
 
 > **"Memory in use and GPU utilisation are different things."** *Correct.* Utilisation is the share of time in which *some*
 > kernel ran. At 100 % most of the chip may be idle, and a process that waits holds its memory at 0 %.
@@ -660,7 +660,7 @@ disk nor what PyTorch was built with.
 > **"`nvidia-smi -L` prints index, model and UUID."** *Correct.* `CUDA_VISIBLE_DEVICES` takes UUIDs too, and these do not
 > depend on any order.
 
-> **"Get the indices with two `cut`s."** *Wrong* from index 10 on, as section 2 shows. `--query-gpu=index` asks for them.
+> **"Get the indices with two `cut`s."** *Wrong* from index 10 on, as section 2 shows, and where cards are cut into slices (MIG). `--query-gpu=index` asks for them.
 
 > **"Turn on persistence mode with `-pm 1`."** *Outdated.* It still works; NVIDIA calls it near its end of life and
 > recommends the daemon `nvidia-persistenced`.

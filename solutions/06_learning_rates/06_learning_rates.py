@@ -243,8 +243,8 @@ and false for `conv10.weight`. Given `model.named_parameters()` instead of `para
 optimizer keeps the names, in `group["param_names"]`.
 
 Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a
-factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on:
-one number makes all groups alike, a list has one for each. By default both
+factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on
+(`CyclicLR` from the second one, if an earlier schedule has left `initial_lr` in the groups): one number makes all groups alike, a list has one for each. By default both
 also set the momentum (Adam's beta1), even where SGD had 0, and refuse an optimizer with neither, such as Adagrad.
 """
 
@@ -280,7 +280,7 @@ r"""
 ### Warm-up
 
 `SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a
-`SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
+`SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and a `ChainedScheduler` may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
 and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 """
 
@@ -630,7 +630,7 @@ A decaying rate lets the weights settle. An average over the last steps does som
 *constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters,
 in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's
 statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages
-them, too, for an average as below, and rounds integers down: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 """
 
 # %% cell="averaged"

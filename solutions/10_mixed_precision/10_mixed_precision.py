@@ -232,7 +232,7 @@ for _ in range(3):
 # %% [markdown]
 r"""
 Nobody knows the right scale, so the scaler looks for it: it starts high, halves the scale when a gradient overflows
-(and *skips that step*), and doubles it after 2000 good steps in a row. (Where the *forward* pass overflowed before a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0. A good batch after that makes the weights NaN. bfloat16 has the range of float32 and needs no scaler;
+(and *skips that step*), and doubles it after 2000 good steps in a row. (Where the *forward* pass overflowed before a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls, in the end to 0. From `2**-128` on, where one over it is infinite in float32, a good batch may make the weights infinite or NaN. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
 Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`. (A disabled one has none, and an enabled one raises if it is given that.)
@@ -430,7 +430,7 @@ The scheduler (chapter 06) does not know that a step was skipped. It lowers the 
 very first step, PyTorch warns of a wrong order. (A *fused* optimizer is called and moves nothing: no warning, and who counts calls of `step` counts it.
 Give no scaler to fused SGD with momentum: if its first step is skipped, its momentum is memory that nobody has written, and
 the next step adds it to the weights.)
-Step the schedule only if the scale did not fall. At a scale of 0 it falls no more: stop the run. (With one scaler for two optimizers it falls for both, though the other one may have stepped.)
+Step the schedule only if the scale did not fall. Stop the run long before the scale is 0, at 1e-30 say. (With one scaler for two optimizers it falls for both, though the other one may have stepped.)
 """
 
 # %% cell="schedule_after_a_skip"

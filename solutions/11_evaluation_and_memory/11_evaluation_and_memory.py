@@ -1056,7 +1056,7 @@ assert good["1"]["f1-score"] == swapped["1"]["f1-score"]
 # %% [markdown]
 r"""
 > **"This is for two classes; configure it for more."**
-> *Half the story:* more classes need nothing. What needs `labels=` is a class that occurs nowhere, and `zero_division=` says what 0
+> *Half the story:* more classes need nothing in the report (`f1_score` wants an `average=` then). What needs `labels=` is a class that occurs nowhere, and `zero_division=` says what 0
 > / 0 is.
 """
 

@@ -27,7 +27,9 @@ BY_CELL = {
         "A module moves what it *owns*: parameters, buffers, submodules.",
         "A tensor that is only an attribute stays where it was born.",
     ],
-    "claim_002_19": ["Up to ten GPUs that goes well."],
+    "claim_002_19": [
+        "Up to ten GPUs that goes well, if none is cut into slices (MIG)."
+    ],
     "claim_000_02": [
         'With "2,1", `cuda:0` is physical GPU 2.',
         "The list is an order: `2,0` is not `0,2`.",

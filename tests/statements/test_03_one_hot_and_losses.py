@@ -588,7 +588,7 @@ def test_hints_of_the_exercises():
 def test_the_batch_size_built_in(n):
     """It also has the batch size built in.
 
-    Given three it would read memory that nobody has filled, which we leave out: the result differs from run to run.
+    Given three it would read on behind them: the next number of a longer tensor, or memory that nobody has filled, which differs from run to run. We leave that out.
 
     And it is for the CPU alone: its zeros are made there, and NumPy has no tensor of a GPU.
     """
@@ -598,6 +598,7 @@ def test_the_batch_size_built_in(n):
     assert len(labels) == 4
     grown = labels.untyped_storage().nbytes() - held
     assert grown == (8 if n == 3 else 0)
+    assert torch.arange(8)[:3].resize_(4, 1).flatten().tolist() == [0, 1, 2, 3]
     assert torch.zeros(4, 8).device.type == "cpu"
     with pytest.raises(TypeError, match="to numpy"):
         torch.zeros(n, device="meta").numpy()

@@ -217,7 +217,7 @@ def test_nested_tensors_of_an_encoder():
 
 
 def test_a_hook_on_a_compiled_model():
-    """Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing, until something else makes it compile anew. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if you wrote its `forward`.)"""
+    """Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing. Only code that is compiled after the hook hears it, as for `no_grad` or another shape; what was compiled before stays deaf and goes on where it fits. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if you wrote its `forward`.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -233,6 +233,8 @@ def test_a_hook_on_a_compiled_model():
                 compiled(torch.ones(1, 2))
         assert heard == []
         anew(compiled)
+        assert heard == [1]
+        compiled(torch.ones(1, 2))  # what was compiled for it before fits
         assert heard == [1]
         compiled.register_forward_hook(lambda *_, h=heard: h.append(2))
         compiled(torch.ones(1, 2))

@@ -307,7 +307,7 @@ def test_names_in_groups():
 
 
 def test_the_ratio_of_groups():
-    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on: one number makes all groups alike, a list has one for each. By default both also set the momentum (Adam's beta1), even where SGD had 0, and refuse an optimizer with neither, such as Adagrad.
+    """Most schedules multiply each group's own rate, so their ratio stays. An `eta_min` is a rate, not a factor: there all groups end at the same one. And `OneCycleLR` and `CyclicLR` *replace* the groups' rates by their own, from the first step on (`CyclicLR` from the second one, if an earlier schedule has left `initial_lr` in the groups): one number makes all groups alike, a list has one for each. By default both also set the momentum (Adam's beta1), even where SGD had 0, and refuse an optimizer with neither, such as Adagrad.
 
     `OneCycleLR` and `CyclicLR` replace each group's rate.
     """
@@ -343,6 +343,17 @@ def test_the_ratio_of_groups():
         adam = torch.optim.Adam(two_groups(), betas=(0.5, 0.9))
         make(adam)
         assert adam.param_groups[0]["betas"][0] > 0.8
+    for make, stays in (
+        (lambda o: lr_scheduler.CyclicLR(o, 0.01, 0.05), True),
+        (lambda o: lr_scheduler.OneCycleLR(o, 0.05, 10), False),
+    ):
+        sgd = torch.optim.SGD(two_groups(), lr=1.0)
+        lr_scheduler.StepLR(sgd, 1, 0.1)
+        second = make(sgd)
+        assert (sgd.param_groups[0]["lr"] == 1.0) == stays
+        sgd.step()
+        second.step()
+        assert sgd.param_groups[0]["lr"] < 0.05
     for kind in (torch.optim.Adagrad, torch.optim.Adadelta, torch.optim.Rprop):
         for make in (
             lambda o, **how: lr_scheduler.OneCycleLR(o, 1.0, 10, **how),
@@ -354,7 +365,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and a `ChainedScheduler` may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -403,6 +414,18 @@ def test_warm_up_and_past_the_end():
 
     early = [one for (one,) in rates_of(in_front, 8)]
     assert early[3:7] == pytest.approx(seen_alone[4:8])
+
+    def chained(o):
+        return lr_scheduler.ChainedScheduler(
+            [lr_scheduler.ExponentialLR(o, 0.9), lr_scheduler.StepLR(o, 2, 0.5)]
+        )
+
+    def chained_in_front(o):
+        behind = lr_scheduler.ConstantLR(o, 1.0)
+        return lr_scheduler.SequentialLR(o, [chained(o), behind], [9])
+
+    alone = [one for (one,) in rates_of(chained, 8)]
+    assert rates_of(chained_in_front, 8)[0] == [alone[1]]
 
     rise = [0.1, 0.325, 0.55, 0.775, 1.0]
     for second in (
@@ -673,7 +696,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below, and rounds integers down: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -720,9 +743,9 @@ def test_averaged_models(use_buffers):
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_an_average_of_integers(use_buffers):
-    """`use_buffers=True` averages them, too, for an average as below, and rounds integers down: at 0.9999 a `position_ids` of 511 becomes 510."""
+    """`use_buffers=True` averages them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510."""
     model = nn.Linear(2, 2)
-    model.register_buffer("position_ids", torch.arange(512))
+    model.register_buffer("position_ids", torch.arange(-511, 512))
     lost = set()
     for decay in (0.9, 0.99, 0.999, 0.9999):
         average = swa_utils.AveragedModel(
@@ -732,7 +755,7 @@ def test_an_average_of_integers(use_buffers):
         )
         for _ in range(3):
             average.update_parameters(model)
-        off = model.position_ids - average.module.position_ids
+        off = model.position_ids.abs() - average.module.position_ids.abs()
         lost |= set(off.tolist())
     assert lost == ({0, 1} if use_buffers else {0})
 

@@ -790,24 +790,21 @@ def test_what_the_scaler_remembers():
 
 
 def test_a_good_batch_at_a_tiny_scale():
-    """A good batch after that makes the weights NaN."""
-    for kind in (torch.optim.SGD, torch.optim.AdamW):
+    """From `2**-128` on, where one over it is infinite in float32, a good batch may make the weights infinite or NaN."""
+    for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         for how in ({}, {"foreach": True}, {"fused": True}):
-            for scale, good in ((2.0**-126, True), (0.0, False)):
+            for power in (-126, -127, -128, -140, -149, -1000):
+                good = power >= (-149 if how.get("fused") else -127)
                 weight = nn.Parameter(torch.ones(2))
                 one = kind([weight], lr=0.5, **how)
-                scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+                scaler = torch.amp.GradScaler("cpu", init_scale=2.0**power)
                 scaler.scale(weight.sum()).backward()
                 scaler.step(one)
                 assert weight.isfinite().all() == good
-                assert weight.isnan().all() == (not good)
 
 
 def test_a_nan_in_every_batch():
-    """If every batch has a NaN, every step is skipped, and nothing raises: the scale falls to 0.
-
-    At a scale of 0 it falls no more: stop the run.
-    """
+    """If every batch has a NaN, every step is skipped, and nothing raises: the scale falls, in the end to 0."""
     weight = nn.Parameter(torch.ones(2))
     sgd = torch.optim.SGD([weight], lr=0.5, momentum=0.9)
     scaler, scales = torch.amp.GradScaler("cpu"), []
@@ -821,10 +818,6 @@ def test_a_nan_in_every_batch():
     assert scales[0] > 0 == scales[-1]
     assert torch.equal(weight, torch.ones(2))
     assert not sgd.state
-    sgd.zero_grad()
-    scaler.scale(weight.sum()).backward()
-    scaler.step(sgd)
-    assert weight.isnan().all()
 
 
 @pytest.mark.parametrize("bad", [(), (0,), (1,), (0, 1)])

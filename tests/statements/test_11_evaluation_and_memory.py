@@ -49,7 +49,7 @@ BY_CELL = {
         "*Correct:* the truth comes first.",
     ],
     "claim_003_25": [
-        "*Half the story:* more classes need nothing.",
+        "*Half the story:* more classes need nothing in the report (`f1_score` wants an `average=` then).",
         "What needs `labels=` is a class that occurs nowhere, and `zero_division=` says what 0 / 0 is.",
     ],
     "claim_004_06_07": [

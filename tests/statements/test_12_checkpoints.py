@@ -1144,7 +1144,7 @@ def test_workers_that_ignore_a_signal(kind, deleted):
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("own", [True, False])
 def test_resumed_with_workers(persistent, own):
-    """set the random states, in mid-epoch after `iter(loader)`, which draws a base seed (with persistent workers only a loader's first one: give sampler and loader generators of their own, chapter 13);"""
+    """set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader generators of their own, and save these as they were at the epoch's start (chapter 13);"""
 
     def make():
         rng = torch.Generator().manual_seed(3)
@@ -1176,6 +1176,43 @@ def test_resumed_with_workers(persistent, own):
     torch.set_rng_state(states[0])
     rng.set_state(states[1])
     assert (epoch(loader) == whole) == (own or not persistent)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("skipped_first", [True, False])
+def test_resumed_in_mid_epoch(workers, skipped_first):
+    """in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order."""
+
+    def begin():
+        return iter(
+            torch.utils.data.DataLoader(
+                range(12),
+                3,
+                shuffle=True,
+                num_workers=workers,
+                multiprocessing_context="fork" if workers else None,
+            )
+        )
+
+    def rest(batches):
+        return [(rows.tolist(), torch.rand(())) for rows in batches]
+
+    torch.manual_seed(5)
+    start = torch.get_rng_state()
+    batches = begin()
+    rest(next(batches) for _ in range(2))
+    middle = torch.get_rng_state()
+    whole = rest(batches)
+    torch.set_rng_state(start)
+    batches = begin()
+    if not skipped_first:
+        torch.set_rng_state(middle)
+    for _ in range(2):
+        next(batches)
+    if skipped_first:
+        torch.set_rng_state(middle)
+    # a worker's first batches are asked for, and so the order drawn, at once
+    assert (rest(batches) == whole) == (skipped_first or workers > 0)
 
 
 class DrawsItself(torch.utils.data.Dataset):
@@ -1325,7 +1362,7 @@ def test_where_tensors_go(there, place):
 
 
 def test_random_states_of_a_gpu():
-    """set the random states, in mid-epoch after `iter(loader)`, which draws a base seed (with persistent workers only a loader's first one: give sampler and loader generators of their own, chapter 13); they must lie on the CPU, also those of a GPU;"""
+    """set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader generators of their own, and save these as they were at the epoch's start (chapter 13); states must lie on the CPU, also those of a GPU;"""
     state = torch.get_rng_state()
     iter(torch.utils.data.DataLoader([1, 2]))
     assert not torch.equal(torch.get_rng_state(), state)
