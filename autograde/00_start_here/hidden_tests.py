@@ -1179,8 +1179,8 @@ def works_on_another_device(draw: Draw) -> list[Case]:
     also=[leaves_state_alone],
     says="`forward` works in every dtype of the weights, and its result has it",
     corners=[
-        "in float64 the result is as exact as float64 is; `decay` itself may have the "
-        "digits of float32",
+        "in float64 the result is as exact as `decay` allows, which may have the digits "
+        "of a narrower dtype that it was in",
         "`forward` may read `decay`, or make its numbers anew: nobody changes them",
         "after a cast there and back, and after a first call in another "
         "dtype, too",

@@ -652,7 +652,7 @@ Its table is made for eyes and changes between versions. For programs: `nvidia-s
 --format=csv,noheader`. The *CUDA Version* in the table's head is the newest that the driver supports. It is neither the toolkit on the
 disk nor what PyTorch was built with.
 
-> **"The lower table lists memory by process."** *Correct.* In a container it is often empty. Its own processes are missing too: the driver knows them by the host's numbers.
+> **"The lower table lists memory by process."** *Correct.* In a container it is often empty, even of its own processes.
 
 > **"Memory in use and GPU utilisation are different things."** *Correct.* Utilisation is the share of time in which *some*
 > kernel ran. At 100 % most of the chip may be idle, and a process that waits holds its memory at 0 %.

@@ -675,8 +675,8 @@ r"""
 > **"Every CPU tensor but the CharTensor converts to NumPy and back."**
 > *Wrong.*
 
-int8, the CharTensor, converts and shares its memory. What does not convert is what NumPy does not have:
-bfloat16, float8, and other small formats; sparse, nested and MKL-DNN tensors; and tensors that say more than numbers: those that require a gradient
+int8, the CharTensor, converts and shares its memory. What does not convert is what NumPy does not have, such as
+bfloat16 and float8, sparse, nested and masked tensors; and tensors that say more than numbers: those that require a gradient
 (outside of `no_grad`) and those with a pending conjugation or negation. `numpy(force=True)` resolves the latter three, and moves to the
 CPU (not from *meta*, which has no numbers). It refuses bfloat16 (call `.float()` first) and sparse tensors (`.to_dense()`).
 """

@@ -563,8 +563,8 @@ r"""
 
 Section 1 showed two faults: it changes the caller's tensor, and on a view it encodes other
 labels. It also has the batch size built in. Given five labels it drops the fifth. Given
-three it would read on behind them: the next number of a longer tensor, or memory that nobody has filled, which differs
-from run to run. We leave that out. And it is for the CPU alone: its zeros are made there, and NumPy has no tensor
+three it would read on behind them: the next number of a longer tensor, or memory that nobody has filled; where memory cannot grow (NumPy's)
+it would raise. We leave that out. And it is for the CPU alone: its zeros are made there, and NumPy has no tensor
 of a GPU.
 """
 

@@ -275,7 +275,7 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. `.shape` may also raise inside an `nn.TransformerEncoder` with a padding mask, in eval without gradients; the encoder's `use_nested_tensor = False` prevents it.
-- Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing. Only code that is compiled after the hook hears it, as for `no_grad` or another shape; what was compiled before stays deaf and goes on where it fits. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if you wrote its `forward`.)
+- Once compiled, at its first call, a model may not hear a later hook on an inner layer that had none of its kind, and says nothing. Compiled code hears it only if it was made after the hook, as for `no_grad` or another shape; older code stays deaf, and goes on where it fits. (A forward hook is heard at once on what `torch.compile(model)` gave back, and on that model itself if you wrote its `forward`.)
   Look at the model itself, before it is compiled, and not through `DistributedDataParallel` (chapter 14).
 """
 
@@ -1079,7 +1079,7 @@ a slip in the loader: ask with `len` yourself, and give `total=`.
 </details>
 <details><summary>Hint 2: two kinds of rate</summary>
 
-What stands after the slash decides. With `s` alone after it: batches per second. Else: seconds per batch. (A unit that is called `s` could not be told apart; none is.)
+What stands after the slash decides. With `s` alone after it: batches per second. Else: seconds per batch. (No unit here is called `s` or holds a slash.)
 </details>
 """
 

@@ -280,7 +280,7 @@ r"""
 ### Warm-up
 
 `SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a
-`SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and a `ChainedScheduler` may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
+`SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and either may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
 and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 """
 

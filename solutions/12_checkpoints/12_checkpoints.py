@@ -274,7 +274,7 @@ and has no pickle at all.
 
 1. make the model, the optimizer, the scheduler, the scaler (and the averaged model, if there is one);
 2. load all their state dicts: weights and moments go to the model's device by themselves;
-3. set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader generators of their own, and save these as they were at the epoch's start (chapter 13); states must lie on the CPU, also those of a GPU;
+3. set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader a generator each, and save these as they were at the epoch's start (chapter 13); states must lie on the CPU, also those of a GPU;
 4. go on with the step after the last one that was saved.
 
 | what is saved | because without it |

@@ -384,14 +384,14 @@ def test_who_shares_with_numpy():
 
 
 def test_what_numpy_does_not_have():
-    """What does not convert is what NumPy does not have: bfloat16, float8, and other small formats; sparse, nested and MKL-DNN tensors; and tensors that say more than numbers: those that require a gradient (outside of `no_grad`) and those with a pending conjugation or negation."""
+    """What does not convert is what NumPy does not have, such as bfloat16 and float8, sparse, nested and masked tensors; and tensors that say more than numbers: those that require a gradient (outside of `no_grad`) and those with a pending conjugation or negation."""
     turned = torch.tensor([1 + 2j]).conj()
     for tensor in (
         torch.ones(1, dtype=torch.bfloat16),
         torch.ones(1).to(torch.float8_e4m3fn),
         torch.eye(2).to_sparse(),
         torch.nested.nested_tensor([torch.ones(2)]),
-        torch.ones(2, 2).to_mkldnn(),
+        torch.masked.masked_tensor(torch.ones(1), torch.tensor([True])),
         torch.ones(1, requires_grad=True),
         turned,
         turned.imag,

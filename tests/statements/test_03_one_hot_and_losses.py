@@ -588,7 +588,7 @@ def test_hints_of_the_exercises():
 def test_the_batch_size_built_in(n):
     """It also has the batch size built in.
 
-    Given three it would read on behind them: the next number of a longer tensor, or memory that nobody has filled, which differs from run to run. We leave that out.
+    Given three it would read on behind them: the next number of a longer tensor, or memory that nobody has filled; where memory cannot grow (NumPy's) it would raise. We leave that out.
 
     And it is for the CPU alone: its zeros are made there, and NumPy has no tensor of a GPU.
     """
@@ -599,6 +599,8 @@ def test_the_batch_size_built_in(n):
     grown = labels.untyped_storage().nbytes() - held
     assert grown == (8 if n == 3 else 0)
     assert torch.arange(8)[:3].resize_(4, 1).flatten().tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="not resizable"):
+        torch.from_numpy(torch.arange(3).numpy()).resize_(4, 1)
     assert torch.zeros(4, 8).device.type == "cpu"
     with pytest.raises(TypeError, match="to numpy"):
         torch.zeros(n, device="meta").numpy()

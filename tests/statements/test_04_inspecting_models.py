@@ -217,7 +217,7 @@ def test_nested_tensors_of_an_encoder():
 
 
 def test_a_hook_on_a_compiled_model():
-    """Once compiled, at its first call, a model does not hear a later hook on an inner layer that had none, and says nothing. Only code that is compiled after the hook hears it, as for `no_grad` or another shape; what was compiled before stays deaf and goes on where it fits. (A forward hook is heard at once on what `torch.compile` gave back, and on the model itself if you wrote its `forward`.)"""
+    """Once compiled, at its first call, a model may not hear a later hook on an inner layer that had none of its kind, and says nothing. Compiled code hears it only if it was made after the hook, as for `no_grad` or another shape; older code stays deaf, and goes on where it fits. (A forward hook is heard at once on what `torch.compile(model)` gave back, and on that model itself if you wrote its `forward`.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -247,6 +247,20 @@ def test_a_hook_on_a_compiled_model():
     small[0].register_forward_hook(lambda *_: heard.append(1))
     compiled(torch.ones(1, 2))
     assert heard == [1]
+    torch._dynamo.reset()
+    small, heard = nn.Sequential(nn.ReLU(), nn.Tanh()), []
+    small[0].register_forward_hook(lambda *_: None)
+    compiled = torch.compile(small, backend="eager")
+    compiled(torch.ones(1, 2))
+    small[0].register_forward_pre_hook(lambda *_: heard.append(1))
+    compiled(torch.ones(1, 2))
+    assert heard == []  # of its kind it had none
+    recurrent = nn.Sequential(nn.ReLU(), nn.GRU(2, 2))
+    compiled = torch.compile(recurrent, backend="eager")
+    compiled(torch.ones(1, 2))
+    recurrent[0].register_forward_hook(lambda *_: heard.append(1))
+    compiled(torch.ones(1, 2))
+    assert heard == [1]  # "may": nothing of it was compiled
     torch._dynamo.reset()
     for own, on_itself in (
         (Forward(), True),

@@ -365,7 +365,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and a `ChainedScheduler` may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and either may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -426,6 +426,16 @@ def test_warm_up_and_past_the_end():
 
     alone = [one for (one,) in rates_of(chained, 8)]
     assert rates_of(chained_in_front, 8)[0] == [alone[1]]
+
+    def sequence(o):
+        parts = [lr_scheduler.ExponentialLR(o, 0.9), lr_scheduler.StepLR(o, 9)]
+        return lr_scheduler.SequentialLR(o, parts, [4])
+
+    def sequence_in_front(o):
+        behind = lr_scheduler.ConstantLR(o, 1.0)
+        return lr_scheduler.SequentialLR(o, [sequence(o), behind], [9])
+
+    assert rates_of(sequence_in_front, 8)[0] == rates_of(sequence, 8)[1]
 
     rise = [0.1, 0.325, 0.55, 0.775, 1.0]
     for second in (

@@ -1144,7 +1144,7 @@ def test_workers_that_ignore_a_signal(kind, deleted):
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("own", [True, False])
 def test_resumed_with_workers(persistent, own):
-    """set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader generators of their own, and save these as they were at the epoch's start (chapter 13);"""
+    """set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader a generator each, and save these as they were at the epoch's start (chapter 13);"""
 
     def make():
         rng = torch.Generator().manual_seed(3)
@@ -1362,7 +1362,7 @@ def test_where_tensors_go(there, place):
 
 
 def test_random_states_of_a_gpu():
-    """set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader generators of their own, and save these as they were at the epoch's start (chapter 13); states must lie on the CPU, also those of a GPU;"""
+    """set the random states, in mid-epoch only after the batches that are done have been skipped: `iter(loader)` draws a base seed (with persistent workers only a loader's first one), and the first `next` may draw the order. So give sampler and loader a generator each, and save these as they were at the epoch's start (chapter 13); states must lie on the CPU, also those of a GPU;"""
     state = torch.get_rng_state()
     iter(torch.utils.data.DataLoader([1, 2]))
     assert not torch.equal(torch.get_rng_state(), state)
