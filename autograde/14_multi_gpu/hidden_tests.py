@@ -17,6 +17,8 @@ from course_grader.checks import (
     leaves_state_alone,
     same_form,
 )
+from course_grader.judge.compare import Tolerance
+from course_grader.judge.patterns import pattern
 
 from . import probes
 
@@ -461,8 +463,21 @@ def same_update(case: Case, seen: Result, expected: Result) -> str | None:
         if not same(one["weights"], right["weights"]):
             if seen.data["apart"] > 1e-9:
                 return "After the step the ranks have different weights."
-            return "After the step all ranks have the same wrong weights."
+            return (
+                "After the step all ranks have the same wrong weights. "
+                + of_the_gradients(one["gradients"], right["gradients"])
+            )
     return None
+
+
+def of_the_gradients(seen: list[Tensor], expected: list[Tensor]) -> str:
+    """How the gradient of the first step that had a wrong one is wrong."""
+    for step, (one, right) in enumerate(zip(seen, expected, strict=True), 1):
+        if not same(one, right):
+            how = pattern(one, right, Tolerance(**CLOSE))
+            which = f"in step {step} " * (len(expected) > 1)
+            return f"The gradient {which}was wrong: {how[:1].lower()}{how[1:]}"
+    return "The gradients were right: something else changed the weights."
 
 
 def all_have_the_same(case: Case, seen: Result, expected: Result) -> str | None:
