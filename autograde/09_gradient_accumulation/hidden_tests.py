@@ -245,7 +245,7 @@ def broken_batch(draw: Draw) -> Case:
     weight=3,
     rule=by_steps,
     **CLOSE,
-    says="the update is that of the full batch: 2 x 16, 4 x 8, 32 x 1, of "
+    says="the update is that of the full batch: 2 x 16, 4 x 8, 16 x 1, of "
     "rows and of images, with small gradients and large ones",
     corners=[
         "micro-batches are consecutive rows or others",
@@ -263,7 +263,7 @@ def update_of_the_full_batch(draw: Draw) -> list[Case]:
         of_single_numbers(batches(draw, 2, size=8, num_batches=1)),
         batches(draw, 2),
         draw.once(batches, 4),
-        draw.once(batches, 32, num_batches=1),
+        draw.once(batches, 16, size=16, num_batches=1),
         batches(draw, 4, size=12, images=True),
         # So large that no bound of a clipping nobody asked for is above it.
         batches(draw, 2, size=8, num_batches=1, loudness=1e8, lr=1e-8),
@@ -307,8 +307,8 @@ def momentum_and_decay(draw: Draw) -> list[Case]:
 )
 def one_step_per_batch(draw: Draw) -> list[Case]:
     return [
-        draw.once(batches, 8, size=24, num_batches=3),
-        draw.once(batches, 32, num_batches=1),
+        draw.once(batches, 8, size=16, num_batches=2),
+        draw.once(batches, 16, size=16, num_batches=1),
         draw.once(broken_batch),
     ]
 
@@ -329,7 +329,7 @@ def small_micro_batches(draw: Draw) -> list[Case]:
     return [
         draw.once(batches, 4),
         draw.once(batches, 8, size=48, num_batches=1),
-        draw.once(batches, 32, num_batches=1),
+        draw.once(batches, 16, size=16, num_batches=1),
         draw.once(broken_batch),
     ]
 
@@ -414,8 +414,8 @@ def returned_loss(draw: Draw) -> list[Case]:
     return [
         draw.once(broken_batch),
         draw.once(batches, 4),
-        draw.once(batches, 8, size=24, num_batches=3),
-        draw.once(batches, 32, num_batches=1),
+        draw.once(batches, 8, size=16, num_batches=2),
+        draw.once(batches, 16, size=16, num_batches=1),
     ]
 
 
@@ -1201,17 +1201,18 @@ def network(
     single: bool = False,
     sum_of_two: bool = False,
     raises: bool = False,
+    num_samples: int = 16,
 ) -> Case:
     """A batch, and what the network that it goes through is like: with
     `other_mode` its first norm is in the other mode, `loudness` multiplies its
     logits, with `ids` it takes whole numbers alone; with `single` all is float32; with
     `sum_of_two` its last weight is a sum; with `raises` it raises."""
     shape = (3, 4, 4) if images else (5,)
-    X = draw.normal(16, *shape, std=2.0, dtype=DOUBLE)
+    X = draw.normal(num_samples, *shape, std=2.0, dtype=DOUBLE)
     X = X.float() if single else X
     return {
         "X": (4 * X).round().long() if ids else X,
-        "y": draw.integers(0, 4, 16),
+        "y": draw.integers(0, 4, num_samples),
         "num_micro": num_micro,
         "norm": norm,
         "width": draw.integer(6, 10),
@@ -1252,7 +1253,7 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
         broken,
         network(draw, "centred", 2, ids=True),
         network(draw, "batch", 2, loudness=1e4),
-        network(draw, "centred", 16),
+        network(draw, "centred", 8, num_samples=8),
         draw.once(network, "batch", 2),
         draw.once(network, "batch", 4, images=True),
         network(draw, "batch", 8),
@@ -1274,7 +1275,7 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
 def no_gap_without_the_batch(draw: Draw) -> list[Case]:
     return [
         network(draw, "none", 4, sum_of_two=True),
-        network(draw, "group", 16, images=True),
+        network(draw, "group", 8, images=True, num_samples=8),
         network(draw, "group", 2),
         network(draw, "batch", 4, train=False),
         draw.once(network, "batch", 4),  # beside it, a gap that there is
@@ -1346,7 +1347,14 @@ def model_as_it_was(draw: Draw) -> list[Case]:
     return [
         draw.once(network, "batch", 4),
         draw.once(network, "batch", 2, old_gradients=True),
-        network(draw, "batch", 16, old_gradients=True, raises=True),
+        network(
+            draw,
+            "batch",
+            8,
+            old_gradients=True,
+            raises=True,
+            num_samples=8,
+        ),
         network(draw, "group", 4, train=False),
         draw.once(network, "batch", 4, other_mode=True),
         network(draw, "instance", 2, images=True),
@@ -1521,10 +1529,22 @@ def replaced(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
-NOT_ONE = (
-    "There is a sample without variance 1 before weight and bias: in training or in "
-    "eval, of small numbers, of large ones or of a single position."
-)
+def in_its_mode(place: str) -> str:
+    """Of which of a replacement's outputs something is said."""
+    if place.endswith(" in training"):
+        return "In training"
+    return "On images of another size" if " on " in place else "In eval"
+
+
+def not_one(place: str, case: Case, square: Tensor) -> str:
+    inputs = case["inputs"]
+    spread = float(inputs.flatten(1).std(1).median())
+    single = inputs.dim() > 2 and inputs[0, 0].numel() == 1
+    return (
+        f"{in_its_mode(place)} a replacement gives samples whose variance is about "
+        f"{float(square.median()):.3g} before weight and bias, and not 1. Its input: "
+        f"numbers that spread by {spread:.0e}{', at one position' * single}."
+    )
 
 
 def off_one(square: Tensor, one: float) -> float:
@@ -1572,17 +1592,23 @@ def brings_to_mean_and_variance(
             output = output / case["scale"].view(channel)
         flat, given = output.flatten(1), inputs.flatten(1)
         if not torch.isfinite(flat).all():
-            return "A replacement's output is not finite."
+            return f"{in_its_mode(name)} a replacement's output is not finite."
         square, fewer = (flat**2).mean(1), 1 - 1 / flat.shape[1]
         if float(flat.mean(1).abs().max()) > 0.02:
-            return "A sample does not have mean 0 before weight and bias."
+            return (
+                f"{in_its_mode(name)} a replacement gives samples that do not "
+                "have mean 0 before weight and bias."
+            )
         if min(off_one(square, 1.0), off_one(square, fewer)) > 0.02:
-            return NOT_ONE
+            return not_one(name, case, square)
         given = given - given.mean(1, keepdim=True)
         along = (flat * given).mean(1) / given.pow(2).mean(1).sqrt()
         # Groups of two numbers reach 0.56; what belongs to other inputs, 0.
         if float(along.mean()) < 0.35:
-            return "What a replacement gives does not follow from its input."
+            return (
+                f"{in_its_mode(name)}, what a replacement gives does not follow "
+                "from its input."
+            )
     return None
 
 
@@ -1594,12 +1620,16 @@ def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
     for name in expected.data["outputs"]:
         square = (seen.data["outputs"][name].to(DOUBLE).flatten(1) ** 2).mean(1)
         if not case["trained"] and off_one(square, 1.0) > 0.02:
-            return NOT_ONE
-    for pull in seen.data["pulls"].values():
+            return (
+                f"{in_its_mode(name)} a replacement divides by the variance of "
+                "n - 1, as `torch.var` gives it. Normalization takes that of n "
+                "(`correction=0`)."
+            )
+    for name, pull in seen.data["pulls"].items():
         if pull is None or max(pull) > 0.02:
             return (
-                "A replacement's gradient does not go through each sample's "
-                "mean and variance."
+                f"{in_its_mode(name)} a replacement's gradient does not go through "
+                "each sample's mean and variance."
             )
     return None
 

@@ -552,8 +552,8 @@ print("without the error: ", "alive" if watched[0]() is not None else "freed")
 # %% [markdown]
 r"""
 So a second attempt belongs *after* the `except` block, not inside it. Jupyter keeps the last error
-as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as
-`get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error or unknown magic), takes the
+as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more
+as `get_ipython().InteractiveTB.tb` and, until the next cell has ended, as `get_ipython().last_execution_result`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error or unknown magic), takes the
 place of all of them; then `gc.collect()`.
 
 ## 5 · Where memory goes in time
@@ -636,7 +636,7 @@ print("use_reentrant=False: requires_grad", new_way.requires_grad)
 
 # %% [markdown]
 r"""
-Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's
+Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's
 `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of
 `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two
 moves by that, one in the forward and one in the backward pass, are one move by `m`.

@@ -524,8 +524,8 @@ def test_the_older_form():
 
 @pytest.mark.parametrize("reentrant", [True, False])
 @pytest.mark.parametrize("momentum", [0.1, 0.5])
-def test_random_states_and_statistics(momentum, reentrant):
-    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
+def test_random_states_and_statistics(momentum, reentrant, monkeypatch):
+    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
     x = torch.randn(16, 6, requires_grad=True)
     masks = []
 
@@ -536,6 +536,24 @@ def test_random_states_and_statistics(momentum, reentrant):
 
     checkpoint(dropped, x, use_reentrant=reentrant).sum().backward()
     assert torch.equal(*masks)
+    looked_at = []
+    monkeypatch.setattr(
+        torch.utils.checkpoint,
+        "get_device_states",
+        lambda *given: looked_at.append(given) or ([], []),
+    )
+    monkeypatch.setattr(
+        torch.utils.checkpoint,
+        "_get_device_module",
+        lambda _: types.SimpleNamespace(_initialized=True),
+    )
+    checkpoint(lambda *_: dropped(x), use_reentrant=False)
+    if not reentrant:
+        checkpoint(lambda one: dropped(one), one=x, use_reentrant=False)
+    checkpoint(dropped, x, use_reentrant=reentrant)
+    assert looked_at[-1] == (x,)
+    assert set(looked_at[:-1]) == {()}
+    monkeypatch.undo()
     own = torch.Generator().manual_seed(3)
     for draw in (
         random.random,
@@ -947,6 +965,12 @@ for left in places:
     setattr(*left, None)
     assert not alive(), left
 jupyter.run_cell(FAILS)
+for place in places:
+    setattr(*place, None)
+assert alive()
+jupyter.run_cell("pass")
+assert not alive()
+jupyter.run_cell(FAILS)
 assert alive()
 jupyter.run_cell("1 +")
 assert alive()
@@ -962,7 +986,7 @@ for shows in ("", "; x"):
 
 
 def test_what_jupyter_keeps(tmp_path):
-    """Jupyter keeps the last error as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as `get_ipython().InteractiveTB.tb`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error or unknown magic), takes the place of all of them; then `gc.collect()`.
+    """Jupyter keeps the last error as well: as `sys.last_value`, `sys.last_traceback` and, since Python 3.12, `sys.last_exc`, and its frames once more as `get_ipython().InteractiveTB.tb` and, until the next cell has ended, as `get_ipython().last_execution_result`. One that is left holds every frame. A small error in another cell, such as `1 / 0` (but no syntax error or unknown magic), takes the place of all of them; then `gc.collect()`.
 
     What keeps them are names that live on in a loop, lists, tracebacks, and in a notebook the value of a cell's last line (in `Out`).
     """
