@@ -496,7 +496,7 @@ r"""
 
 The line to stay ahead of is CUDA's own start, and it comes early: one `torch.cuda.is_available()` is enough to freeze the
 list, unless PyTorch asks the driver's management library instead (`PYTORCH_NVML_BASED_CUDA_CHECK=1`). PyTorch
-1.12 froze it at `import torch`. If it must be in the code, make it the first lines, above every import. (Not
+1.12.0 froze it at `import torch`. If it must be in the code, make it the first lines, above every import. (Not
 to be seen without a GPU.)
 """
 

@@ -72,7 +72,7 @@ BY_SOURCE = {
         "`cuda` without a number then means the first (until `torch.cuda.set_device` chooses another).",
     ],
     "https://github.com/pytorch/pytorch/issues/80876": [
-        "PyTorch 1.12 froze it at `import torch`.",
+        "PyTorch 1.12.0 froze it at `import torch`.",
     ],
     "https://github.com/pytorch/pytorch/blob/main/torch/csrc/cuda/shared/cudnn.cpp": [
         "`cuda` is what this PyTorch was *built* with, `cudnn` the library that it runs with. Neither says anything about the driver.",
