@@ -118,8 +118,10 @@ def labels_of_any_shape(draw: Draw) -> list[Case]:
         labelled(columns.T, 6),
         labelled(draw.integers(0, 5, 2, 3, 4), 5),
         labelled(draw.integers(0, 3, 2, 1, 3, 1, 2), 3),
-        labelled(draw.integers(0, 4, 0), 4),
-        labelled(draw.integers(0, 4, 3, 0), 4),
+        labelled(draw.integers(0, 4, 0), draw.integer(4, 90)),
+        labelled(
+            draw.integers(0, 4, draw.integer(2, 9), 0), draw.integer(4, 9)
+        ),
         labelled(draw.integers(0, 6, 1)[0], 6),
         labelled(draw.integers(0, 1, draw.integer(2, 6)), 1),
     ]
@@ -176,7 +178,7 @@ def dtype_as_asked(draw: Draw) -> list[Case]:
         labelled(many, 2, torch.bfloat16),
         labelled(alone, 6, torch.float64),
         # no labels at all
-        labelled(draw.integers(0, 6, 0), draw.integer(2, 7), torch.int64),
+        labelled(draw.integers(0, 6, 0), draw.integer(2, 90), torch.int64),
         labelled(draw.integers(0, 6, 5), 6, None),
         {**labelled(draw.integers(0, 6, 5), 6, None), "default": torch.float64},
         *(labelled(draw.integers(0, 6, 5), 6, dtype) for dtype in dtypes),
@@ -192,7 +194,7 @@ def stays_on_the_device(draw: Draw) -> list[Case]:
     return [
         labelled(draw.integers(0, 5, 6), 5),
         labelled(draw.integers(0, 4, 3, 2).to(torch.int32), 4, torch.float64),
-        labelled(torch.empty(0, dtype=torch.int64), 3),
+        labelled(torch.empty(0, dtype=torch.int64), draw.integer(2, 90)),
     ]
 
 
@@ -454,7 +456,7 @@ def unknown_reduction_raises(draw: Draw) -> list[Case]:
         scored(draw, 4, 3, reduction="mean"),
         *(
             scored(draw, 4, 3, reduction=unknown)
-            for unknown in ("average", "", "Mean", "batchmean", None)
+            for unknown in ("average", "", "Mean", "batchmean", "means", None)
         ),
         scored(draw, 0, 3, reduction="average"),
     ]
@@ -522,8 +524,11 @@ def ignored_targets(draw: Draw) -> list[Case]:
 def nan_in_ignored_logits(draw: Draw) -> list[Case]:
     counted = scored(draw, 6, 4)
     counted["logits"][draw.integer(0, 6), draw.integer(0, 4)] = math.nan
-    cases = [counted]
-    cases.append({**counted, "reduction": "none"})
+    beside = ignoring(draw, scored(draw, 6, 4))
+    kept = int((beside["target"] != IGNORED).nonzero()[0])
+    beside["logits"][kept, draw.integer(0, 4)] = math.nan
+    cases = [counted, beside]
+    cases += [{**one, "reduction": "none"} for one in cases]
     tried: tuple[dict[str, object], ...] = (
         {"reduction": "mean"},
         {"reduction": "none"},
@@ -1209,7 +1214,7 @@ def padded_batches(draw: Draw) -> list[Case]:
         with_padding(batches_of(draw, 4, 1, 3), 1, 1, 0),
         with_padding(batches_of(draw, 5), 2),
         with_padding(sure, 1, 0),
-        with_padding(broken, 1, 0, 0),
+        with_padding(broken, 1, 1, 0),
         with_padding(broken, 0, 3, 0),
     ]
 

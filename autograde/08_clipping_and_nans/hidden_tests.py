@@ -1660,7 +1660,7 @@ def forms_of_root(draw: Draw) -> list[Case]:
     return [
         at(numbers(draw, 6, dtype=FLOAT), (0, 0.0)),
         {"x": draw.uniform(low=1.0, high=9.0, dtype=DOUBLE)},
-        numbers(draw, 0),
+        numbers(draw, 0, draw.integer(2, 40)),
         numbers(draw, 2, 3, 4),
         numbers(draw, 3, 4, strided=True),
     ]
@@ -1677,7 +1677,7 @@ def forms_of_lengths(draw: Draw) -> list[Case]:
         at(numbers(draw, 4, 3, dtype=FLOAT), (1, 0.0)),
         numbers(draw, 5),
         at(numbers(draw, 2, 3, 4), ((0, 1), 0.0)),
-        numbers(draw, 0, 3),
+        numbers(draw, 0, draw.integer(2, 40)),
         numbers(draw, 3, 1),
         numbers(draw, 3, 4, strided=True),
     ]
@@ -1695,7 +1695,7 @@ def forms_of_entropy(draw: Draw) -> list[Case]:
         numbers(draw, 4, 3, dtype=FLOAT),
         numbers(draw, 5),
         numbers(draw, 2, 3, 4),
-        numbers(draw, 0, 3),
+        numbers(draw, 0, draw.integer(2, 40)),
         numbers(draw, 3, 4, strided=True),
     ]
 

@@ -261,10 +261,10 @@ def update_of_the_full_batch(draw: Draw) -> list[Case]:
         {**batches(draw, 2, size=8, num_batches=1), "two_groups": True},
         {**as_ids(batches(draw, 2, size=8, num_batches=1)), "own": "sum"},
         of_single_numbers(batches(draw, 2, size=8, num_batches=1)),
-        batches(draw, 2),
+        batches(draw, 2, num_batches=1),
         draw.once(batches, 4),
         draw.once(batches, 16, size=16, num_batches=1),
-        batches(draw, 4, size=12, images=True),
+        batches(draw, 4, size=12, num_batches=1, images=True),
         # So large that no bound of a clipping nobody asked for is above it.
         batches(draw, 2, size=8, num_batches=1, loudness=1e8, lr=1e-8),
     ]
@@ -284,14 +284,14 @@ def one_micro_batch(draw: Draw) -> list[Case]:
 @check(
     "accumulated_step",
     probe=probes.step_in_micro_batches,
-    on=("weights", "settings"),
+    rule=after_the_steps("weights", "settings"),
     **CLOSE,
     says="with momentum and weight decay, and without touching either",
     corners=["also where the loss is 0, as with one class alone"],
 )
 def momentum_and_decay(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 4, num_batches=3, weight_decay=0.1),
+        batches(draw, 3, size=12, weight_decay=0.1),
         batches(draw, 2, num_batches=1, weight_decay=0.1, loudness=0.0),
         batches(draw, 2, num_batches=3, momentum=0.9, weight_decay=0.05),
         of_one_class(batches(draw, 2, num_batches=2, weight_decay=0.1)),
@@ -307,7 +307,7 @@ def momentum_and_decay(draw: Draw) -> list[Case]:
 )
 def one_step_per_batch(draw: Draw) -> list[Case]:
     return [
-        draw.once(batches, 8, size=16, num_batches=2),
+        draw.once(batches, 4),
         draw.once(batches, 16, size=16, num_batches=1),
         draw.once(broken_batch),
     ]
@@ -390,10 +390,10 @@ def old_gradients_do_not_count(draw: Draw) -> list[Case]:
 def parameters_without_gradient(draw: Draw) -> list[Case]:
     return [
         draw.once(batches, 4, traps=True),
-        batches(draw, 2, traps=True, weight_decay=0.1),
+        batches(draw, 2, size=8, traps=True, weight_decay=0.1),
         batches(
             draw,
-            4,
+            2,
             num_batches=1,
             traps=True,
             old_gradients=True,
@@ -414,7 +414,6 @@ def returned_loss(draw: Draw) -> list[Case]:
     return [
         draw.once(broken_batch),
         draw.once(batches, 4),
-        draw.once(batches, 8, size=16, num_batches=2),
         draw.once(batches, 16, size=16, num_batches=1),
     ]
 
@@ -585,7 +584,7 @@ def nothing_counts_in_one(draw: Draw) -> list[Case]:
     weight[dead] = 0.0
     return [
         relabelled(window(draw, 8, 6, 8), -100, 1, 6, 0),
-        with_a_nan(relabelled(window(draw, 5, 8, 3), -100, 5, 0, 0)),
+        with_a_nan(relabelled(window(draw, 5, 8, 3), -100, 5, 2, 1)),
         relabelled(window(draw, 5, 8, 3), -100, 5, 0, 3),
         relabelled(window(draw, 8, 6, weight=weight), dead, 0, 6),
     ]
@@ -814,7 +813,7 @@ def with_a_nan(case: Case, at: int = -1) -> Case:
     micro_batches = list(case["micro_batches"])
     x, y = micro_batches[at]
     x = x.clone()
-    x[0, 0] = torch.nan
+    x[-1, 0] = torch.nan
     micro_batches[at] = x, y
     return {**case, "micro_batches": micro_batches}
 
@@ -873,8 +872,8 @@ def full_windows(draw: Draw) -> list[Case]:
         draw.once(with_weight_decay),
         epochs(draw, [2] * 11, 11),
         {**as_ids(epochs(draw, [4] * 2, 2)), "own": "sum"},
-        epochs(draw, [4] * 4, 2, weight_decay=0.1, loudness=0.0),
-        of_one_class(epochs(draw, [4] * 4, 2, weight_decay=0.1)),
+        epochs(draw, [4] * 2, 2, weight_decay=0.1, loudness=0.0),
+        of_one_class(epochs(draw, [4] * 2, 2, weight_decay=0.1)),
         draw.once(broken_epoch),
         epochs(draw, [4] * 2, 2, loudness=1e8, lr=1e-8),
         {**epochs(draw, [4] * 3, 4), "first_again": True},
@@ -894,7 +893,7 @@ def short_last_window(draw: Draw) -> list[Case]:
     return [
         draw.once(with_a_short_window),
         draw.once(of_one_short_window),
-        epochs(draw, [4] * 4, 10),
+        epochs(draw, [4] * 3, 10),
         epochs(draw, [4] * 5, 3, num_epochs=2, momentum=0.9, weight_decay=0.05),
     ]
 
@@ -974,17 +973,17 @@ def clipped_once(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 5, 2, max_norm=0.05),
         epochs(draw, [6, 2, 5, 3], 3, max_norm=0.2, lr=1.0),
         epochs(draw, [4] * 3, 3, max_norm=1e3),
-        epochs(draw, [4] * 4, 2, max_norm=5.0, loudness=300.0, lr=0.01),
-        epochs(draw, [4] * 4, 2, max_norm=5e3, loudness=1e5, lr=1e-5),
+        epochs(draw, [4] * 2, 2, max_norm=5.0, loudness=300.0, lr=0.01),
+        epochs(draw, [4] * 2, 2, max_norm=5e3, loudness=1e5, lr=1e-5),
         with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
         {**epochs(draw, [4] * 2, 2, max_norm=0.1), "own": "nan"},
         {
             **with_a_nan(epochs(draw, [4] * 2, 2, max_norm=0.1)),
             "own": "apart",
         },
-        epochs(draw, [4] * 4, 2, max_norm=0.1, two_groups=True),
+        epochs(draw, [4] * 2, 2, max_norm=0.1, two_groups=True),
         epochs(draw, [4] * 3, 2, max_norm=0.0),
-        epochs(draw, [4] * 4, 2, max_norm=0.1, weight_decay=0.1, loudness=0.0),
+        epochs(draw, [4] * 2, 2, max_norm=0.1, weight_decay=0.1, loudness=0.0),
     ]
 
 
@@ -1013,9 +1012,9 @@ def scheduler_in_step(*keys: str) -> Rule:
 def one_scheduler_step(draw: Draw) -> list[Case]:
     return [
         draw.once(epochs, [4] * 4, 2, scheduled=True),
-        epochs(draw, [4] * 5, 2, num_epochs=2, scheduled=True),
+        epochs(draw, [4] * 3, 2, num_epochs=2, scheduled=True),
         epochs(draw, [4], 3, scheduled=True),
-        epochs(draw, [4] * 5, 2, scheduled=True, max_norm=0.1),
+        epochs(draw, [4] * 3, 2, scheduled=True, max_norm=0.1),
     ]
 
 
@@ -1043,7 +1042,7 @@ def loss_of_the_epoch(draw: Draw) -> list[Case]:
         draw.once(two_epochs),
         epochs(draw, [4, 4, 4, 1], 3, num_epochs=2, as_list=False, sized=True),
         epochs(draw, [6, 1, 5], 1, num_epochs=2),
-        epochs(draw, [4, 4, 4, 4, 1], 3, num_epochs=2),
+        epochs(draw, [4, 4, 1], 3, num_epochs=2),
         draw.once(broken_epoch),
     ]
 
@@ -1093,7 +1092,7 @@ def loader_without_a_length(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 5, 2, as_list=False),
         epochs(draw, [4] * 6, 2, as_list=False),
         epochs(draw, [4] * 6, 2, as_list=False, sized=True),
-        epochs(draw, [4] * 5, 2, as_list=False, sized="not told"),
+        epochs(draw, [4] * 3, 2, as_list=False, sized="not told"),
         {**epochs(draw, [4] * 3, 2, as_list=False), "breaks": True},
     ]
 
@@ -1256,7 +1255,7 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
         network(draw, "centred", 8, num_samples=8),
         draw.once(network, "batch", 2),
         draw.once(network, "batch", 4, images=True),
-        network(draw, "batch", 8),
+        network(draw, "batch", 4, num_samples=8),
     ]
 
 
@@ -1275,7 +1274,7 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
 def no_gap_without_the_batch(draw: Draw) -> list[Case]:
     return [
         network(draw, "none", 4, sum_of_two=True),
-        network(draw, "group", 8, images=True, num_samples=8),
+        network(draw, "group", 4, images=True, num_samples=4),
         network(draw, "group", 2),
         network(draw, "batch", 4, train=False),
         draw.once(network, "batch", 4),  # beside it, a gap that there is
@@ -1350,10 +1349,10 @@ def model_as_it_was(draw: Draw) -> list[Case]:
         network(
             draw,
             "batch",
-            8,
+            4,
             old_gradients=True,
             raises=True,
-            num_samples=8,
+            num_samples=4,
         ),
         network(draw, "group", 4, train=False),
         draw.once(network, "batch", 4, other_mode=True),
@@ -1410,7 +1409,7 @@ def told_to_some_digits(
 def fainter_gaps(draw: Draw) -> list[Case]:
     return [
         network(draw, "fainter", 4),
-        network(draw, "fainter", 8),
+        network(draw, "fainter", 4, num_samples=8),
         network(draw, "single", 4, single=True),
     ]
 
@@ -1438,7 +1437,7 @@ INPUT_SHAPES = {
     "nested": (4, 4),
     "alone": (),
 }
-BATCH_SIZE = 8
+BATCH_SIZE = 4
 # What a case looks at, where it takes long and few checks ask for it.
 GRADIENTS, ORIGINAL = ("gradients",), ("original",)
 OF_SEVERAL_CHECKS = ("gaps", "gradients", "others")

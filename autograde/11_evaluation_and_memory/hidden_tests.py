@@ -568,7 +568,7 @@ def all_right(case: Case) -> Case:
 def not_a_number(draw: Draw, case: Case) -> Case:
     """The case with a NaN among the logits of a batch, not of the first one."""
     x, _ = case["pairs"][draw.integer(1, len(case["pairs"]))]
-    x[0, 0] = torch.nan
+    x[-1, 0] = torch.nan
     return case
 
 
@@ -622,7 +622,7 @@ def mean_loss_of_all(draw: Draw) -> list[Case]:
         labelled(draw, 6, 1, 9),
         labelled(draw, 7, 4, base=-40.0),
         labelled(draw, 1),
-        not_a_number(draw, labelled(draw, 4, 3, 5)),
+        not_a_number(draw, unlabelled(labelled(draw, 4, 3, 5), -100, 1, 1, 2)),
         all_right(labelled(draw, 3, 2, scale=2000.0)),  # a loss of 0
     ]
 

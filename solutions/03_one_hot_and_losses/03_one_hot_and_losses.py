@@ -423,8 +423,8 @@ about the worst mistakes.
 r"""
 ## 4 · Measure it on this machine
 
-Class indices or one-hot rows? For finite logits and without class weights cross-entropy gives the same loss for
-both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices:
+Class indices or one-hot rows? Without class weights, and if every log-probability is finite, cross-entropy gives the same
+loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices:
 float32 instead of int64, and 8192 of them.
 """
 
@@ -497,8 +497,8 @@ r"""
 > *Half the story.*
 
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
-with the same result up to rounding if all logits are finite, and refuses rows of integers. (Rows make NaN of a class
-that is masked by a logit of −∞, even where its target is 0; indices do not, though with label smoothing the loss is infinite.) With class weights the
+with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers. (Rows make NaN of a class
+that is masked by a logit of −∞, in float16 often also by its most negative number, even where its target is 0; indices do not, though with label smoothing the loss is infinite.) With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
 given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
 """

@@ -16,7 +16,7 @@ from course_utils import digits
 
 BY_CELL = {
     "claim_000_15": [
-        "It takes float rows as well, with the same result up to rounding if all logits are finite, and refuses rows of integers.",
+        "It takes float rows as well, with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers.",
     ],
     "claim_000_16": [
         "*Correct*, and the shapes must match.",
@@ -381,7 +381,7 @@ def test_how_hard_each_loss_pushes(num_classes):
 
 
 def test_targets_as_rows_in_memory():
-    """For finite logits and without class weights cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
+    """Without class weights, and if every log-probability is finite, cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
 
     Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
     """
@@ -394,6 +394,12 @@ def test_targets_as_rows_in_memory():
             F.cross_entropy(z, index, label_smoothing=smoothing),
             F.cross_entropy(z, rows, label_smoothing=smoothing),
         )
+    halves = torch.tensor([[20.0, torch.finfo(torch.float16).min]]).half()
+    assert halves.isfinite().all()
+    assert halves.log_softmax(1).isinf().any()
+    first = torch.tensor([0])
+    assert F.cross_entropy(halves, first) == 0
+    assert F.cross_entropy(halves, F.one_hot(first, 2).half()).isnan()
     for target in (index, rows):
         saved = []
 
@@ -439,7 +445,7 @@ def test_what_the_weighted_mean_divides_by(positions):
 @pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_rows_and_a_masked_class(dtype, reduction):
-    """(Rows make NaN of a class that is masked by a logit of −∞, even where its target is 0; indices do not, though with label smoothing the loss is infinite.)"""
+    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 often also by its most negative number, even where its target is 0; indices do not, though with label smoothing the loss is infinite.)"""
     z, y = torch.randn(6, 4, dtype=dtype), torch.tensor([0, 3, 1, 1, 3, 0])
     rows = F.one_hot(y, 4).to(dtype)
     both = [F.cross_entropy(z, one, reduction=reduction) for one in (y, rows)]
