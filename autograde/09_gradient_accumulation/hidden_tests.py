@@ -1349,10 +1349,11 @@ def model_as_it_was(draw: Draw) -> list[Case]:
         network(
             draw,
             "batch",
-            4,
+            20,
             old_gradients=True,
             raises=True,
-            num_samples=4,
+            # larger than the others: it is shown only where these are as they were
+            num_samples=20,
         ),
         network(draw, "group", 4, train=False),
         draw.once(network, "batch", 4, other_mode=True),
@@ -1535,14 +1536,16 @@ def in_its_mode(place: str) -> str:
     return "On images of another size" if " on " in place else "In eval"
 
 
-def not_one(place: str, case: Case, square: Tensor) -> str:
+def input_of(case: Case) -> str:
+    """What a replacement's input is like, as a sentence."""
     inputs = case["inputs"]
+    centre = float(inputs.mean())
     spread = float(inputs.flatten(1).std(1).median())
+    around = f"around {centre:.0e} " * (abs(centre) > 100 * spread)
     single = inputs.dim() > 2 and inputs[0, 0].numel() == 1
     return (
-        f"{in_its_mode(place)} a replacement gives samples whose variance is about "
-        f"{float(square.median()):.3g} before weight and bias, and not 1. Its input: "
-        f"numbers that spread by {spread:.0e}{', at one position' * single}."
+        f"Its input: numbers {around}that spread by {spread:.0e}, of "
+        f"{case['dtype']}{', at one position' * single}."
     )
 
 
@@ -1591,15 +1594,22 @@ def brings_to_mean_and_variance(
             output = output / case["scale"].view(channel)
         flat, given = output.flatten(1), inputs.flatten(1)
         if not torch.isfinite(flat).all():
-            return f"{in_its_mode(name)} a replacement's output is not finite."
-        square, fewer = (flat**2).mean(1), 1 - 1 / flat.shape[1]
-        if float(flat.mean(1).abs().max()) > 0.02:
             return (
-                f"{in_its_mode(name)} a replacement gives samples that do not "
-                "have mean 0 before weight and bias."
+                f"{in_its_mode(name)} a replacement's output is not finite. "
+                f"{input_of(case)}"
+            )
+        square, fewer = (flat**2).mean(1), 1 - 1 / flat.shape[1]
+        if (mean := float(flat.mean(1).abs().max())) > 0.02:
+            return (
+                f"{in_its_mode(name)} a replacement gives samples whose mean is up "
+                f"to {mean:.2g} before weight and bias, and not 0. {input_of(case)}"
             )
         if min(off_one(square, 1.0), off_one(square, fewer)) > 0.02:
-            return not_one(name, case, square)
+            return (
+                f"{in_its_mode(name)} a replacement gives samples whose variance is "
+                f"about {float(square.median()):.3g} before weight and bias, and not "
+                f"1. {input_of(case)}"
+            )
         given = given - given.mean(1, keepdim=True)
         along = (flat * given).mean(1) / given.pow(2).mean(1).sqrt()
         # Groups of two numbers reach 0.56; what belongs to other inputs, 0.
@@ -1620,9 +1630,9 @@ def normalizes(case: Case, seen: Result, expected: Result) -> str | None:
         square = (seen.data["outputs"][name].to(DOUBLE).flatten(1) ** 2).mean(1)
         if not case["trained"] and off_one(square, 1.0) > 0.02:
             return (
-                f"{in_its_mode(name)} a replacement divides by the variance of "
-                "n - 1, as `torch.var` gives it. Normalization takes that of n "
-                "(`correction=0`)."
+                f"{in_its_mode(name)} a replacement gives the numbers of one that "
+                "divides by the variance of n - 1, as `torch.var` gives it. "
+                "Normalization takes that of n (`correction=0`)."
             )
     for name, pull in seen.data["pulls"].items():
         if pull is None or max(pull) > 0.02:

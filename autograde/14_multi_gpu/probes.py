@@ -533,8 +533,9 @@ def unwrapped_state(plain_state_dict, case):
 class Watched(nn.Module):
     """A classifier that writes down what it is used for, in order."""
 
-    def __init__(self, num_features, num_classes, frozen):
+    def __init__(self, num_features, num_classes, frozen, loudness):
         super().__init__()
+        self.loudness = loudness
         self.first = nn.Linear(num_features, 5)
         self.last = nn.Linear(5, num_classes)
         self.first.bias.requires_grad_(not frozen)
@@ -547,7 +548,7 @@ class Watched(nn.Module):
         seen = self.first(x).tanh()
         if seen.dim() > 2:  # texts: the mean over their places
             seen = seen.mean(1)
-        out = self.last(seen)
+        out = self.loudness * self.last(seen)
         if out.requires_grad:
             out.register_hook(
                 lambda _: self.events.append(f"backward {len(x)}")
@@ -578,7 +579,12 @@ def watched(case):
     """The model of a case, the same on all ranks."""
     num_features = case["shards"][0][0][0][0].shape[-1]
     with torch.random.fork_rng(devices=[]):
-        model = Watched(num_features, case["num_classes"], case["frozen"])
+        model = Watched(
+            num_features,
+            case["num_classes"],
+            case["frozen"],
+            case["loudness"],
+        )
         fill(model.double(), case["start"])
     model.train(case["train"])
     model.first.train(case["train"] != case["mixed"])

@@ -807,8 +807,8 @@ r"""
   the other layers, and the ranks part. Where only *some* ranks use a layer, these wait in their first step already, until the others end in the error or the timeout is over. `find_unused_parameters=True` looks for such layers in each
   step, which costs time. `static_graph=True` looks once, for models that use the same layers always; its first backward pass must not stand in `no_sync()`. Better: leave it out, or freeze it *before* the model is wrapped.
 - **Freezing a part of a wrapped model** is the same accident: DDP waits for gradients that no longer come (not with `find_unused_parameters=True`, nor for a
-  model that is frozen whole, as a GAN's discriminator in the generator's step). With `static_graph=True` the first step decides: to
-  unfreeze later raises, to freeze more is the accident again, and a model that was frozen whole then is never averaged, and nothing says so. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
+  model that is frozen whole, as a GAN's discriminator in the generator's step). With `static_graph=True` the first step whose backward pass goes
+  through the model decides: to unfreeze later raises, to freeze more is the accident again, and a model that was frozen whole then is never averaged, and nothing says so. The figures above are the same parameter's gradient on the two ranks. Freeze first and wrap then; to freeze
   or unfreeze in mid-run, wrap the model anew. (What was frozen when the model was wrapped is never averaged, and no step raises.)
 """
 

@@ -1073,25 +1073,28 @@ def test_frozen_in_mid_run(on_ranks, anew):
         ((1, 1, 0), ["averaged", "averaged", "has changed"]),
         ((2, 0, 0), ["averaged", "apart", "apart"]),
         ((0, 2, 0), ["averaged"] * 3),
+        ((3, 0, 0), ["averaged"] * 3),
     ],
 )
 def test_frozen_under_a_static_graph(on_ranks, frozen, ends):
-    """With `static_graph=True` the first step decides: to unfreeze later raises, to freeze more is the accident again, and a model that was frozen whole then is never averaged, and nothing says so."""
+    """With `static_graph=True` the first step whose backward pass goes through the model decides: to unfreeze later raises, to freeze more is the accident again, and a model that was frozen whole then is never averaged, and nothing says so."""
 
     def steps(rank, group):
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        head = nn.Linear(1, 1)
         ddp = DistributedDataParallel(
             net, process_group=group, static_graph=True
         )
         found = []
-        for how_much in frozen:  # nothing, a part or all
+        # nothing, a part, all, or all and the backward pass ends in the head
+        for how_much in frozen:
             net.zero_grad()
             for i, layer in enumerate(net):
                 layer.requires_grad_(i >= how_much)
             x = torch.full((1, 2), rank + 1.0, requires_grad=how_much == 2)
             try:
-                ddp(x).sum().backward()
+                head(ddp(x)).sum().backward()
             except RuntimeError as error:
                 found.append(str(error))
                 continue
