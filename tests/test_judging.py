@@ -135,6 +135,25 @@ def test_the_bank_of_the_small_course_is_judged_as_it_must_be(
     assert [one.complaints for one in trials] == [()] * 12
 
 
+def test_what_is_refused_does_not_depend_on_the_seed(
+    mini: Course, warm: WarmProcess
+) -> None:
+    path = mini.autograde / "03_mini" / "hidden_tests.py"
+    tests = path.read_text()
+    by_chance = tests.replace(
+        '"times": -1}', '"times": -1 if draw.uniform().item() < 0.5 else 1}'
+    )
+    assert by_chance != tests
+    path.write_text(by_chance)
+
+    with pytest.raises(CourseError, match="case 1 of `refuses`"):
+        list(
+            try_bank(
+                warm, load_grading(mini, "03_mini"), range(1, 9), ["double"]
+            )
+        )
+
+
 def test_a_bank_that_is_wrong_about_itself_is_told(
     mini: Course, warm: WarmProcess
 ) -> None:

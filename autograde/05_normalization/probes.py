@@ -204,7 +204,9 @@ def observe_the_state(RunningStats, case):
     state = state_of(fresh)
     return {
         "keys": sorted(state),
-        "buffers": sorted(name for name, _ in fresh.named_buffers()),
+        "buffers": sorted(
+            name for name, _ in fresh.named_buffers() if name in state
+        ),
         "parameters": sorted(name for name, _ in fresh.named_parameters()),
         "values": [state.get(name) for name in BUFFERS],
     }

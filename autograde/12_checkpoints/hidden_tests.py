@@ -790,8 +790,8 @@ def killed_twice(draw: Draw) -> list[Case]:
 def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
     if reads_by_default(case, seen, expected):
         return (
-            "`torch.load` with its defaults cannot read your checkpoint: it holds "
-            "something that is not plain data."
+            "`torch.load` with its defaults cannot read your checkpoint: it is gone, "
+            "or holds something that is not plain data."
         )
     if not same(seen.data["weights"], expected.data["weights"]):
         return (

@@ -775,7 +775,8 @@ class Job:
         die: kills it.
         interrupted: the name of the exception by which it dies, as at Ctrl-C,
             and not by a signal.
-        finished: batches that must not come again in this epoch.
+        finished: batches that must not come again in its first `left` steps: those
+            of the epoch that it begins in.
         log: what each step of this process saw and drew.
     """
 
@@ -787,7 +788,7 @@ class Job:
         self.dies_after = None
         self.die = die_at_once
         self.interrupted = None
-        self.finished = []
+        self.finished, self.left = [], 0
         self.log = {"rates": [], "scales": [], "draws": [], "batches": []}
         self.scaler = None
 
@@ -819,7 +820,7 @@ class Job:
 
     def step(self, model, optimizer, scheduler, scaler, indices):
         batch = [int(index) for index in indices]
-        if batch in self.finished:
+        if batch in self.finished and len(self.log["batches"]) < self.left:
             raise RuntimeError("this batch was finished before the restart")
         noise, size = 0.1 * np.random.uniform(-1, 1), random.uniform(0.9, 1.1)
         if "pairs" in self.case:  # of which the second is kept for later
@@ -941,8 +942,9 @@ def resumed(train, case):
             job.dies_after = dies_at - begins_at
             job.interrupted = case.get("interrupted")
         if case.get("finished_raise"):
-            epoch_start = begins_at - begins_at % job.steps_per_epoch
-            job.finished = finished[epoch_start:begins_at]
+            begun = begins_at % job.steps_per_epoch
+            job.finished = finished[begins_at - begun : begins_at]
+            job.left = job.steps_per_epoch - begun
         seed_all(seed)
         try:
             model, losses = train(job, path)

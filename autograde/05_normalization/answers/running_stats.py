@@ -227,6 +227,31 @@ class mended_counting_in_a_vector(nn.Module):
         return x
 
 
+@accepted()
+class with_a_buffer_outside_the_state(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+        self.register_buffer("share", torch.tensor(0.0), persistent=False)
+
+    def forward(self, x):
+        if self.training:
+            self.num_batches_tracked += 1
+            m = self.momentum
+            m = 1 / int(self.num_batches_tracked) if m is None else m
+            self.share = torch.tensor(m, dtype=torch.float64)
+            axes = [0, *range(2, x.dim())]
+            var, mean = torch.var_mean(x.detach(), axes)
+            kept = (1 - self.share).to(x.dtype)
+            new = self.share.to(x.dtype)
+            self.running_mean.mul_(kept).add_(new * mean)
+            self.running_var.mul_(kept).add_(new * var)
+        return x
+
+
 @wrong(
     breaks=hidden_tests.updates_in_training_alone,
     tells="You update in eval mode too, so the test data leak into the model and "

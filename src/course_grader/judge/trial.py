@@ -14,6 +14,7 @@ import torch
 from course_grader.bank import Answer
 from course_grader.chapter.grading import Grading
 from course_grader.checks import Result
+from course_grader.course import CourseError
 from course_grader.judge.inprocess import answer_namespace, judge_namespace
 from course_grader.judge.judging import (
     Behaviour,
@@ -105,10 +106,13 @@ def try_bank(
         use_huge_pages()  # probes that kill and resume fork this process
     warm.import_rest(grading.large)
     held = {one.seed: one for one in known}
+    first: Expectations | None = None
     for seed in seeds:
         expected = held.get(seed) or reference_expectations(
             warm, grading, seed, wanted
         )
+        first = first or expected
+        _refuse_chance(first, expected)
         behaviours = bank_behaviours(warm, grading, expected, answers)
         reports = bank_reports(warm, grading, expected, answers, behaviours)
         refused = refused_by_visible_checks(warm, grading, answers)
@@ -148,6 +152,23 @@ def try_bank(
                 tuple(complaints),
                 behaviours.get(answer.name),
                 signatures[answer.name],
+            )
+
+
+def _refuse_chance(one: Expectations, other: Expectations) -> None:
+    """What has to be refused is the author's to say, and not the seed's.
+
+    Raises:
+        CourseError: the solution raises on a case of one of the two seeds alone.
+    """
+    for (check, number), result in one.reference.items():
+        if (check, number) not in other.reference:
+            continue
+        if bool(result.raised) != bool(other.reference[check, number].raised):
+            raise CourseError(
+                f"The solution raises an error on case {number} of `{check}` with "
+                f"one of the seeds {one.seed} and {other.seed}, and not with the "
+                "other. Draw the case so that it always does, or never."
             )
 
 
