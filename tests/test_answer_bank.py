@@ -308,9 +308,13 @@ def test_wrong_answers_that_lose_the_same_checks_are_told_apart(
                 ), f"{one.name} and {other.name} behave alike"
 
 
-@pytest.mark.slow  # a stale one costs time when work is graded, and nothing else
 @pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
 def test_signatures_are_fresh(chapter: str, exercise: str) -> None:
+    """With stale ones all wrong answers run when work is graded: a class of 40 took
+    88 s and not 54 in chapter 09, and nothing said so."""
+    pinned = (COURSE.root / "constraints.txt").read_text().split()
+    if f"torch=={torch.__version__.partition('+')[0]}" not in pinned:
+        pytest.skip("signatures hold for the torch of the constraints")
     grading = grading_of(chapter)
     held = read_signatures(signatures_file(COURSE, chapter), grading, exercise)
 

@@ -434,8 +434,9 @@ class Traced(torch.autograd.Function):
 class Watcher(nn.Module):
     """A classifier that looks, at each batch, what is left of earlier ones."""
 
-    def __init__(self, num_features, num_classes):
+    def __init__(self, num_features, num_classes, loudness):
         super().__init__()
+        self.loudness = loudness
         self.first = nn.Linear(num_features, WIDTH)
         self.middle = nn.Identity()
         self.last = nn.Linear(WIDTH, num_classes)
@@ -464,6 +465,7 @@ class Watcher(nn.Module):
         self.inputs.append(weakref.ref(x.untyped_storage()))
         flat = x.flatten(1)
         logits = self.last(self.middle(self.first(flat).tanh()))
+        logits = self.loudness * logits
         trace = Trace()
         self.traces.append(weakref.ref(trace))
         if logits.requires_grad:
@@ -523,7 +525,9 @@ def trained(train_and_log, case):
     """An epoch over tensors that nobody else holds."""
     pairs = case["pairs"]
     with torch.random.fork_rng(devices=[]):
-        model = Watcher(case["num_features"], case["num_classes"])
+        model = Watcher(
+            case["num_features"], case["num_classes"], case["loudness"]
+        )
     with torch.no_grad():
         at = 0
         for parameter in model.parameters():

@@ -377,9 +377,9 @@ def sharded(
     **sgd: float,
 ) -> Case:
     """Micro-batches of these sizes, one list per rank; each rank's inputs have a
-    scale of their own; `loudness` multiplies the logits. With `texts` a sample has a vector for each of its places,
-    and micro-batches differ in their number. With `repeated` each list holds its
-    first pair as many times as it is long."""
+    scale of their own. `loudness` multiplies the logits. With `texts` a sample has a
+    vector for each of its places, and micro-batches differ in their number. With
+    `repeated` each list holds its first pair as many times as it is long."""
     num_features, drawn = draw.integer(3, 7), draw.integer(3, 6)
     num_classes = drawn if num_classes is None else num_classes
     shards = [
