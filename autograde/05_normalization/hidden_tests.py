@@ -751,6 +751,12 @@ def shows_a_nan(draw: Draw) -> list[Case]:
 # BatchNorm
 
 
+def with_an_outlier(draw: Draw, x: Tensor) -> Tensor:
+    """The tensor, one of its numbers far from all others."""
+    x[tuple(draw.integer(0, size) for size in x.shape)] = 1e4
+    return x
+
+
 def layer_case(
     draw: Draw, *, channels: int = 3, tracked: bool = True, **options: object
 ) -> Case:
@@ -791,11 +797,15 @@ def in_modes(
     atol=EXACT,
     says="in training the batch itself normalizes, whatever is in the buffers",
     corners=[
-        "with a momentum of 0.0, too, and where weight and bias are frozen"
+        "with a momentum of 0.0, too, and where weight and bias are frozen",
+        "an outlier keeps its size",
     ],
 )
 def training_uses_the_batch(draw: Draw) -> list[Case]:
+    far = in_modes(draw, [True])
+    with_an_outlier(draw, far["x"][0])
     return [
+        {**layer_case(draw), **far},
         {**layer_case(draw), **in_modes(draw, [True, True])},
         {
             **layer_case(draw, channels=1, eps=0.2),
@@ -1167,10 +1177,13 @@ def grouped(
     rtol=EXACT,
     atol=EXACT,
     says="group norm: neighbouring channels of one sample",
-    corners=["also with `affine=False`"],
+    corners=["also with `affine=False`", "an outlier keeps its size"],
 )
 def groups_of_neighbours(draw: Draw) -> list[Case]:
+    far = grouped(draw, 1, 2, 4, 4, 4)
+    with_an_outlier(draw, far["x"])
     return [
+        far,
         grouped(draw, 3, 4, 6, 3, 2),
         grouped(draw, 2, 2, 6, 3, 3),
         grouped(draw, 1, 4, 6, 2, 2),
@@ -1251,13 +1264,16 @@ def groups_must_divide(draw: Draw) -> list[Case]:
     corners=[
         "weight and bias per channel, with `affine=True`, also when frozen",
         "`eps` inside the root",
+        "an outlier keeps its size",
     ],
 )
 def instance_by_instance(draw: Draw) -> list[Case]:
+    far = with_an_outlier(draw, channelled(draw, 1, 2, 7, 7))
     x = channelled(draw, 2, 3, 4, 4)
     small = channelled(draw, 1, 3, 2, 3, std=1e-2)
     return [
         {"x": x, "num_channels": 3},
+        {"x": far, "num_channels": 2},
         {"x": 2 * x[:, :1] + 3, "num_channels": 1},
         {"x": small, "num_channels": 3},
         {
@@ -1295,9 +1311,11 @@ def instance_by_instance(draw: Draw) -> list[Case]:
         "a last dimension of size 1 gives the bias",
         "`x` may have no dimension before these",
         "weight and bias count when frozen, too",
+        "an outlier keeps its size",
     ],
 )
 def layer_over_the_last(draw: Draw) -> list[Case]:
+    far = with_an_outlier(draw, channelled(draw, 2, 5, 10))
     cases = []
     for shape in ([10], [4, 10], [5, 4, 10]):
         x = channelled(draw, 7, 5, 4, 10)
@@ -1320,6 +1338,7 @@ def layer_over_the_last(draw: Draw) -> list[Case]:
     return [
         *cases,
         {**one, **affine(draw, 1)},
+        {"x": far, "normalized_shape": [5, 10], **affine(draw, 5, 10)},
         {**whole, **affine(draw, 2, 3)},
     ]
 
