@@ -1545,10 +1545,10 @@ def input_of(case: Case) -> str:
     inputs = case["inputs"]
     centre = float(inputs.mean())
     spread = float(inputs.flatten(1).std(1).median())
-    around = f"around {centre:.0e} " * (abs(centre) > 100 * spread)
+    around = f"around {centre:.1g} " * (abs(centre) > 100 * spread)
     single = inputs.dim() > 2 and inputs[0, 0].numel() == 1
     return (
-        f"Its input: numbers {around}that spread by {spread:.0e}, of "
+        f"Its input: numbers {around}that spread by {spread:.1g}, of "
         f"{case['dtype']}{', at one position' * single}."
     )
 
