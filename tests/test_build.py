@@ -573,12 +573,17 @@ def test_chapters_lead_to_the_previous_and_the_next(course: Course) -> None:
         assert links == [one for one in beside if one != name]
 
 
-def test_plotting_code_is_folded_and_keeps_its_name(mini: Course) -> None:
-    change(mini, "# %%\ntwo", '# %% cell="x" figure="Two, drawn"\ntwo')
+@pytest.mark.parametrize(
+    ("option", "begins"), [("figure", "Figure: "), ("folded", "")]
+)
+def test_a_cell_that_is_folded_keeps_its_name(
+    mini: Course, option: str, begins: str
+) -> None:
+    change(mini, "# %%\ntwo", f'# %% cell="x" {option}="Two, drawn"\ntwo')
     _, _, released = build_chapter(mini, "03_mini")
 
     (cell,) = (one for one in released.cells if one.id == "reading-x")
-    assert cell.source == "#@title Figure: Two, drawn\ntwo = 2"
+    assert cell.source == f"#@title {begins}Two, drawn\ntwo = 2"
     assert cell.metadata == {
         "jupyter": {"source_hidden": True},
         "cellView": "form",

@@ -93,12 +93,16 @@ def moved_in_eval(
     close: Tolerance,
 ) -> str:
     """The buffer that is wrong first if it became so at a call in eval mode, else
-    nothing."""
-    calls = zip(case["training"], seen, right, strict=True)
-    for mode, one, other in calls:
+    nothing. What is wrong at the first call may have been so before it."""
+    before: dict[str, Tensor | None] = {}
+    for mode, one, other in zip(case["training"], seen, right, strict=True):
         for name in other:
             if difference(one.get(name), other[name], close):
-                return "" if mode else name
+                kept = not before or (
+                    difference(one.get(name), before.get(name), close) is None
+                )
+                return "" if mode or kept else name
+        before = one
     return ""
 
 

@@ -76,6 +76,9 @@ class Shuffled:
     def __init__(self, batches):
         self.batches, self.num_passes = batches, 0
 
+    def __repr__(self):
+        return f"a loader of {len(self.batches)} batches, in another order each time"
+
     def __iter__(self):
         first = self.num_passes % len(self.batches)
         self.num_passes += 1

@@ -304,6 +304,9 @@ class Anew:
     def __init__(self, read):
         self.read, self.num_begun = read, 0
 
+    def __repr__(self):
+        return "a loader without a length"
+
     def __iter__(self):
         self.num_begun += 1
         if self.num_begun > 20:

@@ -514,11 +514,31 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) or (one != one and other != other)
 
 
+RATES = as_never_stopped(
+    rates="The learning rates after the restart are not those of the run that was "
+    "never stopped."
+)
+SCALES = as_never_stopped(
+    scales="The scaler's scale after the restart is not that of the run that was "
+    "never stopped."
+)
+
+
+def in_turn(*rules: Rule) -> Rule:
+    """Rule: the first complaint of these."""
+
+    def rule(case: Case, seen: Result, expected: Result) -> str | None:
+        complaints = (one(case, seen, expected) for one in rules)
+        return next((one for one in complaints if one), None)
+
+    return rule
+
+
 LOSSES_AND_WEIGHTS = {
     "kinds": "The losses are not returned as a list of floats.",
-    "losses": "The losses are not, bit for bit and all of them, those of the run "
-    "that was never stopped.",
-    "weights": "The weights are not, bit for bit, those of the run that was never "
+    "losses": "The losses are not bitwise those of the run that was never stopped, "
+    "or not all of them.",
+    "weights": "The weights are not bitwise those of the run that was never "
     "stopped.",
 }
 
@@ -653,10 +673,7 @@ def exceptions_come_out(draw: Draw) -> list[Case]:
     "train",
     probe=probes.resumed,
     weight=2,
-    rule=as_never_stopped(
-        rates="The learning rates after the restart are not those of the run that "
-        "was never stopped."
-    ),
+    rule=RATES,
     says="the learning rates go on, for any scheduler of "
     "`torch.optim.lr_scheduler`",
 )
@@ -677,11 +694,12 @@ def learning_rates(draw: Draw) -> list[Case]:
 @check(
     "train",
     probe=probes.resumed,
-    rule=as_never_stopped(
-        scales="The scaler's scale after the restart is not that of the run that "
-        "was never stopped.",
-        scaler="The scaler's state at the end is not that of the run that was never "
-        "stopped.",
+    rule=in_turn(
+        SCALES,
+        as_never_stopped(
+            scaler="The scaler's state at the end is not that of the run that was never "
+            "stopped.",
+        ),
     ),
     says="the scaler goes on with its scale and its growth counter",
 )
@@ -689,16 +707,44 @@ def loss_scale(draw: Draw) -> list[Case]:
     return [draw.once(killed_once)]
 
 
+GENERATORS = ("`np.random`", "`random`", "`torch`")
+"""What a step draws from, in the order in which `Job.step` writes it down."""
+
+
+def draws_go_on(case: Case, seen: Result, expected: Result) -> str | None:
+    found = as_never_stopped(
+        batches="After the restart the samples come in another order."
+    )(case, seen, expected)
+    drawn, right = seen.data["draws"], expected.data["draws"]
+    if found or same(drawn, right):
+        return found
+    steps = [
+        step for step in zip(drawn, right, strict=False) if step[0] != step[1]
+    ]
+    if not steps:
+        return "After the restart your run draws in another number of steps."
+    others = [
+        name
+        for name, one, other in zip(GENERATORS, *steps[0], strict=True)
+        if not same(one, other)
+    ]
+    return (
+        f"After the restart {' and '.join(others)} "
+        f"{'give' if len(others) > 1 else 'gives'} other random numbers than in the "
+        "run that was never stopped."
+    )
+
+
 @check(
     "train",
     probe=probes.resumed,
     weight=2,
-    rule=as_never_stopped(
-        batches="After the restart the samples come in another order.",
-        draws="After the restart other random numbers are drawn than in the run "
-        "that was never stopped.",
-        draws_after="After the run the next random numbers are others than in the "
-        "run that was never stopped.",
+    rule=in_turn(
+        draws_go_on,
+        as_never_stopped(
+            draws_after="After the run the next random numbers are others than in "
+            "the run that was never stopped."
+        ),
     ),
     says="the order of the samples and all random draws go on, also within an "
     "epoch, and after `train` has returned",
@@ -737,6 +783,10 @@ def runs_only_the_rest(
         )
     if wanted == 0 and len(data["losses"]) != len(expected.data["losses"]):
         return "A finished run, called again, returns not all of its losses."
+    if wanted == 0 and not same(data["weights"], expected.data["weights"]):
+        return (
+            "A finished run, called again, returns other weights than before."
+        )
     return as_never_stopped(kinds=LOSSES_AND_WEIGHTS["kinds"])(
         case, seen, expected
     )
@@ -793,6 +843,15 @@ def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
             "`torch.load` with its defaults cannot read your checkpoint: it is gone, "
             "or holds something that is not plain data."
         )
+    if seen.data["steps"] > expected.data["steps"]:
+        return (
+            "Your run does not go on from the file at `path`, which was moved there: it "
+            "makes more steps than are left."
+        )
+    # what went wrong in another way leads to other weights, too
+    earlier = in_turn(draws_go_on, RATES, SCALES)(case, seen, expected)
+    if earlier:
+        return earlier
     if not same(seen.data["weights"], expected.data["weights"]):
         return (
             "Where weights and moments were changed in the checkpoint, the weights "

@@ -792,6 +792,19 @@ class Job:
         self.log = {"rates": [], "scales": [], "draws": [], "batches": []}
         self.scaler = None
 
+    def __repr__(self):
+        case, ends = self.case, self.dies_after
+        facts = {
+            f"{self.num_epochs} epochs of {self.num_samples} samples, "
+            f"{self.batch_size} in a batch": True,
+            case["scheduler"]: True,
+            "`hidden.bias` is frozen": case.get("frozen"),
+            f"every loss is {case.get('loss')}": "loss" in case,
+            f"ended inside step {0 if ends is None else ends + 1} of this call"
+            + f" by {self.interrupted or 'a signal'}": ends is not None,
+        }
+        return f"Job({', '.join(fact for fact, so in facts.items() if so)})"
+
     @property
     def steps_per_epoch(self):
         return -(-self.num_samples // self.batch_size)

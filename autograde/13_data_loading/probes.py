@@ -761,6 +761,9 @@ class ComesApart:
         self.clock, self.case, self.log = clock, case, log
         self.batches = [batch_of(batch) for batch in case["batches"]]
 
+    def __repr__(self):
+        return f"a loader of {len(self.batches)} batches"
+
     def __iter__(self):
         self.clock.now += self.case["start"]
         self.log.append("iter")

@@ -441,7 +441,7 @@ for setting, timing in timings.items():
 
 # %% [markdown]
 r"""
-On a CPU the four are alike, but for what else the machine is doing: nobody reads cuDNN's flags there. The next cell adds a
+On a CPU the first three are alike, but for what else the machine is doing: nobody reads cuDNN's flags there. The switch of the fourth does something there, too (section 5), and here costs next to nothing. The next cell adds a
 million numbers into eight places, twenty times, and counts the different results. On a CPU, uncompiled, `index_add` has
 one. On a GPU without the switch you may see more.
 """

@@ -253,7 +253,7 @@ r"""
 
 Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or, in 2.13, its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$,
 $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.) In a forward
-pass one sees it in the loss. The treacherous ones are in the *backward* pass: the value is fine, and the slope is infinite.
+pass one sees it in the loss. Harder to see are those of the *backward* pass: the value is fine, and the slope is infinite. (Of the six below, the fifth alone has no value either.)
 """
 
 
@@ -414,7 +414,7 @@ r"""
 
 NaN is the last act. The play is visible earlier, in the size of activations and gradients. Below, a network of eight
 layers with `tanh`. Its weights are drawn with a *gain*. Each column is a layer, each
-row a size; the darker, the more numbers of that size. Move the gain.
+row a size; the darker, the more numbers of that size. The outermost rows count what lies beyond them, too. Move the gain.
 """
 
 
@@ -440,7 +440,7 @@ def layers_figure(gain=1.0):
         for out in outs:
             numbers = out.detach() if what == "activation" else out.grad
             sizes = numbers.abs().clamp(min=1e-12).log10()
-            counts = torch.histc(sizes, 50, -4, 1)
+            counts = torch.histc(sizes.clamp(-4, 1), 50, -4, 1)
             columns.append(counts / counts.sum().clamp(min=1))
         image = torch.stack(columns, 1).numpy()
         one.imshow(
@@ -547,7 +547,7 @@ for (name, seen), color in zip(runs.items(), PALETTE, strict=False):
 axes.set(xlabel="step", ylabel="loss", xlim=(-0.5, 22), ylim=(0.1, 1e3))
 axes.set_yscale("log")
 axes.set_xticks(range(0, 20, 2))
-axes.set_title("Five runs that end in NaN; none says why")
+axes.set_title("Five runs that end in NaN; a cross is the last loss below 1000")
 axes.legend(loc="upper right")
 figure
 

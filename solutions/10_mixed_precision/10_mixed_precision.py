@@ -210,8 +210,8 @@ print("  gradients:", net.head.weight.grad.dtype)
 
 # %% [markdown]
 r"""
-`backward()` and `step()` stand outside. The backward pass takes each of PyTorch's operations in the dtype that its
-forward had; the optimizer works on float32 weights. On a GPU the first argument is `"cuda"`; `some_tensor.device.type`
+`backward()` and `step()` stand outside. The backward pass runs each of PyTorch's operations in the dtype of its
+forward pass; the optimizer works on float32 weights. On a GPU the first argument is `"cuda"`; `some_tensor.device.type`
 serves both. Without a dtype, autocast goes to float16 on a GPU and to bfloat16 on a CPU: name it.
 
 **float16:** the same block, and a scaler, made once for the whole run.
@@ -235,7 +235,7 @@ Nobody knows the right scale, so the scaler looks for it: it starts high, halves
 (and *skips that step*), and doubles it after 2000 good steps in a row. (Where the *forward* pass overflowed before a batch norm, its statistics are not finite any more: chapter 08 puts buffers back.) If every batch has a NaN, every step is skipped, and nothing raises: the scale falls, in the end to 0. From `2**-128` on, where one over it is infinite in float32, a good batch may make the weights infinite or NaN. bfloat16 has the range of float32 and needs no scaler;
 `GradScaler(..., enabled=False)` lets the same loop serve both.
 
-Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`. (A disabled one has none, and an enabled one raises if it is given that.)
+Its state belongs in the checkpoint (chapter 12): `scaler.state_dict()`. (A disabled one has none, and an enabled one raises if it is given that.)
 
 **With clipping**, the gradients must be the true ones first. `unscale_` divides them now, and `step` knows that it
 has been done. Here the update is measured: it should have the length 0.1 · 0.5, learning rate times threshold.
@@ -316,7 +316,7 @@ r"""
 On a GPU softmax, sums, exp and layer norm are on the float32 list; on a CPU they stay bfloat16. Outside the block
 the loss of bfloat16 scores is bfloat16, so keep it inside, or call `.float()` on the scores first; for a formula of your own do so inside, too. NumPy knows no bfloat16: `.float()` before `.numpy()`.
 
-### The block belongs into the loop
+### The block belongs in the loop
 
 Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is
 used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and

@@ -14,7 +14,7 @@ you saved.
   has to be saved for that;
 - load weights that were saved from a wrapper, by another version or for another device, and
   notice when they do not fit;
-- keep the best weights of a run, and not by mistake the last.
+- keep the best weights of a run, not the last ones by mistake.
 """
 
 # %% setup="imports"
@@ -72,7 +72,7 @@ print("torch", torch.__version__, "on", device)
 r"""
 ## 1 · The problem, seen going wrong
 
-Four losses. Only the first makes a noise.
+Four things get lost. Only the first is noticed at once.
 
 ### Half a file
 
@@ -239,7 +239,7 @@ r"""
 ## 2 · The trick, in its shortest correct form
 
 **Save** state dicts and plain values, under another name in the same folder. Then rename.
-A rename inside one file system happens or does not; there is no half of it.
+A rename inside one file system is done as a whole or not at all.
 """
 
 
@@ -1057,7 +1057,7 @@ define there whatever else your answer needs. Keep the names and the order of th
 # %% [markdown] task="save_checkpoint" title="Atomic save, safe load" level="core" minutes=18 builds_on="sections 1 and 2"
 r"""
 Write `save_checkpoint(file, model, optimizer, step, metric)`, which leaves a whole checkpoint behind whatever stops it, and
-`load_checkpoint(file, map_location)`, which runs nobody's code.
+`load_checkpoint(file, map_location)`, which refuses what is not plain data.
 
 ```python
 >>> model = nn.Linear(2, 2)
@@ -1071,7 +1071,7 @@ Write `save_checkpoint(file, model, optimizer, step, metric)`, which leaves a wh
 
 - The file holds a dict: `"model"` and `"optimizer"` (their state dicts), `"step"` (an `int`) and `"metric"` (a `float`, which
   arrives as a Python float, a NumPy scalar or a tensor without dimensions). `torch.load` with its defaults reads it.
-- Saving to a path, a `str` or a `Path`, is atomic. Whatever stops it, a full disk or a kill, the path then holds the old
+- Saving to a path, a `str` or a `Path`, is atomic. If a full disk or a kill stops it, the path still holds the old
   checkpoint or the new one, whole. An error reaches the caller.
 - After a save that worked, the folder holds the checkpoint and no other file of that save.
 - `file` may also be an open binary file, which is written or read from its position on and stays open.

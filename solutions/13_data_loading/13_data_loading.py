@@ -263,7 +263,7 @@ for what, function in (
 
 # %% [markdown]
 r"""
-So what workers need belongs into a module, as a function or a class. What varies can be bound with `functools.partial`.
+So what workers need belongs in a module, as a function or a class. What varies can be bound with `functools.partial`.
 
 **Pinned memory.** The GPU can fetch from page-locked memory by itself. From any other memory the driver copies twice, and your
 program waits. With `pin_memory=True` *and* `batch.to(device, non_blocking=True)` your program goes on while

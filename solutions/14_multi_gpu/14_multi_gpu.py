@@ -244,8 +244,8 @@ With DDP every rank is a process with a model, an optimizer and a loader of its 
 gradients cross (and buffers, section 7): during `backward()` DDP averages them, and each rank's optimizer makes the same step on the same gradient. No weights are
 ever copied again: if each rank gives a `ReduceLROnPlateau` its own metric, rates differ and the weights part, without a word.
 
-`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines `LOCAL_RANK` is the number of its GPU, not `RANK`. A notebook is one process, so the next cell
-writes functions of this notebook into a script and hands that to `torchrun`. What each rank returns comes back as a file. Four things keep
+`torchrun` starts the processes and tells each its `RANK`, the `WORLD_SIZE` and its `LOCAL_RANK`. On several machines `LOCAL_RANK` is the number of its GPU, not `RANK`. A notebook is one process, so the next cells, folded,
+write functions of this notebook into a script and hand that to `torchrun`. What each rank returns comes back as a file. Four things keep
 it from hanging:
 
 - a group has a **timeout** (by default 10 minutes where the backend is named "nccl", else 30): with gloo a rank that waits in vain raises an error; NCCL ends its process,
@@ -256,7 +256,7 @@ it from hanging:
 - a rank whose result is written **leaves at once**, without the tidying up of Python and its libraries, which may wait for threads that wait for others.
 """
 
-# %%
+# %% folded="The script that every rank runs"
 SCRIPT = """
 import os, sys, threading
 
@@ -306,7 +306,7 @@ os._exit(0)
 """
 
 
-# %%
+# %% folded="How functions of this notebook are run on ranks"
 def torchrun(*functions, num_ranks=2, deadline_s=180):
     """What each rank's call of each function(rank, world_size) returns.
 
@@ -337,7 +337,7 @@ def torchrun(*functions, num_ranks=2, deadline_s=180):
     raise RuntimeError("; ".join([f"torchrun ended {ended}", *signs]))
 
 
-# %%
+# %% folded="How ranks are ended in time"
 def run_to_deadline(command, folder, files, deadline_s):
     loopback = "lo0" if sys.platform == "darwin" else "lo"
     settings = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": loopback}

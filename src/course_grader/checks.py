@@ -61,12 +61,14 @@ class Result:
             (most special first); empty if the probe returned.
         effects: what the call changed besides.
         not_attempted: the learner's own line raised NotImplementedError.
+        refused: a `raise` or an `assert` of the learner raised, and no operation.
     """
 
     data: Any = None
     raised: tuple[str, ...] = ()
     effects: Effects = field(default_factory=Effects)
     not_attempted: bool = False
+    refused: bool = False
 
 
 Rule = Callable[[Case, Result, Result], str | None]

@@ -508,7 +508,7 @@ def test_how_often_a_step_is_compiled():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """`lr=torch.tensor(1e-3)` is not compiled in (the momentum that `OneCycleLR` moves is). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in (the momentum that `OneCycleLR` moves is); Adam and AdamW refuse it beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -535,6 +535,14 @@ def test_a_compiled_step():
         adam.param_groups[0]["betas"] = (0.8, 0.99)
         step()
         assert len(compiled) > before
+    for kind in (torch.optim.Adam, torch.optim.AdamW):
+        with pytest.raises(ValueError, match="capturable=False and foreach"):
+            kind([one_weight()], lr=torch.tensor(1e-3), foreach=True)
+        kind(
+            [one_weight()], lr=torch.tensor(1e-3), foreach=True, capturable=True
+        )
+    for kind in (torch.optim.SGD, torch.optim.NAdam, torch.optim.RMSprop):
+        kind([one_weight()], lr=torch.tensor(1e-3), foreach=True)
     for scheduler_first in (True, False):
         torch._dynamo.reset()
         weight = one_weight()

@@ -166,7 +166,7 @@ def test_updates_that_are_lost(chapters_own):
 def test_what_stays_float32(dtype):
     """under autocast the layers compute in bfloat16, from copies, while the weights stay float32.
 
-    `backward()` and `step()` stand outside. The backward pass takes each of PyTorch's operations in the dtype that its forward had; the optimizer works on float32 weights.
+    `backward()` and `step()` stand outside. The backward pass runs each of PyTorch's operations in the dtype of its forward pass; the optimizer works on float32 weights.
 
     Weights, gradients and optimizer state stay float32. 16-bit weights lose small updates.
     """
@@ -642,7 +642,7 @@ def test_sums_in_16_bit():
 
 
 def test_the_state_of_a_scaler():
-    """Its state belongs into the checkpoint (chapter 12): `scaler.state_dict()`.
+    """Its state belongs in the checkpoint (chapter 12): `scaler.state_dict()`.
 
     (A disabled one has none, and an enabled one raises if it is given that.)
     """

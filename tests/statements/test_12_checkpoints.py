@@ -78,7 +78,7 @@ BY_CELL = {
 
 BY_SOURCE = {
     "https://docs.python.org/3/library/os.html#os.replace": [
-        "A rename inside one file system happens or does not; there is no half of it.",
+        "A rename inside one file system is done as a whole or not at all.",
         "`os.replace` either happens or does not.",
         "atomic where POSIX is",
     ],

@@ -311,7 +311,7 @@ def leaving_the_hooks(model, *inputs):
 @wrong(
     breaks=hidden_tests.puts_back_after_an_error,
     tells="When the model raises, your hooks stay and the model stays in eval. What "
-    "must happen in any case belongs into `finally`.",
+    "must happen in any case belongs in `finally`.",
 )
 def without_finally(model, *inputs):
     calls, handles = [], []

@@ -388,7 +388,7 @@ def predict_from_a_cache():
     breaks=hidden_tests.after_an_error,
     tells="You remove your hook behind the loop. An error in between leaves it on "
     "the model, and every later forward pass runs it. `handle.remove()` "
-    "belongs into `finally`.",
+    "belongs in `finally`.",
 )
 def predict_by_a_hook_left_by_an_error(model, batches):
     modes = [(layer, layer.training) for layer in model.modules()]

@@ -194,9 +194,9 @@ def _cell(grading: Grading, cell: Cell, titles: Titles) -> NotebookNode:
         else None
     )
     match cell.role:
-        case Role.READING if cell.figure:
+        case Role.READING if cell.folded:
             # Colab shows this line in place of a folded cell
-            text = f"#@title Figure: {cell.figure}\n{text}"
+            text = f"#@title {cell.folded}\n{text}"
         case Role.SETUP:
             nbgrader = _metadata(f"setup_{cell.name}", locked=True)
         case Role.TASK:
@@ -226,7 +226,7 @@ def _cell(grading: Grading, cell: Cell, titles: Titles) -> NotebookNode:
     metadata: dict[str, Any] = (
         {} if nbgrader is None else {"nbgrader": nbgrader}
     )
-    if cell.figure:
+    if cell.folded:
         # JupyterLab's word for a folded cell, and Colab's
         metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}
     new = new_markdown_cell if cell.markdown else new_code_cell

@@ -39,6 +39,8 @@ class Role(StrEnum):
 
 
 MARKS = [role for role in Role if role is not Role.READING]
+FOLDED = {"figure": "Figure: ", "folded": ""}
+"""Options of a cell that learners see folded, and how what stands there begins."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,7 @@ class Cell:
         id: the notebook cell id, the same from build to build.
         markdown: whether it is text.
         source: its text, solutions included.
-        figure: what its figure shows, if it is plotting code that learners see
-            folded; else empty.
+        folded: what stands in its place where learners see it folded; else empty.
     """
 
     role: Role
@@ -60,7 +61,7 @@ class Cell:
     id: str
     markdown: bool
     source: str
-    figure: str = ""
+    folded: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,15 +181,18 @@ def read_chapter(path: Path) -> Chapter:
                 f"{path.name}: the cell {role}={given!r} must be "
                 + ("markdown." if role is Role.TASK else "code.")
             )
-        figure = str(raw.metadata.get("figure", ""))
-        if figure and (marks or markdown):
-            raise CourseError(
-                f"{path.name}: figure={figure!r} stands on a cell that is no "
-                "reading cell of code."
-            )
+        folded = ""
+        for option, begins in FOLDED.items():
+            words = raw.metadata.get(option)
+            if words and (marks or markdown):
+                raise CourseError(
+                    f"{path.name}: {option}={words!r} stands on a cell that is no "
+                    "reading cell of code."
+                )
+            folded = f"{begins}{words}" if words else folded
         cell_id = _cell_id(role, str(given), raw.source, digests)
         cells.append(
-            Cell(role, str(given), cell_id, markdown, raw.source, figure)
+            Cell(role, str(given), cell_id, markdown, raw.source, folded)
         )
         options[cell_id] = dict(raw.metadata)
     repeated = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -344,7 +345,9 @@ def _by_chance(value: Any) -> bool:
         return True
     if isinstance(value, int):
         return abs(value) < SMALL
-    return isinstance(value, float) and value in (0.0, 1.0)
+    return isinstance(value, float) and (
+        value in (0.0, 1.0) or not math.isfinite(value)
+    )
 
 
 def _leaves(

@@ -522,6 +522,7 @@ def read_record(answer: dict[str, Any], data: Any) -> ProbeRun:
                 }
             ),
             not_attempted=answer.get("not_attempted") is True,
+            refused=answer.get("refused") is True,
         ),
         out_of_memory=answer.get("out_of_memory") is True,
         where=(where[0], where[1])

@@ -32,6 +32,8 @@ LONGEST_ROW = 72
 """Characters of a tensor that stand on one line."""
 DIGITS = 4
 """Digits of a float; more where two values would read alike."""
+MOST_SHARED_DIGITS = 6
+"""Digits that a tensor's entries have in common and that are shown beyond these."""
 MOST_PLACES = 4
 """Entries of a large tensor that are picked out."""
 
@@ -308,8 +310,28 @@ def _tensor(value: Tensor, digits: int, module: str) -> str:
         shape = tuple(value.shape)
         if len(shape) > 1:
             return f"{module}empty({shape}{extra})"
-    numbers = _nested(value.detach().tolist(), digits, len(f"{module}tensor("))
+    numbers = _nested(
+        value.detach().tolist(),
+        digits + _shared_digits(value),
+        len(f"{module}tensor("),
+    )
     return f"{module}tensor({numbers}{extra})"
+
+
+def _shared_digits(value: Tensor) -> int:
+    """How many leading digits all entries have in common: about 1000 and a spread of
+    1, that is three, and what tells them apart begins behind these."""
+    if not value.is_floating_point():
+        return 0
+    finite = value.detach().double()
+    finite = finite[finite.isfinite()]
+    if finite.numel() < 2:
+        return 0
+    spread = (finite.max() - finite.min()).item()
+    largest = finite.abs().max().item()
+    if not 0.0 < spread < largest < math.inf:
+        return 0
+    return min(int(math.log10(largest / spread)), MOST_SHARED_DIGITS)
 
 
 def _nested(value: Any, digits: int, indent: int) -> str:
@@ -324,7 +346,8 @@ def _nested(value: Any, digits: int, indent: int) -> str:
 def pair(
     seen: Any, expected: Any, places: Sequence[Any] = ()
 ) -> tuple[str, str]:
-    """Two values side by side, with as many digits as tell them apart.
+    """Two values side by side, with as many digits as tell them apart, and not by the
+    last of them alone.
 
     Args:
         seen: the learner's.
@@ -334,15 +357,11 @@ def pair(
     Returns:
         (yours, right), each cut.
     """
-    texts = ("", "")
     for digits in (DIGITS, 6, 9, 17):
-        texts = (
-            _result(seen, digits, places),
-            _result(expected, digits, places),
-        )
-        if texts[0] != texts[1]:
+        rounded = (_result(one, digits - 1, places) for one in (seen, expected))
+        if len(set(rounded)) > 1:
             break
-    return texts
+    return _result(seen, digits, places), _result(expected, digits, places)
 
 
 def _result(value: Any, digits: int, places: Sequence[Any]) -> str:

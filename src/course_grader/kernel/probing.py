@@ -98,14 +98,15 @@ def run_probe(
     Returns:
         A record with `data` (what the probe returned), `raised` (class names
         from the exception up), `text` (the exception's own), `effects`,
-        `not_attempted`, `out_of_memory` and `where` (code file and line of the
-        learner's last frame, or None).
+        `not_attempted`, `refused`, `out_of_memory` and `where` (code file and line
+        of the learner's last frame, or None).
     """
     record: dict[str, Any] = {
         "data": None,
         "raised": [],
         "text": "",
         "not_attempted": False,
+        "refused": False,
         "out_of_memory": False,
         "where": None,
         "effects": {},
@@ -200,12 +201,14 @@ def _describe(
         isinstance(error, RuntimeError)
         and ("allocate memory" in text or "not enough memory" in text)
     )
-    record["not_attempted"] = isinstance(error, MissingName) or (
-        type(error) is NotImplementedError
-        and last is not None
+    itself = (
+        last is not None
         and is_learners_file(last.tb_frame.f_code.co_filename)
-        and raises_itself(last)  # PyTorch raises it, too
+        and raises_itself(last)  # PyTorch raises the same, too
     )
+    not_attempted = type(error) is NotImplementedError and itself
+    record["not_attempted"] = isinstance(error, MissingName) or not_attempted
+    record["refused"] = itself and not not_attempted
 
 
 @contextlib.contextmanager

@@ -287,15 +287,34 @@ def _words(value: Any) -> str:
     if isinstance(value, torch.utils.data.DataLoader):
         size = f"batch_size={value.batch_size}"
         return f"a DataLoader with {size}, num_workers={value.num_workers}"
+    if isinstance(value, torch.amp.GradScaler):
+        state = f"scale={_short(value.get_scale())}"
+        return f"GradScaler({state if value.is_enabled() else 'enabled=False'})"
     if isinstance(value, (types.FunctionType, types.MethodType, type)):
         return value.__name__
     plain_repr: Any = object.__repr__
     if type(value).__repr__ is plain_repr:
+        name = with_article(_known_name(type(value)))
+        if _is_group(value):
+            return f"{name}: rank {value.rank()} of {value.size()}"
         try:
-            return f"{with_article(type(value).__name__)} of {len(value)}"
+            return f"{name} of {len(value)}"
         except TypeError:
-            return with_article(type(value).__name__)
+            return name
     return repr(value)
+
+
+def _known_name(kind: type) -> str:
+    """The name of a class; of one that a probe has derived, that of the class that
+    learners know."""
+    *known, _ = (one for one in kind.__mro__ if one.__module__ != "probes")
+    return (known or [kind])[0].__name__
+
+
+def _is_group(value: Any) -> bool:
+    return torch.distributed.is_available() and isinstance(
+        value, torch.distributed.ProcessGroup
+    )
 
 
 def _module_words(module: torch.nn.Module) -> str:
