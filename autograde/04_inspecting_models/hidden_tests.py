@@ -261,6 +261,10 @@ def gives_a_list(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
+def same_entries(some: object, others: object) -> bool:
+    return difference(some, others, Tolerance()) is None
+
+
 def lists_the_calls(case: Case, seen: Result, expected: Result) -> str | None:
     found = gives_a_list(case, seen, expected)
     if found:
@@ -268,6 +272,10 @@ def lists_the_calls(case: Case, seen: Result, expected: Result) -> str | None:
     listed, wanted = seen.data["listed"], expected.data["listed"]
     if any(not isinstance(one, tuple) or len(one) != 3 for one in listed):
         return "Each entry is a tuple of three: name, type and shape."
+    if len(listed) > len(wanted) and same_entries(
+        listed[-len(wanted) :], wanted
+    ):
+        return "In front of this call's entries there are others, of earlier calls."
     if sorted(str(one[0]) for one in listed) == sorted(
         str(one[0]) for one in wanted
     ):
@@ -524,6 +532,8 @@ def lists_entries(case: Case, seen: Result, expected: Result) -> str | None:
         if sorted(map(str, found)) == sorted(right):
             return "The names are right, their order is not."
         if set(right) < set(found):
+            if set(found) - set(expected.data.get("all_names", found)):
+                return "There are entries of earlier calls, for other models."
             return (
                 "There are entries for what is not trained or listed already."
             )

@@ -545,6 +545,9 @@ def report(trainable_report, case):
     made = trainable_report(model)
     return {
         "entries": list(made.items()) if isinstance(made, dict) else made,
+        "all_names": [
+            name for name, _ in model.named_parameters(remove_duplicate=False)
+        ],
         "changes": before.changes_in(model),
     }
 

@@ -58,7 +58,8 @@ r"""
 
 ### A forgotten `eval()`
 
-We train a small network with batch norm on handwritten digits.
+We train a small network with batch norm on handwritten digits. (`digit_mlp(norm="batch")` has two hidden layers: `linear1`, `norm1` and a ReLU, the same again
+as `linear2` and `norm2`, then `head`.)
 """
 
 # %%
@@ -205,7 +206,8 @@ x = 2 * torch.randn(4, 6, 5, 5) + 1
 
 
 def normalized(x, dims, eps=1e-5):
-    mean, var = x.mean(dims, keepdim=True), x.var(dims, False, keepdim=True)
+    mean = x.mean(dims, keepdim=True)
+    var = x.var(dims, correction=0, keepdim=True)
     return (x - mean) / (var + eps).sqrt()
 
 

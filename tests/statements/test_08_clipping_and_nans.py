@@ -95,7 +95,7 @@ def test_all_gradients_get_one_factor(bound, p, foreach):
 
     One norm over all gradients, one factor for all; log the norm that is returned.
 
-    Above 1 it tells that clipping acted.
+    Where it stands above the dotted line, clipping acted
 
     If it is smaller, they stay as they are, bit for bit.
     """
