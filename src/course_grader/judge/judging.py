@@ -599,13 +599,17 @@ class _Telling:
         self.words = _words_of(grading, exercise_id)
         self.roots: dict[tuple[Verdict, str], str] = {}
         self.cases_left = MOST_CASES
+        self.said = ""
+        """What the last traced call raised says."""
 
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool
     ) -> Traced | None:
         """One call more, in a process of the learner's code that has seen no other
         case."""
-        return self.prober().trace(probe, case, timeout_s, enter_only)
+        traced = self.prober().trace(probe, case, timeout_s, enter_only)
+        self.said = "" if traced is None else traced.run.text
+        return traced
 
     def told(self, report: CheckReport, lost: Sequence[_Lost]) -> CheckReport:
         """The report of a failed check with its words.
@@ -727,7 +731,7 @@ class _Telling:
                     better = f"{better[:1].lower()}{better[1:]}"
                 message = message.replace(stem[:-1], better[:-1])
         elif one.verdict is Verdict.ERROR and one.run and case is not None:
-            text = one_line(one.run.text, LONGEST_TEXT)
+            text = one_line(self.said, LONGEST_TEXT)
             if text:
                 message = f"{message.rstrip('.')}: {text}"
         return message
