@@ -374,7 +374,7 @@ def only_the_checkpoint(
     if data.get("files") != expected.data["files"]:
         return "After saves that worked there are other files of yours."
     if data.get("others") is not True:
-        return "Your save changed or removed files that are not its own."
+        return "Your save changed, moved or removed files that are not its own."
     if data.get("longer") is not False:
         return "What a killed save left stays behind the end of the next one."
     if data.get("found") != expected.data["found"]:
