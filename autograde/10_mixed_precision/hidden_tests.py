@@ -396,6 +396,7 @@ def layers_in_bf16(draw: Draw) -> list[Case]:
 @check(
     "train_in_bf16",
     probe=probes.trained_in_bf16,
+    weight=3,
     rule=float32_loss,
     says="the loss is computed in float32, once for each batch",
     corners=["in autocast, or from logits that you have made float32"],
@@ -427,7 +428,7 @@ def float32_weights(draw: Draw) -> list[Case]:
 @check(
     "train_in_bf16",
     probe=probes.trained_in_bf16,
-    weight=2,
+    weight=4,
     rule=backward_outside,
     says="the backward pass runs outside autocast",
 )
