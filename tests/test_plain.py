@@ -298,10 +298,11 @@ def effort(work: Callable[[], object]) -> float:
             gc.enable()
 
     texts = [f"key {number}" for number in range(20_000)]
-    # in turn: a processor that is shared slows down for both, or for neither
-    rounds = [
-        (seconds(work), seconds(lambda: dict.fromkeys(texts))) for _ in range(5)
-    ]
+    # in turn: a processor that is shared slows down for both, or for neither; what is
+    # short more often, for one disturbance is much of it
+    rounds: list[tuple[float, float]] = []
+    while len(rounds) < 5 or (len(rounds) < 50 and sum(map(sum, rounds)) < 0.2):
+        rounds.append((seconds(work), seconds(lambda: dict.fromkeys(texts))))
     works, units = zip(*rounds, strict=True)
     return min(works) / min(units)
 

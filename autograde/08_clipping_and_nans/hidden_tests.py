@@ -1755,7 +1755,7 @@ def steep_cases(draw: Draw) -> list[Case]:
 @check(
     "safe_gradients",
     probe=probes.of_all,
-    on=("after",),
+    on=("later_gradient",),
     says="a formula that uses the same tensor later has its own gradient: no "
     "hook is left",
 )

@@ -451,7 +451,7 @@ def of_all(root, lengths, entropy, known_mse, case):
         "results": results,
         "unseeded": torch.initial_seed() == SEED,
         "plain": not (x.requires_grad or target.requires_grad),
-        "after": after,
+        "later_gradient": after,
     }
 
 
