@@ -3,6 +3,7 @@ the exercise's words, never one that every run has, and nothing in an exam."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,7 @@ from course_grader.judge.report import (
     half_points,
 )
 from course_grader.judge.warming import WarmProcess
-from course_grader.judge.written import described, pair
+from course_grader.judge.written import described, literal, pair
 from course_grader.kernel.plain import Unknown
 
 
@@ -174,6 +175,22 @@ def test_an_exception_is_told_with_its_own_text_and_line(
     # the same exception in the same line is one fault
     assert named(report, "keeps").follows == "doubles"
     assert named(report, "keeps").case is None
+
+
+def test_a_text_that_is_another_at_each_call_is_told(
+    mini: Course, warm: WarmProcess
+) -> None:
+    """As a process id in a name: what is told is of the process that has seen no
+    other case."""
+    source = "import time\n\n" + DOUBLE.format(
+        'open(f"/gone/{time.time_ns()}")'
+    )
+    report = judged(mini, warm, "double", source)
+
+    check = named(report, "doubles")
+    assert "FileNotFoundError" in check.message
+    assert "No such file or directory: '/gone/" in check.message
+    assert check.case is not None
 
 
 def test_a_fault_is_one_whatever_the_input_is_called() -> None:
@@ -489,6 +506,24 @@ def of(path: tuple[Any, ...], seen: Any) -> Difference:
 
 
 @pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([0.123456, 0.9], "tensor([0.1235, 0.9])"),
+        ([-9989.123456, -9990.9], "tensor([-9989.123, -9990.9])"),
+        ([1000.25, math.inf, 1001.5], "tensor([1000.25, inf, 1001.5])"),
+        ([5.0, 5.0], "tensor([5.0, 5.0])"),
+        ([1e8, 1.0], "tensor([1e+08, 1.0])"),
+        ([math.nan], "tensor([nan])"),
+    ],
+)
+def test_numbers_show_the_digits_that_tell_them_apart(
+    values: list[float], shown: str
+) -> None:
+    text = literal(torch.tensor(values, dtype=torch.float64))
+    assert text.replace(", dtype=float64", "") == shown
+
+
+@pytest.mark.parametrize(
     ("found", "place"),
     [
         # a letter, a flag or a small number stands in many a result
@@ -503,6 +538,9 @@ def of(path: tuple[Any, ...], seen: Any) -> Difference:
         (of(("norm",), 7.25), None),
         (of(("scale",), 200.0), (2, ())),
         (of((), 7.25), None),
+        # a NaN may come from anywhere
+        (of(("left",), math.nan), None),
+        (of(("out",), math.nan), (3, ())),
     ],
 )
 def test_a_value_is_found_where_it_was_compared(
@@ -523,6 +561,7 @@ def test_a_value_is_found_where_it_was_compared(
         },
         {"call": "g", "returned": True},
         {"call": "h", "returned": 200.0},
+        {"call": "i", "returned": math.nan},
     ]
     assert _match(found, calls) == place
 

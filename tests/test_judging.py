@@ -57,6 +57,23 @@ def test_another_error_is_the_same_fault_only_where_one_is_asked_for(
     assert not alike(check, one, Result(raised=("KeyError",)), refuses)
 
 
+def test_a_good_input_that_is_refused_is_one_fault_whatever_is_raised(
+    mini: Course,
+) -> None:
+    check = load_grading(mini, "03_mini").checks_of("double")[0]
+    right = Result(data=1)
+    one, other = (
+        Result(raised=(name, "Exception"), refused=True)
+        for name in ("ValueError", "KeyError")
+    )
+    by_an_operation = Result(raised=("KeyError", "Exception"))
+
+    assert alike(check, one, other, right)
+    assert not alike(check, one, by_an_operation, right)
+    # where a refusal is asked for, its kind counts
+    assert not alike(check, one, other, Result(raised=("ValueError",)))
+
+
 def test_a_warning_alone_is_another_behaviour_only_where_none_may_be(
     mini: Course,
 ) -> None:

@@ -261,10 +261,6 @@ def gives_a_list(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
-def same_entries(some: object, others: object) -> bool:
-    return difference(some, others, Tolerance()) is None
-
-
 def lists_the_calls(case: Case, seen: Result, expected: Result) -> str | None:
     found = gives_a_list(case, seen, expected)
     if found:
@@ -272,8 +268,10 @@ def lists_the_calls(case: Case, seen: Result, expected: Result) -> str | None:
     listed, wanted = seen.data["listed"], expected.data["listed"]
     if any(not isinstance(one, tuple) or len(one) != 3 for one in listed):
         return "Each entry is a tuple of three: name, type and shape."
-    if len(listed) > len(wanted) and same_entries(
-        listed[-len(wanted) :], wanted
+    last = listed[-len(wanted) :]
+    if (
+        len(listed) > len(wanted)
+        and difference(last, wanted, Tolerance()) is None
     ):
         return "In front of this call's entries there are others, of earlier calls."
     if sorted(str(one[0]) for one in listed) == sorted(
