@@ -670,6 +670,17 @@ def test_a_long_list_of_the_same_is_written_once() -> None:
     )
 
 
+def test_two_values_show_as_many_digits_as_matter() -> None:
+    assert pair(0.5, 0.7) == ("0.5", "0.7")
+    # not by the last digit alone
+    assert pair(0.88544, 0.88451) == ("0.88544", "0.88451")
+    assert pair(1.0, 1.0 + 2**-52) == ("1.0", "1.0000000000000002")
+    # where what differs is not shown, more digits tell nothing
+    log = [{"loss": 0.1 + i} for i in range(60)]
+    for text in pair(log, log[:-1]):
+        assert text.startswith("[{'loss': 0.1}")
+
+
 def test_an_object_is_called_after_its_class() -> None:
     calls = [{"call": "batch_norm = BatchNorm"}, {"call": "batch_norm"}]
 

@@ -357,11 +357,14 @@ def pair(
     Returns:
         (yours, right), each cut.
     """
-    for digits in (DIGITS, 6, 9, 17):
-        rounded = (_result(one, digits - 1, places) for one in (seen, expected))
-        if len(set(rounded)) > 1:
-            break
-    return _result(seen, digits, places), _result(expected, digits, places)
+
+    def both(digits: int) -> tuple[str, str]:
+        return _result(seen, digits, places), _result(expected, digits, places)
+
+    enough = (one for one in (DIGITS, 6, 9) if len({*both(one - 1)}) > 1)
+    yours, right = both(next(enough, 17))
+    # what differs stands behind what is cut off, or is no number
+    return (yours, right) if yours != right else both(DIGITS)
 
 
 def _result(value: Any, digits: int, places: Sequence[Any]) -> str:
