@@ -412,7 +412,8 @@ def looks_quietly(draw: Draw) -> list[Case]:
     "buffers are the same tensors, with the same values, gradients and "
     "`requires_grad`",
     corners=[
-        "what a model changes by itself, even in eval mode, you need not undo"
+        "what a model changes by itself, even in eval mode, you need not undo; the "
+        "`train()` of no module does more than set modes"
     ],
 )
 def puts_the_model_back(draw: Draw) -> list[Case]:

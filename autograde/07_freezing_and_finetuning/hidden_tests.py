@@ -792,6 +792,7 @@ def follows_the_modes(draw: Draw) -> list[Case]:
 def dropout_of_the_part_is_off(draw: Draw) -> list[Case]:
     return [
         partly(draw, "dropout", "block1", modes=["train", "train"]),
+        partly(draw, "dropout", "block1.1", modes=["train", "train"]),
         partly(draw, "dropout", "block2", modes=["train", "eval", "train"]),
         partly(draw, "own layers", "block1", modes=["train", "eval", "train"]),
     ]
@@ -812,7 +813,8 @@ def dropout_of_the_part_is_off(draw: Draw) -> list[Case]:
     says="single layers, parts within parts, images, instance norm",
     corners=[
         "`BatchNorm1d`, `BatchNorm2d`, `InstanceNorm2d` with running "
-        "statistics, dropout, layers of one's own",
+        "statistics, dropout, layers of one's own, whose `train()` sets modes and no "
+        "more",
         "the model arrives in training mode",
         "a part may stand at two places of the model, and so have two names",
     ],

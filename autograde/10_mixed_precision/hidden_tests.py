@@ -967,7 +967,10 @@ def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
                 "weights are wrong. Refuse first, divide then."
             )
     if not near(seen.data["scale"], expected.data["scale"], EXACT):
-        return "After a second `step` that raised, `update` did not lower the scale."
+        return (
+            "After a second `step` that raised, `update` does not set the scale as "
+            "the first one asks for."
+        )
     return None
 
 

@@ -724,6 +724,8 @@ class Net(nn.Module):
         # Buffers, of which one does not fit into float32.
         self.register_buffer("center", torch.zeros(3))
         self.register_buffer("num_batches_tracked", torch.tensor(2**40 + 1))
+        # and one that no state dict has
+        self.register_buffer("scratch", torch.ones(2), persistent=False)
 
     def forward(self, x):
         return self.head(self.dropout(self.hidden(x - self.center)))

@@ -890,7 +890,7 @@ scale 256.0
   one at a time and goes backward before the next one.
 - Forward pass and loss are under autocast to `config["dtype"]` (if it is `None`, there is no autocast), on the device of `x`. Backward pass and
   step are outside.
-- `optimizer` holds every trainable parameter of `model`, and nothing else. `scaler` is a `torch.amp.GradScaler`, of any scale, or a disabled one. It is updated once. The total norm of the **true** gradient is clipped to
+- `optimizer` holds every trainable parameter of `model`, and nothing else. `scaler` is a `torch.amp.GradScaler` with a scale from `2**-6` to `2**24`, or a disabled one. It is updated once. The total norm of the **true** gradient is clipped to
   `config["max_norm"]`, as `nn.utils.clip_grad_norm_` does.
 - If a gradient overflows, the scaler leaves the step out (a disabled one does not), and nothing is raised. `schedule.step()` comes once after a step that was made, and not
   after one that was left out.
