@@ -50,7 +50,7 @@ from course_grader.judge.report import (
     half_points,
 )
 from course_grader.judge.warming import WarmProcess
-from course_grader.judge.written import described, literal, pair
+from course_grader.judge.written import Call, described, literal, pair
 from course_grader.kernel.plain import Unknown
 
 
@@ -679,6 +679,29 @@ def test_two_values_show_as_many_digits_as_matter() -> None:
     log = [{"loss": 0.1 + i} for i in range(60)]
     for text in pair(log, log[:-1]):
         assert text.startswith("[{'loss': 0.1}")
+
+
+def test_what_one_call_of_several_returned_is_found_by_its_turn() -> None:
+    answers = [True, True, False]
+    calls = [{"call": "best = Best", "returned": {"is": "an object"}}]
+    calls += [{"call": "best.update", "returned": one} for one in answers]
+
+    # all that the probe collected are of one function: its second call
+    found = Difference(("out", 1), "values", True, False, "It is wrong.")
+
+    assert _match(found, calls) == (2, ())
+
+
+def test_a_float_that_is_almost_another_is_shown_in_full() -> None:
+    call = Call()
+    for value in (0.5, 0.5 + 2**-53, 0.123456789):
+        call.add({"call": "update", "args": [value]})
+
+    assert call.lines == [
+        "update(0.5)",
+        "update(0.5000000000000001)",
+        "update(0.1235)",
+    ]
 
 
 def test_an_object_is_called_after_its_class() -> None:

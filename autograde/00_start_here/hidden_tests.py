@@ -1,5 +1,6 @@
 """What is checked in chapter 00: GPUs, devices, moves and reports."""
 
+import math
 import re
 
 import torch
@@ -162,7 +163,8 @@ def named_in_order(draw: Draw) -> list[Case]:
         chosen(draw, some_gpus(draw, 2)),
         chosen(draw, some_gpus(draw, 1)),
         chosen(draw, tuple(some_gpus(draw, 4))),
-        chosen(draw, [10, 9, draw.integer(11, 15)]),
+        # the text of the last number is within that of the one before
+        chosen(draw, [9, draw.integer(11, 17), 1]),
         chosen(draw, [1, 4], as_range=True, form="a range"),
     ]
 
@@ -399,14 +401,18 @@ def joined(gpus: list[int]) -> str:
     weight=2,
     rule=compared,
     says="`physical_ids`: a list of the GPUs that `visible` names, in its order",
-    corners=["blanks around an entry do not matter"],
+    corners=[
+        "blanks around an entry do not matter",
+        "each call returns a list of its own: who changes one changes no other",
+    ],
 )
 def in_the_order_of_the_list(draw: Draw) -> list[Case]:
+    again = "one GPU, in a second call: the first list has been written into"
     return [
         visible(joined(some_gpus(draw, 2, 4)), 4),
         visible(joined(some_gpus(draw, 3, 8)), 8),
         visible(joined(some_gpus(draw, 8, 8)), 8),
-        visible(str(draw.integer(1, 4)), 4, "one GPU"),
+        {**visible(str(draw.integer(1, 4)), 4, again), "again": True},
         visible(joined(some_gpus(draw, 9)), 64, "numbers of two digits"),
         visible(f" {draw.integer(1, 4)} , 0", 4, "blanks around the entries"),
     ]
@@ -482,6 +488,7 @@ def stops_at_the_first_invalid(draw: Draw) -> list[Case]:
 def twice_leaves_none(draw: Draw) -> list[Case]:
     many = draw.integer(5, 64)
     gpu, other, third = some_gpus(draw, 3, many)
+    digit = draw.integer(0, 10)
     late = "a second time only after the list has stopped"
     return [
         visible(f"{gpu},{gpu}", many, "a GPU named twice"),
@@ -492,7 +499,7 @@ def twice_leaves_none(draw: Draw) -> list[Case]:
         visible(f"{gpu},{third},-1,{gpu}", many, late),
         visible(f"{gpu},{other},{third},-1,{gpu}", many, late),
         visible(f"{other},{many},{many}", many, "a number twice, and no GPU"),
-        visible(joined(some_gpus(draw, 6)), 64, "no GPU named twice"),
+        visible(f"2{digit},{digit}", 64, "no GPU named twice"),
     ]
 
 
@@ -586,7 +593,11 @@ def what_differs(
             ).replace("Where OrderedDict", "Where an OrderedDict")
         return "A container or an object has another type than before."
     if expected["is"] == "a tensor":
-        wrong = [key for key in facts if seen.get(key) != expected.get(key)]
+        wrong = [
+            key
+            for key in facts
+            if not as_it_was(seen.get(key), expected.get(key))
+        ]
         return WORDS[wrong[0]] if wrong else None
     if "same object" in expected:
         return (
@@ -617,6 +628,11 @@ def same(*facts: str) -> Rule:
     return rule
 
 
+def as_it_was(got: object, wanted: object) -> bool:
+    """Whether a fact is the expected one, where NaN equals NaN."""
+    return got == wanted or str(got) == str(wanted)
+
+
 same_structure = same("device", "shape")
 same_tensors = same("device", "dtype", "shape", "values")
 
@@ -635,10 +651,14 @@ def batch_stayed(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "an `nn.Parameter` is a tensor, too",
         "a tensor that is on the device already may come back as it is",
+        "NaN and infinities stay what they are",
     ],
 )
 def tensor_alone(draw: Draw) -> list[Case]:
-    cases = [batch(draw, "a tensor"), batch(draw, "a tensor", "cpu")]
+    odd = "a tensor with NaN and an infinity"
+    not_finite = {**batch(draw, "a tensor", "cpu"), "form": odd}
+    not_finite["tensors"][0][0, :2] = torch.tensor([math.nan, -math.inf])
+    cases = [batch(draw, "a tensor"), not_finite]
     somewhere = draw.choice(["meta", "cpu"])
     dtypes = torch.bfloat16, torch.bool, torch.int32, torch.int16
     for dtype in (*dtypes, torch.complex64):
@@ -933,11 +953,17 @@ def compared_loosely(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=has_the_weights(compared_loosely),
     says="the last layer's state after the last token",
-    corners=["any number of rows, none among them, and a width of 1, too"],
+    corners=[
+        "any number of rows, none among them, and a width of 1, too",
+        "a weight that is NaN shows in it",
+    ],
 )
 def reads_the_tokens(draw: Draw) -> list[Case]:
+    ill = "one layer, one token, and a bias that is NaN"
+    spoilt = reading(draw, (7, 4, 1), 3, 1, form=ill)
+    spoilt["state"]["layers.0.bias"][draw.integer(0, 4)] = math.nan
     return [
-        reading(draw, (7, 4, 1), 3, 1, form="one layer, one token"),
+        spoilt,
         reading(draw, (7, 4, 1), 3, 5, form="one layer"),
         reading(draw, (5, 6, 2), 4, 3, form="two layers"),
         reading(draw, (9, 3, 3), 2, 7, form="three layers"),
@@ -969,6 +995,11 @@ def owns_it_all(case: Case, seen: Result, expected: Result) -> str | None:
         return "`decay` needs a gradient: it is not to be trained."
     if not theirs["embed is an nn.Embedding"]:
         return "`embed` is no `nn.Embedding`."
+    for option in theirs["options of embed"]:
+        return (
+            f"`embed` is made with `{option}`: a plain `nn.Embedding("
+            "num_tokens, width)` is asked for."
+        )
     if theirs["further entries"]:
         return "There are entries in `state_dict()` that nobody asked for."
     if not theirs["trained"]:
@@ -984,7 +1015,8 @@ def owns_it_all(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "`decay` may be in the `state_dict()` or not; nothing else is added "
         "there",
-        "`embed` is an `nn.Embedding`, and every weight is trained",
+        "`embed` is an `nn.Embedding` without options, and every weight is "
+        "trained",
     ],
 )
 def owns_its_parts(draw: Draw) -> list[Case]:
@@ -1159,14 +1191,18 @@ def works_there(case: Case, seen: Result, expected: Result) -> str | None:
     "is there",
     corners=[
         "after a first call elsewhere, too",
-        "the default device stays as it was",
+        "the default device stays as it was, whichever that is",
     ],
 )
 def works_on_another_device(draw: Draw) -> list[Case]:
     return [
         after(draw, ["meta"], False, "the model moved"),
         after(draw, ["meta"], True, "a move"),
-        after(draw, ["bfloat16", "meta"], False, "the model cast and moved"),
+        {
+            **after(draw, ["bfloat16", "meta"], False, ""),
+            "form": "the model cast and moved, and meta as the default device",
+            "default_device": "meta",
+        },
         after(draw, ["meta"], False, "the model moved", called_before=True),
     ]
 
@@ -1337,7 +1373,7 @@ def machine(draw: Draw, num_gpus: int, **options: object) -> Case:
 
 
 def report_agrees(case: Case, seen: Result, expected: Result) -> str | None:
-    theirs, ours = seen.data, expected.data
+    theirs, ours = seen.data["report"], expected.data["report"]
     if set(theirs) != set(ours):
         return "The report has not just the keys torch, cuda, cudnn and gpus."
     for key, wanted in ours.items():
@@ -1360,6 +1396,26 @@ def report_agrees(case: Case, seen: Result, expected: Result) -> str | None:
     return None
 
 
+def machine_stays(case: Case, seen: Result, expected: Result) -> str | None:
+    """The report changes nothing of the machine that it is about."""
+    if not seen.data["the current GPU stays"]:
+        return "Your code left another GPU the current one."
+    if not seen.data["the environment stays"]:
+        return "Your code changed a variable of the environment."
+    return None
+
+
+def first_report_stays(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    if seen.data["the first report stays"]:
+        return None
+    return (
+        "A report that was returned earlier changes with the next call: make a "
+        "new list in each call."
+    )
+
+
 @check(
     "know_your_gpus",
     probe=probes.report_here,
@@ -1378,11 +1434,13 @@ def this_machine(draw: Draw) -> list[Case]:
     probe=probes.report_there,
     weight=2,
     rule=report_agrees,
+    also=[machine_stays],
     says="`machine_report`: the names of all GPUs that `torch.cuda` sees, in "
     "the order of their numbers",
     corners=[
         "for names there are `torch.cuda.get_device_name`, "
-        "`torch.cuda.get_device_properties` and `torch.cuda.device`",
+        "`torch.cuda.get_device_properties` and `torch.cuda.device`; the current "
+        "GPU stays the current one, and the environment as it was",
         "`CUDA_VISIBLE_DEVICES` does not say how many there are, nor is there "
         "a bound to it",
         "a build for AMD's ROCm has no version of CUDA, only one of ROCm "
@@ -1451,7 +1509,9 @@ def cudnn_that_raises(draw: Draw) -> list[Case]:
     "know_your_gpus",
     probe=probes.report_twice,
     rule=report_agrees,
+    also=[first_report_stays],
     says="`machine_report`: every call looks anew, at everything",
+    corners=["a report that was returned earlier stays as it was"],
 )
 def looks_anew(draw: Draw) -> list[Case]:
     one, other = machine(draw, 2), machine(draw, 3)

@@ -4,6 +4,7 @@ Runs in the learner's process, on the reference and on the learner's code alike:
 nothing here is secret.
 """
 
+import contextlib
 import copy
 import os
 from collections import OrderedDict, UserDict, namedtuple
@@ -14,6 +15,7 @@ from unittest import mock
 import numpy as np
 import torch
 from torch import nn
+from torch.utils import _device
 
 # quiz
 
@@ -83,7 +85,14 @@ def refusal(env_for, case):
 
 
 def seen_cards(physical_ids, case):
-    return {"ids": physical_ids(case["visible"], case["num_gpus"])}
+    """The list; with `again` that of a second call, after the caller has written
+    into the first."""
+    visible, num_gpus = case["visible"], case["num_gpus"]
+    ids = physical_ids(visible, num_gpus)
+    if case.get("again") and isinstance(ids, list):
+        ids.append(-1)
+        ids = physical_ids(visible, num_gpus)
+    return {"ids": ids}
 
 
 def name_of_card(cuda_name, case):
@@ -278,13 +287,18 @@ def moved(to_device, case):
         device = torch.device(device)
     out = to_device(batch, device)
     same = _identities(batch) == before and all(
-        torch.equal(one.detach(), old)
+        _alike(one.detach(), old)
         for one, old in zip(tensors, contents, strict=True)
     )
     return {
         "moved": _described(out, batch, case["device"] == "cpu"),
         "the caller's batch stayed": same,
     }
+
+
+def _alike(one, other):
+    """Whether the numbers are the same, where NaN equals NaN."""
+    return bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def moved_strided(to_device, case):
@@ -385,7 +399,7 @@ def called_twice(TokenRNN, case):
 def construction(TokenRNN, case):
     """What the constructor draws, and what it does to the settings."""
     sizes = case["num_tokens"], case["width"], case["num_layers"]
-    before = torch.get_default_dtype(), torch.get_default_device()
+    before = torch.get_default_dtype()
     drawn, stays = [], []
     with torch.random.fork_rng(devices=[]):
         for seed in case["seeds"]:
@@ -397,12 +411,11 @@ def construction(TokenRNN, case):
             stays.append(torch.initial_seed() == seed)
         try:
             torch.set_default_dtype(torch.float64)
-            torch.set_default_device("meta")
-            TokenRNN(*sizes)
-            now = torch.get_default_dtype(), torch.get_default_device().type
+            with _default_device("meta"):
+                TokenRNN(*sizes)
+                now = torch.get_default_dtype(), torch.get_default_device().type
         finally:
-            torch.set_default_dtype(before[0])
-            torch.set_default_device(before[1])
+            torch.set_default_dtype(before)
     first, second = drawn
     layers = [one for name, one in first.items() if name.startswith("layers.")]
     tables = [one for name, one in first.items() if name == "embed.weight"]
@@ -424,6 +437,20 @@ def construction(TokenRNN, case):
     }
 
 
+@contextlib.contextmanager
+def _default_device(device):
+    """Within it this is the default device; None leaves it as it is."""
+    if device is None:
+        yield
+        return
+    before = _device.CURRENT_DEVICE  # None where none was set
+    torch.set_default_device(device)
+    try:
+        yield
+    finally:
+        torch.set_default_device(before)
+
+
 def parts(TokenRNN, case):
     """What the module owns, under which names."""
     model, lacks = _model(TokenRNN, case)
@@ -431,12 +458,19 @@ def parts(TokenRNN, case):
     decay = model.decay
     is_tensor = isinstance(decay, torch.Tensor)
     extra = set(model.state_dict()) - set(names) - {"decay"}
+    options = "padding_idx", "max_norm", "scale_grad_by_freq", "sparse"
+    chosen = [
+        one
+        for one in options
+        if getattr(model.embed, one, None) not in (None, False)
+    ]
     return {
         **lacks,
         "parameters": dict(sorted(names.items())),
         "decay": decay.detach() if is_tensor else None,
         "decay needs a gradient": is_tensor and decay.requires_grad,
         "embed is an nn.Embedding": isinstance(model.embed, nn.Embedding),
+        "options of embed": chosen,
         "further entries": sorted(extra),
         "trained": all(one.requires_grad for one in model.parameters()),
     }
@@ -472,7 +506,6 @@ def _apply(module, step):
 
 def after_moves(TokenRNN, case):
     """The output after moves and casts, or that it could not be had."""
-    before = torch.get_default_device()
     model, lacks = _model(TokenRNN, case)
     if case["called_before"]:
         model(case["tokens"])
@@ -485,8 +518,10 @@ def after_moves(TokenRNN, case):
                 one.add_(1e-10)
     tokens = case["tokens"].to(model.embed.weight.device)
     try:
-        out = model(tokens)
-        stays = torch.get_default_device() == before
+        with _default_device(case.get("default_device")):
+            before = torch.get_default_device()
+            out = model(tokens)
+            stays = torch.get_default_device() == before
     except NotImplementedError:
         raise
     except (RuntimeError, TypeError) as error:
@@ -540,20 +575,30 @@ def report_here(machine_report, case):
         mock.patch.object(torch.version, "cuda", None),
         mock.patch.object(torch.backends.cudnn, "version", return_value=None),
     ):
-        return _told(machine_report())
+        return {"report": _told(machine_report())}
 
 
 def report_there(machine_report, case):
-    """The report of a machine that the case describes."""
+    """The report of a machine that the case describes, and whether the current
+    GPU and the environment are afterwards as before."""
     with _version(case["version"]), _machine(case):
-        return _told(machine_report())
+        current, environ = torch.cuda.current_device(), {**os.environ}
+        report = _told(machine_report())
+        return {
+            "report": report,
+            "the current GPU stays": torch.cuda.current_device() == current,
+            "the environment stays": {**os.environ} == environ,
+        }
 
 
 def report_twice(machine_report, case):
-    """The second report, after another machine was reported on."""
+    """The second report, after another machine was reported on, and whether the
+    first is still as it was."""
     with _version(case["before"]["version"]), _machine(case["before"]):
-        machine_report()
-    return report_there(machine_report, case)
+        first = machine_report()
+    before = copy.deepcopy(first)
+    second = report_there(machine_report, case)
+    return {**second, "the first report stays": first == before}
 
 
 def _told(report):
@@ -576,7 +621,7 @@ def _version(version):
 def _machine(case):
     """Puts the machine of a case in the place of this one."""
     names, works = case["names"], case["works"]
-    chosen = [0]  # the current device
+    chosen = [len(names) // 2]  # the current device: neither first nor last
 
     class Current:
         """Stands for `torch.cuda.device`."""

@@ -319,6 +319,11 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
         return "The results of the epochs do not come in a list."
     if not all(data["trained"]):
         return "`epoch` is called with another model than the one made."
+    if not all(data["the model made"]):
+        return (
+            "The model that you return is another object than the one that "
+            "`make_model` made, such as a copy of it."
+        )
     for now, should in zip(data["modes"], wanted["modes"], strict=True):
         if [one[0] for one in now] != [one[0] for one in should]:
             return (
@@ -353,6 +358,11 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
         )
     if data["weights"] != wanted["weights"]:
         return "The model that you return is not the one that was trained."
+    if not all(data["as given"]):
+        return (
+            "The list does not hold what `epoch` returned but copies, or tensors "
+            "without their graph."
+        )
     return None
 
 
@@ -378,7 +388,7 @@ def initial_weights_are_seeded(draw: Draw) -> list[Case]:
     "model and a list comes back",
     corners=[
         "`num_epochs` may be 0, and `epoch` may return None, or a tensor, which "
-        "stays one",
+        "stays one and keeps its graph; the list holds what it returned, no copies",
         "the model's mode, its gradients and what is frozen stay as `make_model` "
         "and `epoch` leave them",
     ],
@@ -793,7 +803,8 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
         ("epochs_differ", "Two epochs of one loader have the same order."),
         (
             "repeats",
-            "Two loaders with the same seed do not give the same orders.",
+            "Two loaders with the same seed do not give the same orders; one of "
+            "them was read after a third had been made.",
         ),
         ("seeds_differ", "Loaders with different seeds give the same order."),
     ):
@@ -810,6 +821,7 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
     rule=about_the_order,
     says="every epoch has another order; the same seed gives the same ones "
     "again, other seeds give others",
+    corners=["with other loaders beside it, too"],
 )
 def orders_repeat(draw: Draw) -> list[Case]:
     return [

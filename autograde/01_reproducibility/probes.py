@@ -8,6 +8,7 @@ the datasets below cannot be sent to a process that has not seen them.
 
 import contextlib
 import multiprocessing
+import operator
 import os
 import random
 import warnings
@@ -387,7 +388,7 @@ def run(seeded_run, case):
 
 def one_run(seeded_run, seed, case):
     made, initial, calls, trained, modes = [], [], [], [], []
-    gradients = []
+    gradients, given = [], []
 
     def draw():
         drawn = {"torch": torch.rand(()).item()}
@@ -423,9 +424,10 @@ def one_run(seeded_run, seed, case):
         model.weight.grad = torch.full((2, 3), 1.0 + calls.count("epoch"))
         drawn = draw()
         nothing = case["nothing_from"] == calls.count("epoch")
-        if case["tensors"]:
-            return torch.tensor(drawn["torch"])
-        return None if nothing else drawn
+        if case["tensors"]:  # as a loss has, its graph behind it
+            drawn = drawn["torch"] + 0 * model.weight.sum()
+        given.append(None if nothing else drawn)
+        return given[-1]
 
     returned = seeded_run(seed, make_model, epoch, case["num_epochs"])
     model, results = returned
@@ -438,6 +440,10 @@ def one_run(seeded_run, seed, case):
         "calls": calls,
         "initial": initial,
         "trained": all(trained),
+        "the model made": bool(made) and model is made[-1],
+        "as given": type(results) is list
+        and len(results) == len(given)
+        and all(map(operator.is_, results, given)),
         "weights": [model.weight.tolist(), model.bias.tolist()],
         "results": [_told(one) for one in results]
         if type(results) is list
@@ -705,10 +711,12 @@ def order_of_epochs(make_loader, case):
     with forked_workers():
         num_workers = case["num_workers"]
         first, _ = loader_of(make_loader, case, case["seed"], num_workers)
+        # made before the first is read: loaders for training and validation
+        # stand beside each other
+        other, _ = loader_of(make_loader, case, case["other_seed"], num_workers)
         epochs = orders(epochs_of(first, case["num_epochs"]))
         again, _ = loader_of(make_loader, case, case["seed"], num_workers)
         epochs_again = orders(epochs_of(again, case["num_epochs"]))
-        other, _ = loader_of(make_loader, case, case["other_seed"], num_workers)
         epochs_other = orders(epochs_of(other, case["num_epochs"]))
     as_given = case["values"].tolist()
     distinct = len({tuple(one) for one in epochs})

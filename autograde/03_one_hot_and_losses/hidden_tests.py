@@ -49,6 +49,23 @@ def leaves_grad_mode(found: Rule) -> Rule:
     return rule
 
 
+OF_A_MULTIPLE = {
+    "none": "has no gradient",
+    "the gradient itself": (
+        "has the gradient of the loss alone: what comes back from behind it is "
+        "left out"
+    ),
+    "the opposite": (
+        "has a gradient of the wrong sign: that of what comes back from behind "
+        "it is lost"
+    ),
+    "another": (
+        "has another gradient than that many times the loss's own: it is "
+        "changed on its way back"
+    ),
+}
+
+
 def gradient_reaches(scores: str) -> Rule:
     """The default comparison, with words for a result that has no gradient, and
     for one that has the same whatever comes after it."""
@@ -57,14 +74,19 @@ def gradient_reaches(scores: str) -> Rule:
         if seen.data["gradient"] is None:
             form = f", with {case['form']}" if "form" in case else ""
             return f"No gradient reaches the {scores}{form}."
-        if not seen.data["grows_with_the_loss"]:
-            return (
-                "Three times your loss has not three times the gradient: what comes "
-                "back from behind it is left out."
-            )
+        multiple = seen.data["multiple"]
+        if multiple != "the same multiple":
+            times = f"Your loss times {case['factor']}"
+            return f"{times} {OF_A_MULTIPLE[multiple]}."
         return same_within()(case, seen, expected)
 
     return rule
+
+
+def scaled(draw: Draw, cases: list[Case]) -> list[Case]:
+    """The cases, each with a factor that its loss is multiplied by: large, as in
+    mixed precision, and negative, as where a loss is to rise."""
+    return [{**case, "factor": -draw.integer(10**5, 10**6)} for case in cases]
 
 
 # one_hot
@@ -386,10 +408,14 @@ def large_logits(draw: Draw) -> list[Case]:
     probe=probes.gradient,
     rule=gradient_reaches("logits"),
     says="the gradient with respect to the logits (N, C)",
-    corners=["three times the loss has three times the gradient"],
+    corners=[
+        "a multiple of the loss has the same multiple of the gradient, also where "
+        "it is large or negative"
+    ],
 )
 def gradient_of_the_loss(draw: Draw) -> list[Case]:
-    return [scored(draw, 6, 4), scored(draw, 5, 3, dtype=torch.float64)]
+    cases = [scored(draw, 6, 4), scored(draw, 5, 3, dtype=torch.float64)]
+    return scaled(draw, cases)
 
 
 @check(
@@ -407,13 +433,14 @@ def gradient_with_options(draw: Draw) -> list[Case]:
     full = {**ignoring(draw, full), "label_smoothing": 0.1}
     padding = scored(draw, 5, 3, reduction="sum")
     padding["target"] = torch.full((5,), IGNORED)
-    return [
+    cases = [
         {**padding, "form": "all targets ignored"},
         {**scored(draw, 5, 3, reduction="sum"), "form": 'reduction "sum"'},
         {**scored(draw, 5, 3, reduction="none"), "form": 'reduction "none"'},
         {**scored(draw, 3, 4, 2), "form": "logits (N, C, d)"},
         {**full, "form": "weights, ignored targets and smoothing"},
     ]
+    return scaled(draw, cases)
 
 
 @check(
@@ -1068,14 +1095,22 @@ def dtype_of_the_scores(draw: Draw) -> list[Case]:
     probe=probes.gradient_of_squared_error,
     rule=gradient_reaches("scores"),
     says="the gradient with respect to the scores",
-    corners=["three times the error has three times the gradient"],
+    corners=[
+        "a multiple of the error has the same multiple of the gradient, also where "
+        "it is large or negative",
+        "zeros where scores and target are the same",
+    ],
 )
 def gradient_of_the_squared_error(draw: Draw) -> list[Case]:
-    rows = one_hot_rows(draw.integers(0, 3, 5), 3)
-    return [
+    labels = draw.integers(0, 3, 5)
+    rows = one_hot_rows(labels, 3)
+    right = {"scores": rows.float(), "target": labels}
+    cases: list[Case] = [
         {"scores": draw.normal(5, 6), "target": draw.integers(0, 6, 5)},
         {"scores": draw.normal(5, 3), "target": rows},
+        {**right, "form": "scores that are the rows of the target"},
     ]
+    return scaled(draw, cases)
 
 
 @check(

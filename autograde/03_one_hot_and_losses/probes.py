@@ -98,7 +98,7 @@ def gradient(cross_entropy, case):
     options = {name: case[name] for name in OPTIONS if name in case}
     logits = case["logits"].clone().requires_grad_()
     value = cross_entropy(logits, case["target"], **options)
-    return _gradient(value, logits)
+    return _gradient(value, logits, case["factor"])
 
 
 def squared_error(class_mse, case):
@@ -130,21 +130,35 @@ def squared_error_of_classes(class_mse, case):
 def gradient_of_squared_error(class_mse, case):
     scores = case["scores"].clone().requires_grad_()
     value = class_mse(scores, case["target"])
-    return _gradient(value, scores)
+    return _gradient(value, scores, case["factor"])
 
 
-def _gradient(value, scores):
-    """The gradient of the sum of `value`, and whether three times the value has
-    three times that; None where none reaches the scores."""
-    found, thrice = None, None
+def _gradient(value, scores, factor):
+    """The gradient of the sum of `value`, and what `factor` times that sum has;
+    None where none reaches the scores."""
+    found, scaled = None, None
     if isinstance(value, torch.Tensor) and value.requires_grad:
         options = {"allow_unused": True, "retain_graph": True}
         (found,) = torch.autograd.grad(value.sum(), scores, **options)
-        (thrice,) = torch.autograd.grad(3 * value.sum(), scores, **options)
-    grows = found is not None and thrice is not None
-    if grows:
-        grows = torch.allclose(thrice, 3 * found, 1e-4, 1e-6, equal_nan=True)
-    return {"gradient": found, "grows_with_the_loss": grows}
+        total = factor * value.sum()
+        (scaled,) = torch.autograd.grad(total, scores, **options)
+    return {"gradient": found, "multiple": _multiple(found, scaled, factor)}
+
+
+def _multiple(found, scaled, factor):
+    """What the gradient of `factor` times the loss is, beside that of the loss."""
+    if found is None or scaled is None:
+        return "none"
+    for kind, wanted in (
+        ("the same multiple", factor),
+        ("the gradient itself", 1),
+        ("the opposite", -factor),
+    ):
+        # what is rounded away beside a 1 counts for as little in the multiple
+        bounds = {"rtol": 1e-4, "atol": 1e-6 * abs(wanted), "equal_nan": True}
+        if torch.allclose(scaled, wanted * found, **bounds):
+            return kind
+    return "another"
 
 
 def mean_of_list(mean_loss, case):

@@ -1257,6 +1257,7 @@ def reads_batches_per_second(draw: Draw) -> list[Case]:
         {"num_batches": 691, "rate": "1.54it/s"},
         {"num_batches": draw.integer(10, 900), "rate": f"{rate:.2f}it/s"},
         {"num_batches": draw.integer(10, 900), "rate": "  12it/s "},
+        {"num_batches": draw.integer(10, 900), "rate": f"{rate / 20:.2f}it/s"},
         {
             "num_batches": draw.integer(10, 900),
             "rate": f"{rate + 1240:.2f}it/s",

@@ -679,14 +679,21 @@ def observes_a_large_mean(draw: Draw) -> list[Case]:
     rtol=1e-4,
     atol=1e-4,
     says="two modules have statistics of their own",
-    corners=["also where one is a `copy.deepcopy` of the other"],
+    corners=[
+        "also where one is a `copy.deepcopy` of the other, or loads a state"
+    ],
 )
 def keeps_modules_apart(draw: Draw) -> list[Case]:
     # In float32, the dtype in which modules are made: nothing is copied.
     x = [x.float() for x in batches(draw, 6, 4, 5, 3)]
+    loaded = {
+        "running_mean": draw.normal(3),
+        "running_var": draw.uniform(3, low=0.5, high=2.0),
+        "num_batches_tracked": torch.tensor(draw.integer(3, 9)),
+    }
     return [
         {"x": x, "momentum": 0.3},
-        {"x": x[:2], "momentum": None},
+        {"x": x[:2], "momentum": None, "loaded": loaded},
         {"x": x[:2], "momentum": 0.3, "copied": True},
     ]
 
@@ -1097,7 +1104,8 @@ def gradients_in_both_modes(draw: Draw) -> list[Case]:
                 **layer_case(draw, momentum=0.3 if training[-1] else 1.0),
                 "x": [channelled(draw, 4, 3, 2, 2) for _ in training],
                 "training": training,
-                "upstream": draw.normal(4, 3, 2, 2, dtype=F64),
+                # as of a loss that is scaled: no gradient has a bound
+                "upstream": 1e4 * draw.normal(4, 3, 2, 2, dtype=F64),
             }
             for training in ([True, True], [False, False], [True, False, False])
         ]
@@ -1182,7 +1190,10 @@ def grouped(
     rtol=EXACT,
     atol=EXACT,
     says="group norm: neighbouring channels of one sample",
-    corners=["also with `affine=False`", "an outlier keeps its size"],
+    corners=[
+        "also with `affine=False`",
+        "an outlier keeps its size; float64 keeps its digits, in all three",
+    ],
 )
 def groups_of_neighbours(draw: Draw) -> list[Case]:
     far = grouped(draw, 1, 2, 4, 4, 4)
@@ -1390,8 +1401,9 @@ def layer_refuses_other_shapes(draw: Draw) -> list[Case]:
 def layer_eps(draw: Draw) -> list[Case]:
     x = channelled(draw, 4, 6, std=0.05)
     return [
-        {"x": x, "normalized_shape": [6], "options": {"eps": eps}}
-        for eps in (1e-9, 1e-5)
+        # with a variance that is no larger: no other bound is below it
+        {"x": size * x, "normalized_shape": [6], "options": {"eps": eps}}
+        for eps, size in ((1e-9, 1e-3), (1e-5, 1.0))
     ] + [{"x": x, "normalized_shape": [6], "by_place": [1e-2]}]
 
 
@@ -1407,9 +1419,13 @@ def layer_eps(draw: Draw) -> list[Case]:
 def group_eps(draw: Draw) -> list[Case]:
     cases = []
     # A sequence, then images.
-    for eps, shape in ((1e-9, (3,)), (1e-5, (2, 2)), (1e-2, (2, 2))):
+    for eps, std, shape in (
+        (1e-9, 5e-5, (3,)),  # no other bound is below the variance
+        (1e-5, 0.05, (2, 2)),
+        (1e-2, 0.05, (2, 2)),
+    ):
         case = grouped(draw, 2, 3, 4, *shape)
-        case["x"] = 0.05 * case["x"]
+        case["x"] = std * case["x"]
         cases.append({**case, "options": {"eps": eps}})
     *others, last = cases
     return [*others, {**last, "options": {}, "by_place": [1e-2]}]
@@ -1500,10 +1516,11 @@ def gradients_of_three(draw: Draw) -> list[Case]:
     return [
         {
             "x": channelled(draw, 3, 4, 2, 3),
-            "upstream": draw.normal(3, 4, 2, 3, dtype=F64),
+            # as of a loss that is scaled: no gradient has a bound
+            "upstream": size * draw.normal(3, 4, 2, 3, dtype=F64),
             "training": training,
         }
-        for training in (True, False)
+        for training, size in ((True, 1.0), (False, 1e4))
     ]
 
 
@@ -1566,13 +1583,13 @@ def leaves_x_alone(draw: Draw) -> list[Case]:
     atol=EXACT,
     says="nothing depends on earlier calls or on the mode: eval and training "
     "give the same, and no graph under `no_grad`",
-    corners=["the earlier `x` may have had fewer dimensions"],
+    corners=["the earlier `x` may have had fewer dimensions, or other sizes"],
 )
 def forgets_earlier_calls(draw: Draw) -> list[Case]:
     return [
         {
             "x": channelled(draw, 3, 4, 2, 3),
-            "earlier": channelled(draw, 5, 4, 2, 3, mean=4.0, std=3.0),
+            "earlier": channelled(draw, 5, 4, 4, 3, mean=4.0, std=3.0),
         }
     ]
 

@@ -414,6 +414,11 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
         "between.bias": (2,),
         "decoder.bias": (3,),
     },
+    "tied alone": {
+        "encoder.weight": (3, 2),
+        "between.weight": (2, 2),
+        "between.bias": (2,),
+    },
 }
 
 
@@ -660,11 +665,11 @@ def refuses(case: Case, seen: Result, expected: Result) -> str | None:
             for path in case["rates"]
             if not any(fits(path, name) for name in names)
         )
-        if case["model"] == "tied":
+        if "tied" in case["model"]:
             return (
-                f'Your code accepts the path "{path}", the second name of a '
-                "shared weight. `named_parameters()` gives the first alone, so "
-                "the path fits no parameter."
+                f'Your code accepts the path "{path}", under which there is only '
+                "the second name of a shared weight. `named_parameters()` gives "
+                "the first alone, so the path fits no parameter."
             )
         return f'Your code accepts the path "{path}", which fits no parameter.'
     if seen.data["times"] != right["times"]:
@@ -711,6 +716,7 @@ def unknown_paths(draw: Draw) -> list[Case]:
         groups(draw, "nested", "model.head"),
         groups(draw, "nested", "module.head"),
         groups(draw, "tied", "decoder.weight"),
+        groups(draw, "tied alone", "decoder"),
         groups(draw, "scaled", "bias"),
         groups(draw, "scaled", "head.bias.0"),
         groups(draw, "nested", "backbone.1.running_mean"),
@@ -871,7 +877,7 @@ def as_in_adamw(draw: Draw) -> list[Case]:
     corners=[
         "`decoupled=False` under AdamW, whose own option does something else",
         "one that steps without a closure, without `maximize`, on dense "
-        "gradients, in any groups",
+        "gradients, in any groups, and not by the weights (as Adafactor and ASGD do)",
     ],
 )
 def each_kind_of_optimizer(draw: Draw) -> list[Case]:

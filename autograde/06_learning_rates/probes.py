@@ -209,11 +209,20 @@ class Tied(nn.Module):
         self.decoder.weight = self.encoder.weight
 
 
+class TiedAlone(Tied):
+    """The same where the second layer has no parameter of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.decoder.bias = None
+
+
 MODELS = {
     "layers": lambda: nn.Sequential(*(nn.Linear(1, 2) for _ in range(12))),
     "scaled": Scaled,
     "nested": Nested,
     "tied": Tied,
+    "tied alone": TiedAlone,
 }
 
 
@@ -395,6 +404,9 @@ def decayed(decayed_step, case):
         for params, lr in zip((early, late), case["lrs"], strict=True)
     ]
     optimizer = kind(groups, **settings)
+    if "later_lrs" in case:  # as a scheduler notes where it began
+        for group in optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
     before, defaults = settings_of(optimizer), dict(optimizer.defaults)
     if case["old_gradients"]:
         for parameter in model.parameters():

@@ -628,6 +628,13 @@ def partly(
     }
 
 
+def with_odd_rows(case: Case) -> Case:
+    """The same case with one row of large numbers and one that holds a NaN."""
+    case["x"][1] = 1e12
+    case["x"][2, 0] = math.nan
+    return case
+
+
 IMAGES = (5, 2, 6, 6)
 
 
@@ -767,6 +774,7 @@ def gradients_pass_through(draw: Draw) -> list[Case]:
         "`net.training` follows, too, and the model's hooks run",
         "a layer of the rest that somebody put into eval follows `net.train()` "
         "again; what a layer was made with stays",
+        "`net(x)` is what the model gives, also where that is large or NaN",
         "who calls `net.model.train()` goes around the wrapper",
         "no case changes the list of names once the net is made",
     ],
@@ -778,7 +786,7 @@ def follows_the_modes(draw: Draw) -> list[Case]:
         partly(draw, "rows", "head", modes=["eval", "train", "train(False)"]),
         partly(draw, "rows", "block1", hooked=True),
         partly(draw, "rows", "block1", modes=["train", "head.eval", "train"]),
-        partly(draw, "own modes", "block1", modes=["train"]),
+        with_odd_rows(partly(draw, "own modes", "block1", modes=["train"])),
     ]
 
 
@@ -976,6 +984,7 @@ def adds_for_a(draw: Draw) -> list[Case]:
         "the features ask for no gradient",
         "a model can be trained on them: no `inference_mode`",
         "in no case does `x` ask for a gradient",
+        "a loss and features that are NaN come back as they are",
     ],
 )
 def returns_loss_and_features(draw: Draw) -> list[Case]:
@@ -983,7 +992,11 @@ def returns_loss_and_features(draw: Draw) -> list[Case]:
         "x": draw.normal(2, 5, 3, dtype=F64),
         "y": draw.normal(2, 5, 2, dtype=F64),
     }
-    return [pair(draw), pair(draw, "sigmoid"), pair(draw) | sequences]
+    return [
+        pair(draw),
+        pair(draw) | sequences,
+        with_a_bad_number(pair(draw, "sigmoid"), "x", math.nan),
+    ]
 
 
 @check(
@@ -1014,11 +1027,15 @@ def features_survive_in_place(draw: Draw) -> list[Case]:
     "in place",
     corners=[
         "in no case does `b` write over what `a` needs for its backward pass, "
-        "such as the output of a last `Tanh`"
+        "such as the output of a last `Tanh`",
+        "a loss that is infinite comes back as it is",
     ],
 )
 def into_a_in_place(draw: Draw) -> list[Case]:
-    return [pair(draw), pair(draw, "norm", "in place")]
+    return [
+        pair(draw, "norm", "in place"),
+        with_a_bad_number(pair(draw), "y", math.inf),
+    ]
 
 
 def with_a_bad_number(case: Case, key: str, value: float) -> Case:
@@ -1177,6 +1194,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "trunk.head.weight": (2, 2),
     "trunk.head.bias": (2,),
     "trunk.gain.scale": (2,),
+    "trunk.none.scale": (0,),
 }
 BODY = [name for name in SHAPES if name.startswith("encoder")]
 LOADED = ("loaded", "skipped", "state")
@@ -1272,9 +1290,13 @@ def filed(
     weight=3,
     rule=explained(lists_differ, on=("state", "loaded"), tolerance=0),
     says="what fits is loaded, parameters and buffers, and named",
+    corners=["also where a value is NaN, and a tensor without elements"],
 )
 def loads_what_fits(draw: Draw) -> list[Case]:
+    diverged = filed(draw, BODY)
+    diverged["file"]["encoder.0.weight"][1, 2] = torch.nan
     return [
+        diverged,
         filed(draw, BODY),
         filed(draw, ["encoder.0.weight", "encoder.1.running_mean"]),
         filed(draw, [*BODY[:5], "decoder.weight", "encoder.0"]),
@@ -1365,6 +1387,8 @@ def takes_the_prefix_off(draw: Draw) -> list[Case]:
     mixed["file"]["encoder2.bias"] = draw.normal(4)
     mixed["file"]["net.net.encoder2.weight"] = draw.normal(4, 4)
     mixed["file"]["teacher.net.encoder2.bias"] = draw.normal(4)
+    # a prefix of the same length, before a name that is loaded
+    mixed["file"]["ema." + WEIGHTS[0]] = draw.normal(*SHAPES[WEIGHTS[0]])
     # a name of the model that begins with the prefix itself
     doubled = filed(draw, WEIGHTS, file_prefix="encoder.", prefix="encoder.")
     doubled["file"]["encoder2.bias"] = draw.normal(4)

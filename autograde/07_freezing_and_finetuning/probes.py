@@ -771,7 +771,7 @@ def a_target(tied):
         head=nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)),
         head2=nn.Linear(2, 2),
         subhead=nn.Linear(2, 2),
-        trunk=sequence(head=nn.Linear(2, 2), gain=Scale(2)),
+        trunk=sequence(head=nn.Linear(2, 2), gain=Scale(2), none=Scale(0)),
     )
     # a buffer that the state dict leaves out
     model.encoder2.register_buffer("scale", torch.ones(4), persistent=False)

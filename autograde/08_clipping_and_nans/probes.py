@@ -556,32 +556,41 @@ class OwnRoots(nn.Module):
 
 
 class Scale(nn.Module):
-    """Adds the square root of a bias that is 0: its gradient is inf."""
+    """Adds the square root of a parameter that is 0: its gradient is inf."""
 
-    def __init__(self):
+    def __init__(self, name="bias"):
         super().__init__()
-        self.bias = nn.Parameter(torch.zeros(()))
+        self.name = name
+        self.register_parameter(name, nn.Parameter(torch.zeros(())))
 
     def forward(self, x):
-        return x + self.bias.sqrt()
+        return x + getattr(self, self.name).sqrt()
 
 
 class Masked(nn.Module):
     """Attention weights of which the first is ruled out by a score of -inf."""
 
-    def __init__(self):
+    def __init__(self, in_a_buffer=False):
         super().__init__()
-        self.scores = Scores()
+        self.scores = Scores(in_a_buffer)
 
     def forward(self, x):
         return self.scores(x).softmax(1)
 
 
 class Scores(nn.Module):
+    def __init__(self, in_a_buffer=False):
+        super().__init__()
+        if in_a_buffer:  # one that no `state_dict` holds
+            low = torch.tensor(-math.inf)
+            self.register_buffer("low", low, persistent=False)
+        else:
+            self.low = -math.inf
+
     def forward(self, x):
         ruled_out = torch.zeros_like(x, dtype=torch.bool)
         ruled_out[:, 0] = True
-        return x.masked_fill(ruled_out, -math.inf)
+        return x.masked_fill(ruled_out, self.low)
 
 
 class Remembered(Masked):
@@ -618,8 +627,10 @@ SPECIAL = {
     "masked roots": MaskedRoots,
     "loud": Loud,
     "scale": Scale,
+    "scale by a weight": lambda: Scale("weight"),
     "own roots": OwnRoots,
     "masked": Masked,
+    "masked by a buffer": lambda: Masked(in_a_buffer=True),
     "remembered": Remembered,
     "scores": Scores,
     "softmax": lambda: nn.Softmax(1),
@@ -657,7 +668,12 @@ def made_model(case):
     for name, index, value in case["spoilt"]:
         flat = model.state_dict()[name].view(-1)
         flat[index % flat.numel()] = value
-    return model.train(case["train"])
+    model.train(case["train"] is not False)
+    if case["train"] == "mixed":
+        for layer in chains[case["chains"][0]["name"]].modules():
+            if isinstance(layer, nn.BatchNorm1d):
+                layer.eval()
+    return model
 
 
 def fill_plain(model, start, loudness):

@@ -846,7 +846,12 @@ def with_weight_decay(draw: Draw) -> Case:
 
 
 def broken_epoch(draw: Draw) -> Case:
-    return with_a_nan(epochs(draw, [4] * 4, 2), at=2)
+    return with_a_nan(epochs(draw, [4] * 4, 2, scheduled=True), at=2)
+
+
+def of_zero_losses(draw: Draw) -> Case:
+    case = epochs(draw, [4] * 2, 2, scheduled=True, weight_decay=0.1)
+    return of_one_class(case)
 
 
 @check(
@@ -870,10 +875,10 @@ def full_windows(draw: Draw) -> list[Case]:
         draw.once(without_windows),
         draw.once(two_epochs),
         draw.once(with_weight_decay),
-        epochs(draw, [2] * 11, 11),
+        epochs(draw, [2] * 5, 5),
         {**as_ids(epochs(draw, [4] * 2, 2)), "own": "sum"},
         epochs(draw, [4] * 2, 2, weight_decay=0.1, loudness=0.0),
-        of_one_class(epochs(draw, [4] * 2, 2, weight_decay=0.1)),
+        draw.once(of_zero_losses),
         draw.once(broken_epoch),
         epochs(draw, [4] * 2, 2, loudness=1e8, lr=1e-8),
         {**epochs(draw, [4] * 3, 4), "first_again": True},
@@ -894,7 +899,7 @@ def short_last_window(draw: Draw) -> list[Case]:
         draw.once(with_a_short_window),
         draw.once(of_one_short_window),
         epochs(draw, [4] * 3, 10),
-        epochs(draw, [4] * 5, 3, num_epochs=2, momentum=0.9, weight_decay=0.05),
+        epochs(draw, [4] * 4, 3, num_epochs=2, momentum=0.9, weight_decay=0.05),
     ]
 
 
@@ -910,7 +915,7 @@ def short_last_micro_batch(draw: Draw) -> list[Case]:
     return [
         draw.once(epochs, [4, 4, 4, 1], 2),
         draw.once(of_unequal_sizes),
-        epochs(draw, [8, 8, 1], 10, num_epochs=2),
+        epochs(draw, [8, 8, 1], 10),
     ]
 
 
@@ -928,7 +933,6 @@ def one_step_per_window(draw: Draw) -> list[Case]:
         draw.once(with_weight_decay),
         draw.once(of_one_short_window),
         draw.once(without_windows),
-        epochs(draw, [3] * 4, 3),
     ]
 
 
@@ -1008,13 +1012,15 @@ def scheduler_in_step(*keys: str) -> Rule:
     rule=scheduler_in_step("weights", "scheduler_steps", "rate"),
     **CLOSE,
     says="the scheduler steps once after each optimizer step",
+    corners=["whatever its loss: 0 and NaN, too"],
 )
 def one_scheduler_step(draw: Draw) -> list[Case]:
     return [
         draw.once(epochs, [4] * 4, 2, scheduled=True),
         epochs(draw, [4] * 3, 2, num_epochs=2, scheduled=True),
-        epochs(draw, [4], 3, scheduled=True),
         epochs(draw, [4] * 3, 2, scheduled=True, max_norm=0.1),
+        draw.once(broken_epoch),
+        draw.once(of_zero_losses),
     ]
 
 
@@ -1040,9 +1046,8 @@ def losses_of_epochs(case: Case, seen: Result, expected: Result) -> str | None:
 def loss_of_the_epoch(draw: Draw) -> list[Case]:
     return [
         draw.once(two_epochs),
-        epochs(draw, [4, 4, 4, 1], 3, num_epochs=2, as_list=False, sized=True),
+        epochs(draw, [4, 4, 2, 1], 3, num_epochs=2, as_list=False, sized=True),
         epochs(draw, [6, 1, 5], 1, num_epochs=2),
-        epochs(draw, [4, 4, 1], 3, num_epochs=2),
         draw.once(broken_epoch),
     ]
 
@@ -1090,8 +1095,8 @@ def reads_as_it_goes(case: Case, seen: Result, expected: Result) -> str | None:
 def loader_without_a_length(draw: Draw) -> list[Case]:
     return [
         epochs(draw, [4] * 5, 2, as_list=False),
-        epochs(draw, [4] * 6, 2, as_list=False),
-        epochs(draw, [4] * 6, 2, as_list=False, sized=True),
+        epochs(draw, [4] * 4, 2, as_list=False),
+        epochs(draw, [4] * 4, 2, as_list=False, sized=True),
         epochs(draw, [4] * 3, 2, as_list=False, sized="not told"),
         {**epochs(draw, [4] * 3, 2, as_list=False), "breaks": True},
     ]
@@ -1129,8 +1134,8 @@ def small_in_the_loop(draw: Draw) -> list[Case]:
 )
 def graphs_in_the_loop(draw: Draw) -> list[Case]:
     return [
-        epochs(draw, [8] * 6, 3),
-        epochs(draw, [9] * 5, 10, num_epochs=2),
+        epochs(draw, [8] * 4, 2),
+        epochs(draw, [9] * 5, 10),
     ]
 
 
@@ -1154,7 +1159,7 @@ def epoch_without_some_gradients(draw: Draw) -> list[Case]:
             "freezes": True,
         },
         draw.once(epochs, [4] * 5, 2, traps=True, weight_decay=0.1),
-        epochs(draw, [4] * 4, 2, traps=True, max_norm=0.1),
+        epochs(draw, [4] * 2, 2, traps=True, max_norm=0.1),
     ]
 
 
@@ -1229,6 +1234,16 @@ def network(
     }
 
 
+def near_a_minimum(case: Case) -> Case:
+    """The case with labels that the whole batch makes the network sure of: the full
+    gradient is small, and the micro-batches' are not."""
+    with torch.no_grad():
+        logits = probes.plain_network(case)(case["X"])
+    first, second = logits.topk(2).values.unbind(1)
+    least = (first - second).min().item()
+    return {**case, "y": logits.argmax(1), "loudness": 12 / least}
+
+
 @check(
     "accumulation_gap",
     probe=probes.measured_gap,
@@ -1240,7 +1255,9 @@ def network(
         "so for any layer that mixes samples, as one that subtracts their mean, "
         "with micro-batches of a single row, too",
         "`X` may hold whole numbers and is contiguous, and the logits may be "
-        "large; a NaN in `X` shows; the full gradient is never 0",
+        "large; a NaN in `X` shows; the full gradient is never 0, and may be small "
+        "beside the other",
+        "a parameter may be a single number",
         "no case has weights in `torch.channels_last`, or a layer whose output "
         "depends in training on the batches before",
     ],
@@ -1255,7 +1272,7 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
         network(draw, "centred", 8, num_samples=8),
         draw.once(network, "batch", 2),
         draw.once(network, "batch", 4, images=True),
-        network(draw, "batch", 4, num_samples=8),
+        near_a_minimum(network(draw, "batch", 4, num_samples=8)),
     ]
 
 
@@ -1293,7 +1310,7 @@ def small_gaps(draw: Draw) -> list[Case]:
     return [
         network(draw, "faint", 4),
         network(draw, "faint", 2, images=True),
-        network(draw, "batch", 4, loudness=1e-20),
+        network(draw, "batch", 4, loudness=1e-80),
     ]
 
 
@@ -1371,7 +1388,6 @@ def model_as_it_was(draw: Draw) -> list[Case]:
 def gap_beside_old_gradients(draw: Draw) -> list[Case]:
     return [
         draw.once(network, "batch", 2, old_gradients=True),
-        network(draw, "batch", 4, old_gradients=True, images=True),
     ]
 
 
@@ -1387,7 +1403,6 @@ def gap_with_frozen_layers(draw: Draw) -> list[Case]:
     return [
         network(draw, "batch", 4, two_names=True),
         network(draw, "batch", 4, traps=True),
-        network(draw, "batch", 2, traps=True, images=True),
     ]
 
 
@@ -1792,7 +1807,7 @@ def still_normalizes(draw: Draw) -> list[Case]:
             looks_at=GRADIENTS,
         ),
         model(draw, "convnet", dtype="float32", far=True, looks_at=GRADIENTS),
-        model(draw, "convnet", outlier=True),
+        model(draw, "volumes", 100, outlier=True),
     ]
 
 
@@ -1806,7 +1821,6 @@ def still_normalizes(draw: Draw) -> list[Case]:
 def any_number_of_channels(draw: Draw) -> list[Case]:
     return [
         model(draw, "volumes", 7, one_position=True),
-        model(draw, "mlp", 12),
         model(draw, "convnet", 3, one_position=True),
         model(draw, "mlp", 11),
         # of which groups of one channel leave nothing, as of the position above

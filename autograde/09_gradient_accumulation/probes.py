@@ -442,14 +442,16 @@ FAINT = {"faint": 1e-7, "fainter": 1e-12, "single": 2e-6}
 
 
 class Loud(nn.Module):
-    """Its input, made as loud as the case asks for."""
+    """Its input, made as loud as the case asks for. It has one weight, a single
+    number."""
 
     def __init__(self, loudness):
         super().__init__()
         self.loudness = loudness
+        self.gain = nn.Parameter(torch.ones(()))
 
     def forward(self, x):
-        return self.loudness * x
+        return self.loudness * self.gain * x
 
 
 class ReadsIds(nn.Sequential):

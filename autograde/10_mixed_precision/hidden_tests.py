@@ -282,6 +282,21 @@ def batch(draw: Draw, case: Case, size: int, kind: str = ".") -> tuple:
     return x.to(dtype), draw.integers(0, case["num_classes"], size)
 
 
+def sure(case: Case) -> Case:
+    """The case with a single row, of which the model is so sure that its loss is
+    small, and not 0."""
+    (name,) = {"batches", "micro_batches"} & case.keys()
+    x = case[name][0][0][:1].clone()
+    with torch.no_grad():
+        logits = probes.made(case)(x)[0]
+    first, second = logits.topk(2).values.tolist()
+    return {
+        **case,
+        name: [(x, logits.argmax()[None])],
+        "loudness": 12 / (first - second),
+    }
+
+
 # train_in_bf16
 
 
@@ -1320,7 +1335,7 @@ def update_is_clipped(draw: Draw) -> list[Case]:
             for scale in (2.0**4, 2.0**16, 1000.0)
         ),
         steps(draw, "...", max_norm=0.3, momentum=0.9, **loud),
-        steps(draw, "..", max_norm=3.0, loudness=300.0, lr=0.01),
+        steps(draw, "..", max_norm=3e4, loudness=3e6, lr=1e-6),
         steps(draw, "..", max_norm=0.0),
         steps(draw, "..", max_norm=0.0, weight_decay=0.1),
         draw.once(steps, max_norm=0.05, three_groups=True, **loud),
@@ -1345,8 +1360,9 @@ def norm_returned(draw: Draw) -> list[Case]:
         ),
         draw.once(steps, max_norm=1e4, settings={"init_scale": 2.0**16}),
         draw.once(steps, ".x.", momentum=0.9),
-        steps(draw, ".n.", settings={"init_scale": 300.0}),
+        steps(draw, ".n.", settings={"init_scale": 300.0}, turns=True),
         draw.once(steps, "..."),
+        draw.once(steps, ".", max_norm=1e3, **QUIET),  # type: ignore[arg-type]
     ]
 
 
@@ -1379,7 +1395,7 @@ def short_gradients_stay(draw: Draw) -> list[Case]:
 def tiny_gradients_arrive(draw: Draw) -> list[Case]:
     return [
         steps(draw, "...", max_norm=10.0, **QUIET),  # type: ignore[arg-type]
-        steps(draw, ".", max_norm=1e3, **QUIET),  # type: ignore[arg-type]
+        draw.once(steps, ".", max_norm=1e3, **QUIET),  # type: ignore[arg-type]
     ]
 
 
@@ -1425,16 +1441,21 @@ def overflow_is_left_out(draw: Draw) -> list[Case]:
     probe=probes.clipped_steps,
     rule=history_of_scales,
     says="the scaler that was given goes through all calls, and its scale grows",
+    corners=["from `2**24` on, too, and an overflow takes it below 1"],
 )
 def scale_history(draw: Draw) -> list[Case]:
     settings = {"init_scale": 4.0, "growth_interval": 2}
     return [
         steps(draw, "....", settings=settings),
         steps(draw, "..x...", settings=settings),
-        *(
-            steps(draw, settings={"init_scale": scale, "growth_interval": 1})
-            for scale in (2.0**-3, 2.0**18)
+        # nothing is clipped: 1e-6 beside a norm that is small already would show
+        steps(
+            draw,
+            "x..",
+            max_norm=1e4,
+            settings={"init_scale": 1.0, "growth_interval": 1},
         ),
+        steps(draw, settings={"init_scale": 2.0**24, "growth_interval": 1}),
     ]
 
 
@@ -1477,7 +1498,7 @@ def clipped_backward_outside(draw: Draw) -> list[Case]:
     probe=probes.clipped_steps,
     rule=right_loss,
     says="the loss returned is the batch's mean, not scaled, a Python float",
-    corners=["with all digits of float32, under autocast too"],
+    corners=["with all digits of float32, under autocast too, and a small one"],
 )
 def clipped_loss(draw: Draw) -> list[Case]:
     return [
@@ -1487,12 +1508,13 @@ def clipped_loss(draw: Draw) -> list[Case]:
         # a loss that is finite, and infinite when scaled
         steps(
             draw,
-            settings={"init_scale": 2.0**127},
+            settings={"init_scale": 2.0**24},
             weights_dtype="float32",
-            loudness=30.0,
+            loudness=1e34,
         ),
         # in calls in which the scale grows and falls
         steps(draw, "..x.", settings={"init_scale": 4.0, "growth_interval": 1}),
+        sure(steps(draw, ".")),
     ]
 
 
@@ -1504,7 +1526,8 @@ def clipped_loss(draw: Draw) -> list[Case]:
     "groups are clipped together",
     corners=[
         "the optimizer holds all parameters of the model, and no others",
-        "the model may have parameters beside its layers, and add two of them up",
+        "the model may have parameters beside its layers, also single numbers, and "
+        "add two of them up",
     ],
 )
 def clipped_old_gradients(draw: Draw) -> list[Case]:
@@ -1731,8 +1754,8 @@ def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
     says="each step uses the mean over its window's samples, also of "
     "micro-batches of unequal size, whatever the scale",
     corners=[
-        "a loss of exactly 0 is a step, too",
-        "the model may have parameters beside its layers",
+        "a loss of exactly 0 is a step, too; no gradient is too large",
+        "the model may have parameters beside its layers, also single numbers",
     ],
 )
 def windows_use_their_mean(draw: Draw) -> list[Case]:
@@ -1744,7 +1767,7 @@ def windows_use_their_mean(draw: Draw) -> list[Case]:
         epochs(draw, [4] * 4, 4, settings={"init_scale": 500.0}, momentum=0.9),
         draw.once(epochs, [5, 3], 1, num_epochs=2),
         epochs(draw, [2] * 18, 9, weight_decay=0.1),
-        epochs(draw, [4, 5, 3], 2, loudness=300.0, lr=0.01),
+        epochs(draw, [4, 5, 3], 2, loudness=1e9, lr=3e-9),
         epochs(draw, [4] * 2, 2, num_classes=1, weight_decay=0.1),
         epochs(draw, [4] * 4, 2, turns=True),
     ]
@@ -1835,26 +1858,36 @@ def skipped_windows(draw: Draw) -> list[Case]:
     weight=2,
     rule=scheduler_follows,
     says="the scheduler steps after each step that was made, and only then",
-    corners=["a disabled scaler skips nothing", "no optimizer is `fused`"],
+    corners=[
+        "a disabled scaler skips nothing",
+        "also after a window whose loss is NaN",
+        "the scale grows from `2**24` on, too, and overflows take it below 1",
+        "no optimizer is `fused`",
+    ],
 )
 def schedule_of_made_steps(draw: Draw) -> list[Case]:
     growing = {"growth_interval": 1, "init_scale": 4.0}
     return [
         epochs(draw, [3] * 5, 2, scheduled=True),
-        epochs(draw, [3] * 6, 2, scheduled=True, overflows=(1,)),
+        epochs(draw, [3] * 6, 2, scheduled=True, nans=(1,)),
         epochs(
             draw, [3] * 6, 2, scheduled=True, overflows=(3,), settings=growing
         ),
         epochs(draw, [3] * 4, 2, scheduled=True, settings={"enabled": False}),
-        *(
-            epochs(
-                draw,
-                [3] * 2,
-                1,
-                scheduled=True,
-                settings={"init_scale": scale, "growth_interval": 1},
-            )
-            for scale in (2.0**-3, 2.0**18)
+        epochs(
+            draw,
+            [3] * 3,
+            1,
+            scheduled=True,
+            overflows=(0, 1),
+            settings={**growing, "init_scale": 1.0},
+        ),
+        epochs(
+            draw,
+            [3] * 2,
+            1,
+            scheduled=True,
+            settings={**growing, "init_scale": 2.0**24},
         ),
         epochs(draw, [3] * 7, 2, scheduled="warm-up", overflows=(3,)),
     ]
@@ -1938,7 +1971,7 @@ def epoch_graphs(draw: Draw) -> list[Case]:
     "there is none",
     corners=[
         "each sample's loss at the moment it went through the model, those of "
-        "skipped windows too",
+        "skipped windows too; a small one, too",
         "if the loader yields nothing, nothing is stepped or updated",
     ],
 )
@@ -1953,9 +1986,9 @@ def epoch_loss(draw: Draw) -> list[Case]:
             draw,
             [3, 4],
             1,
-            settings={"init_scale": 2.0**127},
+            settings={"init_scale": 2.0**24},
             weights_dtype="float32",
-            loudness=30.0,
+            loudness=1e34,
         ),
         epochs(draw, [4, 3, 4, 2], 3, overflows=(1,), num_epochs=2),
         epochs(draw, [4, 3, 2], 2, nans=(1,)),
@@ -1969,6 +2002,7 @@ def epoch_loss(draw: Draw) -> list[Case]:
             epochs(draw, sizes, 2, weights_dtype="float32", autocast="bfloat16")
             for sizes in ([5, 3, 2], [6, 3], [5])
         ),
+        sure(epochs(draw, [1], 1)),
     ]
 
 

@@ -47,7 +47,7 @@ class Watched(nn.Module):
     Its middle layer is used twice. If `traps`, its first layer is frozen and one
     layer is never used. If `turns`, every second batch has a last layer of its
     own, and the logits are multiplied by weights that autocast leaves as they are:
-    the sum of two parameters, which get one gradient.
+    the sum of two parameters, which get one gradient, and of a single number.
     At the end they are multiplied by `loudness`, in the dtype of the weights: that
     makes all gradients large, or too small for float16.
     """
@@ -65,6 +65,7 @@ class Watched(nn.Module):
             self.other_last = nn.Linear(WIDTH, classes)
             self.gains = nn.Parameter(torch.ones(classes))
             self.more = nn.Parameter(torch.zeros(classes))
+            self.gain = nn.Parameter(torch.zeros(()))
         self.turns = case["turns"]
         self.loudness = case["loudness"]
         self.num_calls, self.forwards = 0, []
@@ -99,7 +100,7 @@ class Watched(nn.Module):
         if logits.requires_grad:
             logits.register_hook(self.came_back(sums, poisoned))
         if self.turns:
-            gains = self.gains + self.more
+            gains = self.gains + self.more + self.gain
             logits = logits.to(gains.dtype) * gains
         if self.loudness != 1.0:
             logits = logits.to(self.last.weight.dtype) * self.loudness
@@ -146,7 +147,8 @@ def fill(model, start):
         for parameter in model.parameters():
             size = parameter.numel()
             values = start[at : at + size].view_as(parameter)
-            parameter.copy_(values / max(1, parameter.shape[-1]) ** 0.5)
+            width = parameter.shape[-1] if parameter.dim() else 1
+            parameter.copy_(values / max(1, width) ** 0.5)
             at += size
 
 

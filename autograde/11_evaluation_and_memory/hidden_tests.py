@@ -1043,7 +1043,7 @@ def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     says="the model is trained: one step on each batch's mean loss",
     corners=[
         "the optimizer may hold parameters that are not in the model, and "
-        "layers may be frozen",
+        "layers may be frozen: these have no gradient",
         "gradients may be large, and are not clipped",
     ],
 )
@@ -1068,7 +1068,7 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
     says="`losses`: the loss of each batch, before its step, in order",
     corners=[
         "a list of floats or of 0-dim tensors, or a 1-D tensor; float32 is "
-        "precise enough"
+        "precise enough, and so are six decimals"
     ],
 )
 def losses_of_the_batches(draw: Draw) -> list[Case]:

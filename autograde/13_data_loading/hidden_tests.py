@@ -381,6 +381,10 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
             "The order changes when somebody asks for `len()` of the loader.",
         ),
         ("seeds differ", "Another `seed` gives the same order."),
+        (
+            "a large one differs",
+            f"The seeds 0 and {probes.LARGE_SEED} give the same order.",
+        ),
         ("batch size", "The order depends on `batch_size`."),
         (
             "others left out",
@@ -1098,6 +1102,10 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
             "use the global generator.",
         ),
         ("seeds differ", "Another `seed` gives the same order."),
+        (
+            "a large one differs",
+            f"The seeds 0 and {probes.LARGE_SEED} give the same order.",
+        ),
         ("cut otherwise", "The order changes with the batch size."),
         (
             "more room",

@@ -143,10 +143,25 @@ def as_in_another_process():
         builtins.hash = own_hash
 
 
+LARGE_SEED = 2**28
+"""Of it a generator sees nothing where it is shifted: it takes 32 bits."""
+
+
 def other_seeds(case):
-    """Seeds that are to give other orders: one that is drawn, and those that people
-    write where they take 0 for none."""
-    return [case["other_seed"], *((1, 42) if case["seed"] == 0 else ())]
+    """Seeds that are to give other orders: one that is drawn, and, where the seed is 0,
+    those that people write in its place and a large one."""
+    instead = (1, 42, LARGE_SEED) if case["seed"] == 0 else ()
+    return [case["other_seed"], *instead]
+
+
+def seeds_differ(case, epochs, others):
+    """Whether no epoch has the order that it has with another seed: for all but the
+    large seed, and for that one."""
+    differ = {True: True, False: True}
+    for seed, other in zip(other_seeds(case), others, strict=True):
+        pairs = zip(epochs, other, strict=True)
+        differ[seed == LARGE_SEED] &= all(one != two for one, two in pairs)
+    return {"seeds differ": differ[False], "a large one differs": differ[True]}
 
 
 def flat(batches):
@@ -334,11 +349,7 @@ def order_of_training(make_loaders, case):
         "others left out": len(plain) < 9
         or len(plain[0]) == len(as_given)
         or len({frozenset(epoch) for epoch in plain}) > 1,
-        "seeds differ": all(
-            one != two
-            for other in others
-            for one, two in zip(plain, other, strict=True)
-        ),
+        **seeds_differ(case, plain, others),
         "spread": spread(plain, as_given),
         "neighbours change": len(as_given) < 12
         or not same_neighbours(plain[0], plain[1]),
@@ -612,11 +623,7 @@ def epochs_without_workers(fitting_loader, case):
     facts["again"] = epochs[0] == again
     facts["cut otherwise"] = epochs[0] == cut
     facts["more room"] = epochs[0] == roomy
-    facts["seeds differ"] = all(
-        one != two
-        for other in epochs[1:]
-        for one, two in zip(epochs[0], other, strict=True)
-    )
+    facts |= seeds_differ(case, epochs[0], epochs[1:])
     facts["spread"] = spread(epochs[0], as_given)
     return facts
 

@@ -430,6 +430,10 @@ def mean_over_all_samples(draw: Draw) -> list[Case]:
     weight=3,
     rule=right_weights,
     says="the true gradient is clipped, at any scale; a shorter one stays as it is",
+    corners=[
+        "`max_norm` is 0 or at least 0.1, so PyTorch's 1e-6 beside the norm is no "
+        "matter; float32 holds the squares of all gradients"
+    ],
 )
 def clips_the_true_gradient(draw: Draw) -> list[Case]:
     loud = 1.0 * draw.integer(20, 40)
@@ -804,6 +808,7 @@ def running(draw: Draw, *stops: Case, **options: Any) -> Case:
         "factor": 1 + draw.integer(1, 9) / 16,
         "junk": False,
         "meter": False,
+        "one_dict": False,  # for the facts of all steps
         "evaluation_draws": 0,  # so many random numbers
         # into each checkpoint that is found: that takes long
         "looks_between": False,
@@ -918,11 +923,13 @@ WORK = {
         "no `train()` or `eval()`",
         "the checkpoints change nothing",
         "no setting of PyTorch is changed",
+        "`step` may fill one dict again and again, and a buffer of the model be a new "
+        "tensor after each step",
     ],
 )
 def nothing_stops_it(draw: Draw) -> list[Case]:
     return [
-        running(draw, evaluation_draws=3),
+        running(draw, evaluation_draws=3, one_dict=True),
         running(
             draw,
             meter=True,
@@ -1013,6 +1020,7 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
     equal = [0.1, 0.1 + draw.integer(1, 9) / 32, 0.2, 0.0]
     equal[2] = equal[1]
     low = [-1.5 * (1 + rank) for rank in draw.permutation(8).tolist()]
+    zero = [low[0], 0.0, low[1], low[2]]  # which is a metric like others
     close = [0.5, 0.5 + draw.integer(1, 9) / 2**30, 0.5, 0.25]
     return [
         running(draw, metrics=low),
@@ -1025,7 +1033,7 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
             plan={"save_every": 3},
         ),
         draw.once(killed_late),
-        running(draw, stop("evaluate", 3)),
+        running(draw, stop("evaluate", 3), metrics=[*zero, *zero]),
         running(draw, stop("step", 9), metrics=[*equal, *equal], forks=True),
         draw.once(killed_after_a_save),
         draw.once(finished),

@@ -666,7 +666,8 @@ class Regression(nn.Module):
     def loss_and_gradients(self, x, y):
         """Mean squared error, and its gradients in the order of the parameters."""
         self.steps_seen += 1
-        self.center.lerp_(x.mean(0), 0.1)
+        # another tensor, and not the old one with other numbers
+        self.center = self.center.lerp(x.mean(0), 0.1)
         x = x - self.center
         hidden = self.hidden(x)
         kept = self.still(self.dropout(torch.ones_like(hidden)))
@@ -726,6 +727,7 @@ class Run:
         if case["meter"]:
             self.parts["meter"] = Meter()
         self.steps_made, self.evaluations = [], 0
+        self.facts = {}
         self.modes, self.modes_kept = self.modes_now(), True
         self.gradients, self.gradients_kept = self.gradients_now(), True
 
@@ -788,6 +790,9 @@ class Run:
             "noise": float(noise * sign),
             "batch": str(indices.tolist()),  # one thing to write and to read
         }
+        if self.case["one_dict"]:
+            self.facts.update(facts)
+            facts = self.facts
         scaler.step(optimizer)
         scaler.update()
         schedule.step()

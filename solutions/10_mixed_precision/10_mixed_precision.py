@@ -1029,7 +1029,7 @@ loss 0.6931, norm 5.6569, update 0.1000
 
 - The forward pass and the mean cross-entropy are under autocast to `dtype`, `torch.float16` or `torch.bfloat16`; with `None` there is
   no autocast. Backward pass and step are outside.
-- `scaler` is a `torch.amp.GradScaler` with a scale from 1 to `2**24`, or a disabled one: the loss is scaled before the backward pass, and the scaler
+- `scaler` is a `torch.amp.GradScaler` whose scale begins at 1 to `2**24`, or a disabled one: the loss is scaled before the backward pass, and the scaler
   is updated once per call.
 - `max_norm` limits the total norm of the *true* gradient, over all parameters together, as `nn.utils.clip_grad_norm_` does. Whatever
   the scale, the update must be the same.

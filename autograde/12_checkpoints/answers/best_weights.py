@@ -133,15 +133,17 @@ class ByCopyingTensorByTensor:
         if not better:
             return False
         self.metric = value
-        live = [*self.model.parameters(), *self.model.buffers()]
-        self.weights = [(one, one.detach().clone()) for one in live]
+        self.weights = [one.detach().clone() for one in self.live()]
         return True
+
+    def live(self):
+        return [*self.model.parameters(), *self.model.buffers()]
 
     def restore(self):
         if not self.weights:
             raise RuntimeError("nothing kept")
         with torch.no_grad():
-            for live, kept in self.weights:
+            for live, kept in zip(self.live(), self.weights, strict=True):
                 live.copy_(kept)
 
 

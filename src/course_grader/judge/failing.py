@@ -316,11 +316,9 @@ def _match(
     ]
     if len({number for number, _ in hits}) > 1:
         wanted = [one for one in found.path if type(one) is int]
-        makers = [i for i, one in enumerate(calls) if "returned" in one]
+        # a probe collects what one function returns; an object was made before
         hits = [
-            one
-            for one in hits
-            if wanted and one[0] in makers and makers.index(one[0]) == wanted[0]
+            one for one in hits if wanted and _turn(calls, one[0]) == wanted[0]
         ] or hits
     hits = [one for one in hits if not one[1]] or hits
     named = [one for one in hits if _leads_to(one[1], found.path)]
@@ -329,6 +327,12 @@ def _match(
     elif len({path for number, path in hits if number == hits[0][0]}) > 1:
         return None
     return hits[0] if hits else None
+
+
+def _turn(calls: Sequence[dict[str, Any]], number: int) -> int:
+    """How many calls of the same function came before this one."""
+    called = calls[number]["call"]
+    return sum(one["call"] == called for one in calls[:number])
 
 
 def _leads_to(path: tuple[Any, ...], place: Sequence[Any]) -> bool:

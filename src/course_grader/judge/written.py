@@ -34,6 +34,8 @@ DIGITS = 4
 """Digits of a float; more where two values would read alike."""
 MOST_SHARED_DIGITS = 6
 """Digits that a tensor's entries have in common and that are shown beyond these."""
+NEARLY = 1e-6
+"""A float that is so close to a rounded one, relative to its size, is shown in full."""
 MOST_PLACES = 4
 """Entries of a large tensor that are picked out."""
 
@@ -101,6 +103,8 @@ class Call:
                 self.given[f"{name}.{clean(str(key), 60)}"] = summary(value)
 
     def _argument(self, value: Any, name: str) -> str:
+        if type(value) is float and _nearly_round(value):
+            return repr(value)
         if _short(value):
             return literal(value, module="torch.")
         name = str(name)
@@ -111,6 +115,13 @@ class Call:
             known = self.given.setdefault(f"{name}_{number}", summary(value))
             number += 1
         return name if number == 2 else f"{name}_{number - 1}"
+
+
+def _nearly_round(value: float) -> bool:
+    """Whether a float would be shown as another, from which it differs by less than
+    chance: that difference is what the case is about."""
+    shown = float(_number(value, DIGITS))
+    return 0 < abs(shown - value) < NEARLY * abs(value)
 
 
 def _short(value: Any) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils import _device as _device_mode
 
 from course_grader.kernel.tracing import Trace
 from course_utils.visible_checks import raises_itself
@@ -56,10 +57,7 @@ _is_grad_enabled, _default_dtype = (
     torch.is_grad_enabled,
     torch.get_default_dtype,
 )
-_default_device, _deterministic = (
-    torch.get_default_device,
-    torch.are_deterministic_algorithms_enabled,
-)
+_deterministic = torch.are_deterministic_algorithms_enabled
 _autocast, _threads = torch.is_autocast_enabled, torch.get_num_threads
 _anomaly, _collects = torch.is_anomaly_enabled, gc.isenabled
 
@@ -225,10 +223,9 @@ def _same_conditions(settings: dict[str, Any]) -> Iterator[None]:
         torch.set_warn_always(always)
         torch.set_grad_enabled(settings["grad mode"])
         torch.set_default_dtype(settings["default dtype"])
-        # None for the CPU: a default device, even that one, sends every later
-        # call of torch through Python
-        device = settings["default device"]
-        torch.set_default_device(None if device.type == "cpu" else device)
+        # None where none was set: a default device, even the CPU, sends every
+        # later call of torch through Python
+        torch.set_default_device(settings["default device"])
         # where it changed alone: setting it imports what compiles
         warns = torch.is_deterministic_algorithms_warn_only_enabled()
         if (_deterministic(), warns) != (settings["deterministic"], warn_only):
@@ -283,7 +280,7 @@ def _settings() -> dict[str, Any]:
     return {
         "grad mode": _is_grad_enabled(),
         "default dtype": _default_dtype(),
-        "default device": _default_device(),
+        "default device": _device_mode.CURRENT_DEVICE,
         "deterministic": _deterministic(),
         "autocast": _autocast("cpu"),
         "cuDNN": [getattr(torch.backends.cudnn, one) for one in _CUDNN],
@@ -294,12 +291,17 @@ def _settings() -> dict[str, Any]:
         "garbage collector": _collects(),
         "print options": [getattr(_PRINTING, one) for one in _PRINT_OPTIONS],
         "NumPy's error handling": _numpy_errors(),
-        _CUBLAS: os.environ.get(_CUBLAS),
+        **{name: os.environ.get(name) for name in _VARIABLES},
     }
 
 
-_CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
-"""The variable of the environment by which cuBLAS is made deterministic."""
+_VARIABLES = (
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_VISIBLE_DEVICES",
+)
+"""Variables of the environment by which cuBLAS is made deterministic, and GPUs are
+numbered and hidden."""
 _CUDNN = ("benchmark", "deterministic", "enabled")
 _PRINTING = torch._tensor_str.PRINT_OPTS
 _PRINT_OPTIONS = (
@@ -339,9 +341,10 @@ def _set_back(settings: dict[str, Any]) -> None:
     ):
         setattr(_PRINTING, name, value)
     np.seterr(**settings["NumPy's error handling"])
-    os.environ.pop(_CUBLAS, None)
-    if settings[_CUBLAS] is not None:
-        os.environ[_CUBLAS] = settings[_CUBLAS]
+    for name in _VARIABLES:
+        os.environ.pop(name, None)
+        if settings[name] is not None:
+            os.environ[name] = settings[name]
 
 
 class _Before:
