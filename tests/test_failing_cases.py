@@ -31,6 +31,7 @@ from course_grader.judge.compare import (
 from course_grader.judge.failing import (
     Failure,
     _match,
+    _returned,
     _returned_by,
     failing_case,
     subject_of,
@@ -50,7 +51,13 @@ from course_grader.judge.report import (
     half_points,
 )
 from course_grader.judge.warming import WarmProcess
-from course_grader.judge.written import Call, described, literal, pair
+from course_grader.judge.written import (
+    Call,
+    described,
+    literal,
+    pair,
+    summary,
+)
 from course_grader.kernel.plain import Unknown
 
 
@@ -702,6 +709,20 @@ def test_a_float_that_is_almost_another_is_shown_in_full() -> None:
         "update(0.5000000000000001)",
         "update(0.1235)",
     ]
+
+
+def test_a_tensor_far_from_zero_does_not_read_as_if_it_were_one_number() -> (
+    None
+):
+    far = torch.linspace(0, 1, 40, dtype=torch.float64) + 1e6
+
+    assert summary(far).endswith("1000000.0 to 1000001.0")
+    assert summary(torch.full((40,), 2.5)).endswith("all 2.5")
+
+
+def test_what_is_made_is_no_answer() -> None:
+    assert _returned({"call": "net = Net", "returned": None}) == ""
+    assert _returned({"call": "f", "returned": None}) == "returns None"
 
 
 def test_an_object_is_called_after_its_class() -> None:

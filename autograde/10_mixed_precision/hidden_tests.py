@@ -1693,12 +1693,19 @@ def number_skipped(case: Case, seen: Result, expected: Result) -> str | None:
 
 def scheduler_follows(case: Case, seen: Result, expected: Result) -> str | None:
     for one, other in in_pairs(seen, expected):
-        if one["scheduler_steps"] > other["scheduler_steps"]:
+        steps, right = one["scheduler_steps"], other["scheduler_steps"]
+        if steps != right and steps == one["num_steps"]:
+            return (
+                "Optimizer and scheduler stepped "
+                f"{'more' if steps > right else 'less'} often than they should: "
+                "once per window, and not where the whole window is skipped."
+            )
+        if steps > right:
             return (
                 "The scheduler stepped more often than the optimizer did: once "
                 "per window, and not where the step was skipped."
             )
-        if one["scheduler_steps"] < other["scheduler_steps"]:
+        if steps < right:
             return "The scheduler stepped less often than the optimizer did."
         if not near(one["rate"], other["rate"], EXACT):
             return "The learning rate is not that of the schedule."

@@ -286,6 +286,8 @@ def _returned(call: dict[str, Any]) -> str:
     if "returned" not in call:
         return ""
     value = call["returned"]
+    if value is None and " = " in str(call["call"]):
+        return ""  # what is made is no answer
     text = described(value) or pair(value, None)[0]
     return "returns " + text.replace("\n", "\n        ")
 

@@ -228,11 +228,12 @@ def _range(value: Tensor) -> str:
     ]
     text = ""
     if finite.numel():
-        low, high = (
-            _number(one.to(value.dtype).item(), DIGITS)
-            for one in (finite.min(), finite.max())
+        least, most = (
+            one.to(value.dtype).item() for one in (finite.min(), finite.max())
         )
-        text = f", all {low}" if low == high else f", {low} to {high}"
+        digits = DIGITS + _shared_digits(value)
+        low, high = _number(least, digits), _number(most, digits)
+        text = f", all {low}" if least == most else f", {low} to {high}"
     return text + (f", holds {' and '.join(odd)}" if odd else "")
 
 
