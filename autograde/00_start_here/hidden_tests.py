@@ -1581,7 +1581,10 @@ def indices_of_several_digits(draw: Draw) -> list[Case]:
     probe=probes.listed,
     rule=compared,
     says="`list_gpus`: names with blanks, colons and parentheses",
-    corners=["a name may look like an index or a UUID"],
+    corners=[
+        "a name may look like an index or a UUID; a blank is neither its first nor "
+        "its last sign"
+    ],
 )
 def names_of_all_kinds(draw: Draw) -> list[Case]:
     pcie = f"NVIDIA A{draw.integer(10, 99)} (PCIe)"

@@ -483,7 +483,15 @@ def unknown_reduction_raises(draw: Draw) -> list[Case]:
         scored(draw, 4, 3, reduction="mean"),
         *(
             scored(draw, 4, 3, reduction=unknown)
-            for unknown in ("average", "", "Mean", "batchmean", "means", None)
+            for unknown in (
+                "average",
+                "",
+                "Mean",
+                "mean ",
+                "batchmean",
+                "means",
+                None,
+            )
         ),
         scored(draw, 0, 3, reduction="average"),
     ]

@@ -86,6 +86,7 @@ where a visible check does. On a notebook with an unanswered exercise it fails, 
 
 Hidden checks then look at everything that *All that is checked* names. Each is worth a part of the exercise's points,
 so half an answer gets marks too. The report says what was checked, what was seen, and what to do about it.
+Where it is graded, your code runs on a CPU, on one thread, with PyTorch's settings at their defaults.
 
 <details><summary>Help: a cell says that a name is not defined</summary>
 
