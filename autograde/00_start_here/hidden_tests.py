@@ -1583,7 +1583,7 @@ def indices_of_several_digits(draw: Draw) -> list[Case]:
     says="`list_gpus`: names with blanks, colons and parentheses",
     corners=[
         "a name may look like an index or a UUID; a blank is neither its first nor "
-        "its last sign"
+        "its last character"
     ],
 )
 def names_of_all_kinds(draw: Draw) -> list[Case]:

@@ -508,7 +508,7 @@ def test_how_often_a_step_is_compiled():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """`lr=torch.tensor(1e-3)` is not compiled in (the momentum that `OneCycleLR` moves is); Adam and AdamW refuse it beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in (Adam's betas, which `OneCycleLR` moves too, are: pass `cycle_momentum=False`); Adam and AdamW refuse it beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
