@@ -1106,7 +1106,7 @@ def dtype_of_the_scores(draw: Draw) -> list[Case]:
     corners=[
         "a multiple of the error has the same multiple of the gradient, also where "
         "it is large or negative",
-        "zeros where scores and target are the same",
+        "zeros where all scores are the numbers of the target",
     ],
 )
 def gradient_of_the_squared_error(draw: Draw) -> list[Case]:

@@ -1552,8 +1552,8 @@ def small_ones_count(case: Case, seen: Result, expected: Result) -> str | None:
     rule=small_ones_count,
     says="`entropy`: small probabilities count as well",
     corners=[
-        "1e-17 is one, and so is 1e-260: its share of the value is lost, its "
-        "gradient is not"
+        "1e-17 is one, and so is 1e-260: beside larger ones its share of the value "
+        "is lost, its gradient is not"
     ],
 )
 def entropy_of_sure_classes(draw: Draw) -> list[Case]:

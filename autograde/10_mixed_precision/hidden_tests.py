@@ -1761,7 +1761,7 @@ def mean_of_epoch(case: Case, seen: Result, expected: Result) -> str | None:
     says="each step uses the mean over its window's samples, also of "
     "micro-batches of unequal size, whatever the scale",
     corners=[
-        "a loss of exactly 0 is a step, too; a large one that is finite is not clipped",
+        "a loss of exactly 0 is a step, too; no finite gradient is clipped",
         "the model may have parameters beside its layers, also single numbers",
     ],
 )

@@ -1068,7 +1068,7 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
     says="`losses`: the loss of each batch, before its step, in order",
     corners=[
         "a list of floats or of 0-dim tensors, or a 1-D tensor; float32 is "
-        "precise enough, and so are six decimals"
+        "precise enough, and so are six digits after the point"
     ],
 )
 def losses_of_the_batches(draw: Draw) -> list[Case]:
