@@ -877,7 +877,8 @@ def as_in_adamw(draw: Draw) -> list[Case]:
     corners=[
         "`decoupled=False` under AdamW, whose own option does something else",
         "one that steps without a closure, without `maximize`, on dense "
-        "gradients, in any groups, and not by the weights (as Adafactor and ASGD do)",
+        "gradients, in any groups, and whose step does not depend on the "
+        "weights (unlike Adafactor, ASGD, and any that was made with a decay)",
     ],
 )
 def each_kind_of_optimizer(draw: Draw) -> list[Case]:

@@ -1253,8 +1253,8 @@ def leaves_the_rest_alone(
     weight=2,
     says="a file that fits is loaded, counters included",
     corners=[
-        "a weight of the model may have two names, and a buffer that is no "
-        "counter be none of its `state_dict()`; no layer stands at two places, none is `None`"
+        "a weight of the model may have two names, and a buffer that is no counter "
+        "may have `persistent=False`; no layer stands at two places, none is `None`"
     ],
 )
 def files_that_fit(draw: Draw) -> list[Case]:

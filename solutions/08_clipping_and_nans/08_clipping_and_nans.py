@@ -254,7 +254,8 @@ r"""
 
 Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or, in 2.13, its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$,
 $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.) In a forward
-pass one sees it in the loss. Harder to see are those of the *backward* pass: the value is fine, and the slope is infinite. (Of the six below, the fifth alone has no value either.)
+pass one sees it in the loss. Harder to see are those of the *backward* pass: the value is fine, and the
+slope of one operation is infinite. (Of the six below two have a slope that PyTorch sets to 0, and `x * log(x)` has no value either.)
 """
 
 

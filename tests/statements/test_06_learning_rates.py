@@ -508,7 +508,7 @@ def test_how_often_a_step_is_compiled():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """`lr=torch.tensor(1e-3)` is not compiled in (Adam's betas, which `OneCycleLR` moves too, are: pass `cycle_momentum=False`); Adam and AdamW refuse it beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum, with which a compiled Nesterov step of such a rate goes wrong here, without a warning: pass `cycle_momentum=False`. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -559,6 +559,30 @@ def test_a_compiled_step():
             plan.step()
         of_order = [one for one in told if "Detected call" in str(one.message)]
         assert bool(of_order) == (not scheduler_first)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="compiles C++")
+@pytest.mark.parametrize("cycled", [False, True])
+def test_a_compiled_nesterov_step(cycled):
+    """But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum, with which a compiled Nesterov step of such a rate goes wrong here, without a warning: pass `cycle_momentum=False`."""
+    ends = []
+    for compiled in (False, True):
+        torch._dynamo.reset()
+        weight = one_weight()
+        sgd = torch.optim.SGD(
+            [weight], lr=torch.tensor(0.01), momentum=0.9, nesterov=True
+        )
+        plan = lr_scheduler.OneCycleLR(sgd, 0.1, 20, cycle_momentum=cycled)
+        step = torch.compile(sgd.step) if compiled else sgd.step
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            for _ in range(8):
+                weight.grad = torch.ones(1)
+                step()
+                plan.step()
+        ends.append(weight.detach())
+    assert torch.allclose(*ends, rtol=1e-5) != cycled
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -999,7 +999,7 @@ def test_a_step_that_is_too_large(bound, power):
 
 @pytest.mark.parametrize("dtype", FULL)
 def test_the_treacherous_ones(dtype):
-    """In a forward pass one sees it in the loss. Harder to see are those of the *backward* pass: the value is fine, and the slope is infinite."""
+    """In a forward pass one sees it in the loss. Harder to see are those of the *backward* pass: the value is fine, and the slope of one operation is infinite."""
     at = [0.0, 1.0]
     value, found = slope(lambda x: x.log(), at, dtype)
     assert not value.sum().isfinite()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import secrets
 import sys
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
     from course_grader.grading.pool import Outcome
+    from course_grader.grading.process import GradingProcess
 
 
 def grade(course: Course, args: argparse.Namespace) -> int:
@@ -54,30 +56,67 @@ def grade(course: Course, args: argparse.Namespace) -> int:
     return _grade_folder(course, args, name, seed)
 
 
-def _sandboxed(course: Course, args: argparse.Namespace, jobs: int) -> bool:
-    """Whether other people's work runs in the sandbox; says what it may take.
+def _sandboxed(args: argparse.Namespace) -> bool:
+    """Whether other people's work runs in the sandbox.
 
     Raises:
         CourseError: there can be no sandbox and nobody said to go without.
     """
-    from course_grader.grading.pool import worker_count
-    from course_grader.judge.delegated import bounded
     from course_grader.judge.sandbox import require_sandbox
-    from course_grader.kernel.limits import worst_case
 
     if args.unsandboxed:
         return False
-    if args.scheduler:
-        return True  # the workers' machines must have one, not this
-    require_sandbox("`--unsandboxed`")
-    if jobs:
+    if not args.scheduler:  # the workers' machines must have one, not this
+        require_sandbox("`--unsandboxed`")
+    return True
+
+
+def _say_what_it_may_take(
+    course: Course, args: argparse.Namespace, jobs: int
+) -> None:
+    """How much memory and processor time the sandbox lets this machine lose."""
+    from course_grader.grading.pool import worker_count
+    from course_grader.judge.delegated import bounded
+    from course_grader.kernel.limits import worst_case
+
+    if jobs and not (args.unsandboxed or args.scheduler):
         workers = worker_count(args.workers, jobs)
         console.print(worst_case(course.limits, workers, bounded()))
-    return True
 
 
 def grade_class(
     course: Course, args: argparse.Namespace, name: str, seed: int
+) -> int:
+    """Grades what was collected of a class; the exit code."""
+    from course_grader.grading.process import GradingProcess
+
+    sandboxed = _sandboxed(args)
+    with contextlib.ExitStack() as stack:
+        started = None
+        if not args.scheduler and (args.again or _anything_new(course, name)):
+            # beside nbgrader, which takes as long to import as torch
+            started = stack.enter_context(
+                GradingProcess(course, sandboxed, name)
+            )
+        return _grade_class(course, args, name, seed, sandboxed, started)
+
+
+def _anything_new(course: Course, name: str) -> bool:
+    """Whether somebody's submission has no graded notebook, as the folders tell; the
+    gradebook, which knows, is asked later."""
+    return any(
+        not (course.people / "autograded" / one.parent.name / name).exists()
+        for one in course.people.glob(f"submitted/*/{name}")
+    )
+
+
+def _grade_class(
+    course: Course,
+    args: argparse.Namespace,
+    name: str,
+    seed: int,
+    sandboxed: bool,
+    started: GradingProcess | None,
 ) -> int:
     from course_grader.classroom import attempts, gradebook, nbgrader_api, term
     from course_grader.classroom.collect_versions import MOST_ATTEMPTS
@@ -131,7 +170,7 @@ def grade_class(
                 lost.append(Outcome(Job(who, b""), None, failed=why))
 
     jobs = read()
-    sandboxed = _sandboxed(course, args, len(todo))
+    _say_what_it_may_take(course, args, len(todo))
     before = gradebook.automatic_points(classroom, name)
     for who, attempt in older.items():
         got = attempts.read(
@@ -194,6 +233,7 @@ def grade_class(
                 args.workers,
                 args.all_cells,
                 sandboxed,
+                started=started,
             )
         )
         for arrived in outcomes:
@@ -267,7 +307,8 @@ def _grade_folder(
             f"{len(run.done)} were graded by a run that was stopped; this one "
             "goes on."
         )
-    sandboxed = _sandboxed(course, args, len(jobs))
+    sandboxed = _sandboxed(args)
+    _say_what_it_may_take(course, args, len(jobs))
     outcomes = grade_many(
         course,
         name,

@@ -77,6 +77,7 @@ def grade_many(
     all_cells: bool = False,
     sandboxed: bool = True,
     pages: bool = False,
+    started: GradingProcess | None = None,
 ) -> Iterator[list[Outcome]]:
     """Grades submissions, giving outcomes as they come: one, or as many as came
     while whoever called had others in hand. It has begun when this returns; who
@@ -92,6 +93,8 @@ def grade_many(
         all_cells: run untouched reading cells too.
         sandboxed: in the sandbox; outside it only for code that is trusted.
         pages: learners' pages are wanted, not graded notebooks.
+        started: a grading process for this chapter, started for this run while who
+            called had other things to do; ends with it.
 
     Raises:
         CourseError: the chapter cannot be graded.
@@ -150,7 +153,7 @@ def grade_many(
 
     count = worker_count(workers, num_jobs)
     nursery = _Nursery(
-        course, chapter, seed, sandboxed, count > 1, num_jobs >= MANY
+        course, chapter, seed, sandboxed, count > 1, num_jobs >= MANY, started
     )
     threads = [
         threading.Thread(target=work, name=f"grading-{n}", daemon=True)
@@ -196,12 +199,13 @@ class _Nursery:
         sandboxed: bool,
         shared: bool,
         many: bool,
+        started: GradingProcess | None,
     ) -> None:
         self.course, self.sandboxed = course, sandboxed
         self.shared, self.many = shared, many
         self.chapter, self.seed = chapter, seed
         self.asking = threading.Lock()
-        self.process: GradingProcess | None = None
+        self.process, self.begun = started, False
 
     def worker(self) -> GradingClient:
         """A fresh worker.
@@ -211,14 +215,16 @@ class _Nursery:
             GradingFailed: the machinery failed.
         """
         with self.asking:
-            if self.process is not None:
+            if self.begun and self.process is not None:
                 try:
                     return self.process.fork(self.chapter, self.seed)
                 except GradingFailed:
                     self.close()
-            self.process = GradingProcess(
-                self.course, self.sandboxed, self.chapter
-            )
+            if self.process is None:
+                self.process = GradingProcess(
+                    self.course, self.sandboxed, self.chapter
+                )
+            self.begun = True
             if self.shared:
                 self.process.prepare(self.chapter, self.seed, self.many)
             return self.process.fork(self.chapter, self.seed)

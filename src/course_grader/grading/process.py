@@ -194,6 +194,7 @@ class GradingProcess(GradingClient):
             start_new_session=True,  # Ctrl-C is the coordinator's to handle
         )
         theirs.close()
+        self.closed = False
         super().__init__(mine)
 
     def prepare(self, chapter: str, seed: int, many: bool = True) -> None:
@@ -245,7 +246,10 @@ class GradingProcess(GradingClient):
         return super()._ended(status)
 
     def close(self) -> None:
-        """Ends it, and its forks."""
+        """Ends it, and its forks; once."""
+        if self.closed:
+            return
+        self.closed = True
         super().close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=15)
