@@ -164,8 +164,8 @@ def merges_a_lone_sample(draw: Draw) -> list[Case]:
     "make_loaders",
     probe=probes.training_epochs,
     rule=right_sizes,
-    says='`tail="merge"`: any other last batch stays as it is, even a single '
-    "one",
+    says='`tail="merge"`: any other last batch stays as it is, even where it is '
+    "the only one",
 )
 def keeps_other_tails(draw: Draw) -> list[Case]:
     return [
@@ -487,10 +487,6 @@ def global_seed_is_kept(draw: Draw) -> list[Case]:
     rule=right_sizes,
     says="samples may be pairs or dicts; batches are what PyTorch's own "
     "collating makes of them",
-    corners=[
-        "a dataset may look its index up in a dict, or make a file's name of "
-        "it: indices are integers, and no tensors"
-    ],
 )
 def collates_as_usual(draw: Draw) -> list[Case]:
     return [

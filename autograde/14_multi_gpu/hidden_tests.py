@@ -1078,8 +1078,8 @@ def samples_change_ranks(draw: Draw) -> list[Case]:
     corners=[
         "whatever the caller did with the list, and whoever draws random "
         "numbers in between",
-        "in every epoch another `seed` gives another order; `seed` is 0 if none "
-        "is given",
+        "in every epoch another `seed` gives another order of many samples; `seed` "
+        "is 0 if none is given",
         "`epoch` and `seed` are at least 0, `epoch` is below 2³¹, `seed` below 2²⁹",
     ],
 )

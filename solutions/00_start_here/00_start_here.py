@@ -277,7 +277,7 @@ for how, made in {
 r"""
 There is a context too: under `with torch.device(X.device):` most functions that make a tensor of sizes or numbers
 (`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach all: not `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, nor what is
-made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True`. Look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
+made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True` or a `generator=` of its own. Look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
 integers. For a state of the model, ask a weight of the model.
 """
 
@@ -478,7 +478,7 @@ r"""
 > *Half right.* **"The numbers that a program sees are a renumbering."** *Correct.*
 
 The list hides and renumbers; `cuda` without a number then means the first (until `torch.cuda.set_device` chooses another). Nothing spreads work over the two:
-the second stays idle until a script uses it. With "2,1", `cuda:0` is physical GPU 2.
+the second stays idle until a script uses it. With "2,1", `cuda:0` is physical GPU 2, in CUDA's own order (section 3).
 """
 
 # %% cell="claim_000_02"
@@ -497,7 +497,7 @@ r"""
 
 The line to stay ahead of is CUDA's own start, and it comes early: one `torch.cuda.is_available()` is enough to freeze the
 list, unless PyTorch asks the driver's management library instead (`PYTORCH_NVML_BASED_CUDA_CHECK=1`). PyTorch
-1.12.0 froze it at `import torch`. If it must be in the code, make it the first lines, above every import. (Not
+1.12.0 froze it at `import torch`. If it must be in the code, make it the first lines, above every other import. (Not
 to be seen without a GPU.)
 """
 
@@ -581,9 +581,8 @@ r"""
 > *Correct.*
 
 The module itself is returned, and by default its parameters stay the same objects, so an optimizer that holds them holds the
-moved ones. Its state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device.
-Not so with *meta*, which puts new parameters in their place, two for a shared one (unless
-`torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then. Buffers are new objects after a move: one that two modules shared has become two. Integer buffers keep their dtype.
+moved ones. (*Meta* puts new ones in their place, two for a shared one, unless
+`torch.__future__.set_swap_module_params_on_conversion(True)`.) The optimizer's state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device. So move first and make the optimizer then. Buffers are new objects after a move: one that two modules shared has become two. Integer buffers keep their dtype.
 """
 
 # %% cell="claim_001_35"
@@ -1066,7 +1065,7 @@ with visible_check("know_your_gpus"):
 r"""
 ## 8 · Recap
 
-- `CUDA_VISIBLE_DEVICES=2,0 python train.py`: said before the program starts. It hides, orders and renumbers; an entry that is no GPU ends the list, one named twice empties it.
+- `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=2,0 python train.py`: said before the program starts. It hides, orders and renumbers; an entry that is no GPU ends the list, one named twice empties it.
 - Ask `is_available()` before you ask a GPU for anything. A report is for machines that are not as expected.
 - `x = x.to(device)` for tensors, `model.to(device)` for modules; then the optimizer.
 - A module moves its parameters, buffers and submodules. Lists and plain tensors stay: `nn.ModuleList`, `register_buffer`.

@@ -1065,7 +1065,7 @@ between workers and epochs.
 <details><summary>Hint 3: states</summary>
 
 `random.getstate()`, `np.random.get_state()`; for PyTorch `torch.random.fork_rng()` does both the
-keeping and the putting back, GPUs included.
+keeping and the putting back, GPUs included. (With several it warns, unless `devices=` names those you use.)
 </details>
 <details><summary>Help: every epoch has the same order</summary>
 
@@ -1157,7 +1157,7 @@ r"""
   the side under a guard that puts all three states back.
 - Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
-  PyTorch lists and, in the calling thread, the choices of the compiler's tuner that change the numbers.
+  PyTorch lists, outside of compiled code, and, in the calling thread, the choices of the compiler's tuner that change the numbers.
 - To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so
   beside a result.
 

@@ -1141,8 +1141,8 @@ r"""
   and rounds at the end; on a CPU a large sum is rounded once per thread, too.)
 - A cast to integers truncates, wraps, and past the range is undefined for floats. Round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.
-- `torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay. float64 comes from NumPy whatever
-  the default dtype is, but for `torch.Tensor(array)` and its like.
+- `torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay. An array's float64
+  stays whatever the default dtype is, but for `torch.Tensor(array)` and its like.
 - Named tensors are gone. A letter per axis and `permute` do it.
 
 **Primary sources**

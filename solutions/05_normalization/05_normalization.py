@@ -388,7 +388,7 @@ for name in ("batch", "group"):
 r"""
 The line `none` is what the measurement itself costs: the product, the sum and their gradients.
 In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the
-convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` needs `transpose=True`, and one group).
+convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` of one group needs `transpose=True`).
 Layer norm and group norm
 cannot, nor can an instance norm without running statistics, which is the usual one.
 """
@@ -588,7 +588,8 @@ r"""
 > **"`momentum` is for the exponential average of mean and variance."**
 > *Half the story.* It is the weight of the new batch. None means the plain average, and 0.0 keeps
 > the buffers without freezing the layer: batches are still normalized by themselves, and counted.
-> A NaN or an infinity in a batch reaches the buffers all the same, since 0 · NaN is NaN.
+> A NaN or an infinity in a batch, or a variance that overflows, reaches the buffers all the same,
+> since 0 · NaN and 0 · ∞ are NaN.
 """
 
 # %% cell="claim_001_12"

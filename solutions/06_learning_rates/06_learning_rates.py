@@ -319,7 +319,7 @@ r"""
 ### Which schedule today
 
 For a run of known length: warm up over the first few per cent of the steps, then a cosine or a straight line, to a tenth of the rate or to zero. Where the
-length is not fixed beforehand: *warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted (until then the plan below has `math.inf` steps). Any
+length is not fixed beforehand: *warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted (until then the plan below has `math.inf` steps: let its function read the number from a variable, and set that, for a new scheduler would warm up again). Any
 such plan is a function of the step:
 """
 
@@ -348,7 +348,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and most with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled. `lr=torch.tensor(1e-3)` is
-not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum, with which a compiled Nesterov step of such a rate goes wrong here, without a warning: pass `cycle_momentum=False`. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
+not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. With these, a compiled step of NAdam, and of Nesterov SGD at such a rate, goes wrong here, without a warning: pass `cycle_momentum=False`. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
@@ -570,7 +570,7 @@ r"""
 
 An optimizer does the same few operations on each parameter. It can loop over them, or hand lists of
 tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three can be chosen on the CPU and on a GPU, and give the same
-float32 weights up to rounding (in bfloat16 and float16, PyTorch 2.13's fused SGD leaves most weights on a CPU as they are); on the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
+float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones train a parameter that is a slice of a larger tensor, or that becomes `channels_last` in mid-run, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
 layers.
 """
 

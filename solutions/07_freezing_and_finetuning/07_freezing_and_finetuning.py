@@ -506,7 +506,7 @@ for mode in ("train", "eval"):
 
 # %% [markdown]
 r"""
-BatchNorm is not alone: spectral norm keeps two vectors as buffers and moves them in each forward pass in training mode. For BatchNorm there is
+BatchNorm is not alone: spectral norm keeps two vectors as buffers and moves them in each forward pass in training mode (that of `parametrizations` whenever the weight is read). For BatchNorm there is
 also `torchvision.ops.FrozenBatchNorm2d`, which has no training mode. And an `nn.Embedding` with `max_norm` shortens the vectors that it looks up, in place,
 frozen or not, in eval mode too.
 

@@ -748,6 +748,8 @@ with model.no_sync() if not last_of_window else contextlib.nullcontext():
     part_loss.backward()
 ```
 
+With `static_graph=True` the very first pass must not stand in it (chapter 14).
+
 It is the forward pass that prepares the exchange. Around `backward()` alone, `no_sync` still lets
 every part exchange its gradients: right numbers, all of the cost, and no sign of it. Chapter 14
 counts the exchanges.

@@ -523,7 +523,7 @@ figure
 # %% [markdown]
 r"""
 The worst one keeps nothing but losses: each of them holds its graph, and the graph holds inputs and activations.
-After a backward pass without `retain_graph` the graph lets go of these, and what is left are its
+After a backward pass without `retain_graph` the graph lets go of these where that pass went through it (another head's loss keeps its own part), and what is left are its
 nodes, the outputs you keep, and inputs that require a gradient themselves. (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
 
 **A traceback holds tensors too.** After an out-of-memory error in a notebook, the error keeps every frame it
@@ -639,7 +639,7 @@ r"""
 Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's
 `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of
 `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two
-moves by that, one in the forward and one in the backward pass, are one move by `m`.
+moves by that, one in the forward and one in the backward pass, are one move by `m`, if no other batch passes between them.
 """
 
 # %% cell="statistics_move_twice"
@@ -843,7 +843,7 @@ Tools for a GPU, in the order in which to reach for them:
 | how much at most? | `torch.cuda.reset_peak_memory_stats()`, then `max_memory_allocated()` |
 | where does it go? | `torch.cuda.memory_summary()`: allocated, reserved, retries |
 | who asked for it? | `torch.cuda.memory._record_memory_history()`, then `torch.cuda.memory._dump_snapshot(path)`; open the file at [pytorch.org/memory_viz](https://pytorch.org/memory_viz) |
-| much reserved, little allocated? | the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts: segments that grow leave fewer gaps |
+| much reserved, little allocated? | the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts (not read where the older `PYTORCH_CUDA_ALLOC_CONF` is set): segments that grow leave fewer gaps |
 """
 
 # %% [markdown]
@@ -1102,7 +1102,7 @@ r"""
 > *Correct.* `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
 >
 > **"Adding up loss tensors keeps the graphs and eats memory."**
-> *Correct.* After a backward pass the inputs are free (unless they require a gradient) and the nodes remain; without one the inputs remain as well.
+> *Correct.* After a backward pass through them the inputs are free (unless they require a gradient) and the nodes remain; without one the inputs remain as well.
 """
 
 # %% cell="claim_004_06_07"

@@ -827,7 +827,7 @@ r"""
 
 DDP keeps everything on every rank: weights, gradients, optimizer state. FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank, of the rank's own start: nothing is sent, so load or seed all ranks alike. Before a layer runs, its slices are
 gathered; afterwards they are let go (by default those of the outermost call only after the backward pass, or by `reshard()`: call it if you evaluate between `backward()` and `step()`). Gradients are averaged *and* cut (reduce-scatter). Parameters become `DTensor`s: `to_local()` is the rank's slice,
-`full_tensor()` the whole. Make the optimizer right after `fully_shard`, before a forward pass: an older one holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
+`full_tensor()` the whole, for which all ranks must call it. Make the optimizer right after `fully_shard`, before a forward pass: an older one holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
 """
 
 

@@ -31,7 +31,7 @@ BY_CELL = {
         "Up to ten GPUs that goes well, if none is cut into slices (MIG)."
     ],
     "claim_000_02": [
-        'With "2,1", `cuda:0` is physical GPU 2.',
+        'With "2,1", `cuda:0` is physical GPU 2, in CUDA\'s own order (section 3).',
         "The list is an order: `2,0` is not `0,2`.",
     ],
     "claim_000_01": ["Only GPU 0 is left."],
@@ -49,7 +49,7 @@ BY_CELL = {
         "*Correct*, but for the copy: where nothing changes you get the same tensor back.",
     ],
     "claim_001_35": [
-        "Its state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device.",
+        "The optimizer's state does not move: Adam's moments, made at the first step, stay in the old dtype and on the old device.",
         "Integer buffers keep their dtype.",
     ],
     "claim_004_09": ["*Correct*, the integers of token ids too."],
@@ -287,7 +287,9 @@ def test_visible_devices(monkeypatch, text, wanted):
 def test_a_module_keeps_its_parameters(kind):
     """The module itself is returned, and by default its parameters stay the same objects, so an optimizer that holds them holds the moved ones.
 
-    Not so with *meta*, which puts new parameters in their place, two for a shared one (unless `torch.__future__.set_swap_module_params_on_conversion(True)`). So move first and make the optimizer then.
+    (*Meta* puts new ones in their place, two for a shared one, unless `torch.__future__.set_swap_module_params_on_conversion(True)`.)
+
+    So move first and make the optimizer then.
     """
     layer = nn.Linear(2, 1)
     optimizer, weight = kind(layer.parameters(), lr=0.1), layer.weight
@@ -346,14 +348,16 @@ def test_buffers_after_a_move(move):
 )
 @pytest.mark.parametrize("own", [True, False])
 def test_a_loader_under_the_context(device, own):
-    """And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True`."""
+    """And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True` or a `generator=` of its own."""
     rng = torch.Generator().manual_seed(0) if own else None
     loader = DataLoader(range(4), shuffle=True, generator=rng)
     assert len(list(loader)) == 4
     with torch.device("cpu"):
         assert len(list(loader)) == 4
-    with torch.device(device), pytest.raises(RuntimeError):
-        list(loader)
+    in_order = DataLoader(range(4), generator=torch.Generator())
+    for one in (loader, in_order):
+        with torch.device(device), pytest.raises(RuntimeError):
+            list(one)
     if device == "meta":
         with torch.device(device), pytest.raises(RuntimeError):
             list(DataLoader(range(4)))

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from multiprocessing import get_start_method
 
 import numpy as np
@@ -75,7 +76,7 @@ BY_CELL = {
 BY_SOURCE = {
     "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/config.py": [
         "`use_deterministic_algorithms(True)` also stops that where the choice would change the numbers",
-        "`use_deterministic_algorithms` covers the operations that PyTorch lists and, in the calling thread, the choices of the compiler's tuner that change the numbers.",
+        "`use_deterministic_algorithms` covers the operations that PyTorch lists, outside of compiled code, and, in the calling thread, the choices of the compiler's tuner that change the numbers.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
         "the one keeps cuDNN to deterministic kernels, the other lets every run choose the same of them.",
@@ -136,6 +137,20 @@ def test_a_draw_moves_the_stream():
             assert before[2:] != after[2:]
         orders[aside] = torch.randperm(50).tolist()
     assert orders["nothing"] == orders["in fork_rng"] != orders["drawn"]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_several_gpus_are_named(monkeypatch, named):
+    """(With several it warns, unless `devices=` names those you use.)"""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.random, "_fork_rng_warned_already", False)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *_: None)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with torch.random.fork_rng(devices=[0] if named else None):
+            pass
+    assert bool(told) == (not named)
 
 
 @pytest.mark.parametrize("name", ["enable", "benchmrk"])

@@ -193,7 +193,7 @@ def test_a_broadcast_error_learns_the_mean():
 def test_a_mean_of_means():
     """Seventeen samples in batches of four leave one for the last batch. That one then counts as much as four others.
 
-    Across batches add up counts and sums, in float64 or as Python numbers, and divide once.
+    Across batches add up sums and what they are divided by (counts or, with class weights, the targets' weights), in float64 or as Python numbers, and divide once.
     """
     z = torch.randn(17, 5, dtype=torch.float64, requires_grad=True)
     y = torch.randint(5, (17,))
@@ -383,7 +383,7 @@ def test_how_hard_each_loss_pushes(num_classes):
 def test_targets_as_rows_in_memory():
     """Without class weights, and if every log-probability is finite, cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
 
-    Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
+    Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing and outside of autocast the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
     """
     index = torch.randint(8192, (4,))
     rows = F.one_hot(index, 8192).float()
@@ -423,6 +423,14 @@ def test_targets_as_rows_in_memory():
             F.cross_entropy(z, target, label_smoothing=0.1)
         kept_itself = target.data_ptr() in [pointer for pointer, _ in saved]
         assert kept_itself == (target is index)
+    saved.clear()
+    halves = rows.bfloat16()
+    with (
+        torch.autocast("cpu"),
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
+    ):
+        F.cross_entropy(z, halves)
+    assert halves.data_ptr() not in [pointer for pointer, _ in saved]
 
 
 @pytest.mark.parametrize("positions", [(), (2,), (3, 4)])
@@ -445,7 +453,7 @@ def test_what_the_weighted_mean_divides_by(positions):
 @pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_rows_and_a_masked_class(dtype, reduction):
-    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 often also by its most negative number, even where its target is 0; indices do not, though with label smoothing the loss is infinite.)"""
+    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 also by its most negative number if the other logits reach about 16, even where its target is 0; indices do not, though with label smoothing the loss is infinite.)"""
     z, y = torch.randn(6, 4, dtype=dtype), torch.tensor([0, 3, 1, 1, 3, 0])
     rows = F.one_hot(y, 4).to(dtype)
     both = [F.cross_entropy(z, one, reduction=reduction) for one in (y, rows)]
@@ -455,6 +463,11 @@ def test_rows_and_a_masked_class(dtype, reduction):
     smoothed = F.cross_entropy(z, y, reduction=reduction, label_smoothing=0.1)
     assert (smoothed == torch.inf).all()
     assert F.cross_entropy(z, rows, reduction=reduction).isnan().all()
+    for top, wrong in ((15.5, False), (16.5, True)):
+        half = torch.tensor([[top, torch.finfo(torch.float16).min]]).half()
+        row = torch.tensor([[1.0, 0.0]]).half()
+        lost = F.cross_entropy(half, row, reduction=reduction)
+        assert bool(lost.isnan().any()) == wrong
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -111,7 +111,7 @@ BY_SOURCE = {
         "`.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf": [
-        "the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts: segments that grow leave fewer gaps",
+        "the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts (not read where the older `PYTORCH_CUDA_ALLOC_CONF` is set): segments that grow leave fewer gaps",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.empty_cache.html": [
         "`empty_cache` frees no tensor.",
@@ -398,9 +398,9 @@ class Keep(torch.autograd.Function):
 
 @pytest.mark.parametrize("backward", [False, True, "retain_graph"])
 def test_a_list_of_losses(backward):
-    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` the graph lets go of these, and what is left are its nodes, the outputs you keep, and inputs that require a gradient themselves.
+    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` the graph lets go of these where that pass went through it (another head's loss keeps its own part), and what is left are its nodes, the outputs you keep, and inputs that require a gradient themselves.
 
-    After a backward pass the inputs are free (unless they require a gradient) and the nodes remain
+    After a backward pass through them the inputs are free (unless they require a gradient) and the nodes remain
 
     (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
     """
@@ -430,6 +430,14 @@ def test_a_list_of_losses(backward):
         del x, loss
     assert all((one() is None) == (backward is True) for one in inputs)
     assert all(one.grad_fn is not None for one in losses)
+    h = torch.randn(3, requires_grad=True).sin()
+    seen, loss, other = watch(h), h.exp().sum(), h.square().sum()
+    if backward:
+        loss.backward(retain_graph=backward == "retain_graph")
+    del h, loss
+    assert seen() is not None
+    del other
+    assert seen() is None
 
 
 def test_a_traceback_holds():
@@ -525,7 +533,7 @@ def test_the_older_form():
 @pytest.mark.parametrize("reentrant", [True, False])
 @pytest.mark.parametrize("momentum", [0.1, 0.5])
 def test_random_states_and_statistics(momentum, reentrant, monkeypatch):
-    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`."""
+    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`, if no other batch passes between them."""
     x = torch.randn(16, 6, requires_grad=True)
     masks = []
 
@@ -1414,7 +1422,7 @@ def test_what_tells_of_memory(python, tmp_path):
 
 @pytest.mark.gpu
 def test_segments_that_grow(python):
-    """the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts: segments that grow leave fewer gaps"""
+    """the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts (not read where the older `PYTORCH_CUDA_ALLOC_CONF` is set): segments that grow leave fewer gaps"""
     growing = (
         "import torch\n"
         "for size in (50, 100, 150):\n"

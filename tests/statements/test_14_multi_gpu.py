@@ -704,7 +704,7 @@ def one_process(tmp_path: Path):
 
 
 def test_fully_shard(one_process):
-    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole. Make the optimizer right after `fully_shard`, before a forward pass: an older one holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
+    """Parameters become `DTensor`s: `to_local()` is the rank's slice, `full_tensor()` the whole, for which all ranks must call it. Make the optimizer right after `fully_shard`, before a forward pass: an older one holds the old parameters and trains nothing, without a word. There is no wrapper, and so no prefix.
 
     Clipping works as before, since the norm of DTensors is taken over all ranks (chapter 08); it is a DTensor, too: log its `.item()`.
     """
