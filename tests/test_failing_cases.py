@@ -353,6 +353,27 @@ def test_a_setting_that_names_no_chapter_is_refused(mini: Course) -> None:
         _ = Course(mini.root).exams
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (torch.zeros(0), "torch.tensor([])"),
+        (
+            torch.zeros(0, dtype=torch.int64),
+            "torch.tensor([], dtype=torch.int64)",
+        ),
+        (
+            torch.zeros(5, 0, dtype=torch.int64),
+            "torch.empty((5, 0), dtype=torch.int64)",
+        ),
+        (torch.tensor([3]), "torch.tensor([3])"),
+    ],
+)
+def test_a_tensor_without_numbers_says_its_dtype(
+    value: torch.Tensor, text: str
+) -> None:
+    assert literal(value, module="torch.") == text
+
+
 # Hostile data: what a learner's process sends of its calls may be anything.
 
 ODD = st.recursive(

@@ -1,6 +1,7 @@
 """What is checked in chapter 02: tensors, dtypes, axes, the bridge to NumPy."""
 
 import math
+import string
 from dataclasses import replace
 
 import torch
@@ -1511,6 +1512,8 @@ def summing(x: Tensor, axes: str, over: str, form: str = "") -> Case:
 
 
 NINE = (1, 2, 1, 3, 1, 2, 2, 1, 2)
+LETTERS = string.ascii_letters[:47] + "αßΓ"
+MANY = (*(1 for _ in LETTERS[1:]), 2)
 
 
 def _count(x: Tensor) -> str:
@@ -1545,7 +1548,7 @@ def axes_in_the_order(draw: Draw) -> list[Case]:
     "named_axes",
     probe=probes.reordered,
     rule=same,
-    says="`reorder`: any letters, Greek ones too, and any number of axes",
+    says="`reorder`: any letters, Greek ones too, and up to 50 axes",
 )
 def any_letters(draw: Draw) -> list[Case]:
     return [
@@ -1558,6 +1561,7 @@ def any_letters(draw: Draw) -> list[Case]:
         named(draw.normal(2, 3, 4, 2, 1, 3), "zyxwvu", "uzvywx"),
         named(draw.normal(2, 3, 4), "αßΓ", "Γαß", "letters such as α"),
         named(draw.normal(*NINE), "abcdefghi", "ihgabcdef"),
+        named(draw.normal(*MANY), LETTERS, LETTERS[::-1]),
     ]
 
 
@@ -1600,6 +1604,7 @@ def reorder_gives_a_view(draw: Draw) -> list[Case]:
     also=[leaves_rng_alone, leaves_state_alone, leaves_inputs_alone],
     says="`sum_over` sums over the named axes and keeps the others in order",
     corners=[
+        "any letters, and up to 50 axes, here too",
         "as `x.sum` gives it: in float16 and bfloat16 it does not stop as the "
         "count of section 1 did",
         "x stays as it was",
@@ -1631,6 +1636,7 @@ def sums_over_names(draw: Draw) -> list[Case]:
         summing(numbers_of(2, 0), "ab", "a", "no numbers"),
         summing(numbers_of(2, 3, 4), "αßΓ", "ßΓ", "letters such as α"),
         summing(numbers_of(*NINE), "abcdefghi", "hdbi"),
+        summing(numbers_of(*MANY), LETTERS, LETTERS[1:]),
         summing(x, "NCHW", "NCHW"),
         summing(x, "NCHW", "WHCN"),
         summing(numbers_of(4, 4, 4), "CHW", "H"),

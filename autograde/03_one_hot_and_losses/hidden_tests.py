@@ -359,7 +359,10 @@ def with_all_digits(case: Case, seen: Result, expected: Result) -> str | None:
     if found or case["logits"].dtype != torch.float64:
         return found
     if difference(seen.data, expected.data, Tolerance(DOUBLE, DOUBLE)):
-        return "The loss of float64 logits has the digits of a narrower dtype."
+        return (
+            "The loss of float64 logits has fewer right digits than float64 holds: "
+            "as from a narrower dtype, or with a small number added inside."
+        )
     return None
 
 

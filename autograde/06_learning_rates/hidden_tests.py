@@ -875,7 +875,8 @@ def as_in_adamw(draw: Draw) -> list[Case]:
     ),
     says="any kind of `torch.optim`: you bring the decay, not its options",
     corners=[
-        "`decoupled=False` under AdamW, whose own option does something else",
+        "`decoupled=False` under AdamW, made with `weight_decay=0`, whose own option "
+        "does something else",
         "one that steps without a closure, without `maximize`, on dense "
         "gradients, in any groups, and whose step does not depend on the "
         "weights (unlike Adafactor, ASGD, and any that was made with a decay)",

@@ -1664,6 +1664,7 @@ def predictions_that_are_not_finite(draw: Draw) -> list[Case]:
         spoilt_at(NAN, 1.0),
         spoilt_at(-INF, 1.0),
         spoilt_at(1.0, INF),
+        spoilt_at(INF, INF),
         spoilt_at(INF, None, unknown=2.0),
         spoilt_at(NAN, None, unknown=2.0),
     ]

@@ -1702,8 +1702,8 @@ def scheduler_follows(case: Case, seen: Result, expected: Result) -> str | None:
             )
         if steps > right:
             return (
-                "The scheduler stepped more often than the optimizer did: once "
-                "per window, and not where the step was skipped."
+                "The scheduler stepped more often than the optimizer did. It steps "
+                "once per window, and must not where the step was skipped."
             )
         if steps < right:
             return "The scheduler stepped less often than the optimizer did."

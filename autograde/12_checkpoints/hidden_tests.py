@@ -1572,7 +1572,8 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
     rule=as_it_must_be(
         restored_parameters="The first `restore` does not bring back the best "
         "weights.",
-        drifted="After `restore` the model cannot be trained on as before.",
+        drifted="After `restore` and another step of training the model is not what "
+        "it should be.",
         restored_again="The second `restore`, after training on, does not bring "
         "back the best weights.",
         same_parameters="After `restore` the model's parameters are other "

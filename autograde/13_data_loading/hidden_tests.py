@@ -209,7 +209,7 @@ def about_refusals(case: Case, seen: Result, expected: Result) -> str | None:
     weight=2,
     rule=about_refusals,
     says="where training cannot work `make_loaders` raises a `ValueError`, at "
-    "once, and nowhere else",
+    "once, and never where it can",
     corners=[
         'a `batch_size` of less than 2, one sample or none, `tail="drop"` '
         "with fewer samples than a batch"
@@ -611,7 +611,9 @@ def right_bytes(case: Case, seen: Result, expected: Result) -> str | None:
         return "Something is counted that takes no shared memory."
     if given == 0:
         return "Nothing is counted."
-    if given * (case.get("prefetch_factor") or 2) == right:
+    # a number of half the size would look the same
+    ahead = case.get("prefetch_factor") or 2
+    if given * ahead == right and case["sample"][0] != "number":
         return "The batches that each worker keeps ahead are not all counted."
     if (
         given

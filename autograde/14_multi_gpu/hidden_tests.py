@@ -924,6 +924,8 @@ def reshared(case: Case, seen: Result, expected: Result) -> str | None:
     stayed = sum(
         len(set(a) & set(b)) for a, b in zip(first, second, strict=True)
     )
+    if first == second:
+        return "Every epoch has the same order."
     if stayed > 0.8 * case["num_samples"]:
         return (
             "A rank has the same samples in every epoch: only their order "

@@ -234,7 +234,8 @@ def corners_of_the_plan(draw: Draw) -> list[Case]:
         1e-5,  # the cosine of a plan may be float32
         read="`torch.load` with its defaults refuses a state dict.",
         rates="After loading the states the rates are not those of the plan.",
-        weights="After loading the states the run makes other steps.",
+        weights="Steps that are made with the states loaded give other weights than "
+        "they should.",
     ),
     says="`set_up`: optimizer and schedule go on from their state dicts, with "
     "a new model",

@@ -1067,7 +1067,7 @@ tensor([[6., 6., 6., 6.]])
   summed.
 - x has a floating-point dtype in `sum_over`, and the result keeps it. It is the sum that `x.sum` gives, but
   for rounding; in no case is a sum on the way beyond the dtype's range.
-- Any letters, Greek ones too, for any number of axes; "c" and "C" are two.
+- Any letters, Greek ones too, for up to 50 axes; "c" and "C" are two.
 - Letters that do not fit x or each other raise a `ValueError`. Gradients pass through both.
 
 <details><summary>Hint 1: the permutation and its inverse</summary>
@@ -1142,7 +1142,7 @@ r"""
 - A cast to integers truncates, wraps, and past the range is undefined for floats. Round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.
 - `torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay. An array's float64
-  stays whatever the default dtype is, but for `torch.Tensor(array)` and its like.
+  stays whatever the default dtype is, but for `torch.Tensor(array)`, `x.new_tensor(array)` and their like.
 - Named tensors are gone. A letter per axis and `permute` do it.
 
 **Primary sources**

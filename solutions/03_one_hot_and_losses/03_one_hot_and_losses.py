@@ -498,7 +498,7 @@ r"""
 
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
 with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers. (Rows make NaN of a class
-that is masked by a logit of −∞, in float16 also by its most negative number if the other logits reach about 16, even where its target is 0; indices do not, though with label smoothing the loss is infinite.) With class weights the
+that is masked by a logit of −∞, in float16 also by its most negative number if the other logits reach about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.) With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
 given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
 """

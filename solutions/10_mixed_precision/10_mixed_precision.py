@@ -457,8 +457,8 @@ products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020, after
 whether bfloat16 is built in. Without the argument it is True as well where bfloat16 is emulated, and slow, as on a T4. Convolutions by cuDNN round to
 tf32 by default, so float32 is not quite float32 there: `torch.backends.cudnn.conv.fp32_precision` says "tf32", and takes "ieee" (chapter 01 has what then raises).
 
-On a CPU the time depends on what it has built in for 16 bit; float16 is often far slower than float32. With many rows, and layers whose outputs
-are larger than the input, the memory kept for the backward pass falls on any device, though not to half: 16-bit copies of the weights and of the input are kept as well. With few rows
+On a CPU the time depends on what it has built in for 16 bit; float16 is often far slower than float32. With many rows, and hidden layers
+larger than the input, the memory kept for the backward pass beside weights and input falls on any device, though not to half: 16-bit copies of the weights and of the input are kept as well. With few rows
 or a wide input they outweigh what is saved.
 """
 

@@ -314,7 +314,7 @@ def test_small_formats():
 def test_the_default_dtype(default):
     """The default is what *Python* floats become (a `DataLoader` makes them float64).
 
-    An array's float64 stays whatever the default dtype is, but for `torch.Tensor(array)` and its like.
+    An array's float64 stays whatever the default dtype is, but for `torch.Tensor(array)`, `x.new_tensor(array)` and their like.
 
     An array from NumPy keeps its float64, whatever the default (but in the old `torch.Tensor(array)` and `torch.FloatTensor(array)`, and in `x.new_tensor(array)`, which takes the dtype of `x`), and then meets float32 weights.
     """

@@ -453,7 +453,7 @@ def test_what_the_weighted_mean_divides_by(positions):
 @pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_rows_and_a_masked_class(dtype, reduction):
-    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 also by its most negative number if the other logits reach about 16, even where its target is 0; indices do not, though with label smoothing the loss is infinite.)"""
+    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 also by its most negative number if the other logits reach about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.)"""
     z, y = torch.randn(6, 4, dtype=dtype), torch.tensor([0, 3, 1, 1, 3, 0])
     rows = F.one_hot(y, 4).to(dtype)
     both = [F.cross_entropy(z, one, reduction=reduction) for one in (y, rows)]
@@ -462,6 +462,9 @@ def test_rows_and_a_masked_class(dtype, reduction):
     assert F.cross_entropy(z, y, reduction=reduction).isfinite().all()
     smoothed = F.cross_entropy(z, y, reduction=reduction, label_smoothing=0.1)
     assert (smoothed == torch.inf).all()
+    none_of_it = torch.tensor([1.0, 1.0, 0.0, 1.0], dtype=dtype)
+    options = {"reduction": reduction, "label_smoothing": 0.1}
+    assert F.cross_entropy(z, y, none_of_it, **options).isnan().all()
     assert F.cross_entropy(z, rows, reduction=reduction).isnan().all()
     for top, wrong in ((15.5, False), (16.5, True)):
         half = torch.tensor([[top, torch.finfo(torch.float16).min]]).half()

@@ -552,7 +552,7 @@ def test_fused_sgd_with_momentum(marked_memory, skipped):
 
 @pytest.mark.parametrize(("rows", "wide"), [(4, 64), (512, 64), (512, 1024)])
 def test_what_is_kept_in_16_bit(rows, wide):
-    """With many rows, and layers whose outputs are larger than the input, the memory kept for the backward pass falls on any device, though not to half: 16-bit copies of the weights and of the input are kept as well. With few rows or a wide input they outweigh what is saved."""
+    """With many rows, and hidden layers larger than the input, the memory kept for the backward pass beside weights and input falls on any device, though not to half: 16-bit copies of the weights and of the input are kept as well. With few rows or a wide input they outweigh what is saved."""
     net = nn.Sequential(
         nn.Linear(wide, 64),
         nn.ReLU(),

@@ -428,3 +428,65 @@ def evaluation_after_the_checkpoint():
                         now = copy.deepcopy(run.parts["model"].state_dict())
                         best = {"epoch": epoch, "metric": metric, "model": now}
         return log, best
+
+
+@wrong(
+    breaks=hidden_tests.only_what_is_left,
+    tells="You evaluate after the checkpoint of the same step. After a "
+    "restart from there the evaluation never happens, and its random "
+    "numbers are not drawn.",
+    body=True,
+)
+def evaluation_after_the_checkpoint_and_a_last_one():
+    def fit(run, folder):
+        folder.mkdir(exist_ok=True)
+        log, best, done = [], None, 0
+        for path in sorted(folder.glob("step_*.pt"), reverse=True):
+            try:
+                saved = torch.load(path)
+            except Exception:
+                continue
+            for name, part in run.parts.items():
+                part.load_state_dict(saved["parts"][name])
+            log, best, done = saved["log"], saved["best"], saved["done"]
+            set_random_states(saved["random"])
+            break
+
+        def save(step):
+            content = {
+                "parts": {n: p.state_dict() for n, p in run.parts.items()},
+                "log": log,
+                "best": best,
+                "done": step,
+                "random": random_states(),
+            }
+            unfinished = folder / "unfinished.tmp"
+            torch.save(content, unfinished)
+            os.replace(unfinished, folder / f"step_{step:06d}.pt")
+            saved = [
+                p
+                for p in sorted(folder.glob("step_*.pt"))
+                if int(p.stem[5:]) <= step
+            ]
+            for old in saved[: -run.config["keep"]]:
+                old.unlink()
+
+        step = 0
+        for epoch in range(run.config["num_epochs"]):
+            batches = run.batches(epoch)
+            fresh = step + len(batches) > done
+            for indices in batches:
+                step += 1
+                if step <= done:
+                    continue
+                log.append({**run.step(indices), "epoch": epoch, "step": step})
+                if step % run.config["save_every"] == 0:
+                    save(step)
+            if fresh:
+                metric = run.evaluate()
+                if best is None or metric > best["metric"]:
+                    model = copy.deepcopy(run.parts["model"].state_dict())
+                    best = {"epoch": epoch, "metric": metric, "model": model}
+        if step > done:
+            save(step)
+        return log, best

@@ -315,7 +315,9 @@ _USUAL = (torch.float32, torch.int64, torch.bool)
 def _tensor(value: Tensor, digits: int, module: str) -> str:
     if value.device.type == "meta":
         return f"a tensor, {_form(value)}"
-    extra = "" if value.dtype in _USUAL else f", dtype={module}{_dtype(value)}"
+    # without numbers there is nothing that tells the dtype
+    told = value.dtype in (_USUAL if value.numel() else _USUAL[:1])
+    extra = "" if told else f", dtype={module}{_dtype(value)}"
     if value.requires_grad:
         extra += ", requires_grad=True"
     if not value.numel():

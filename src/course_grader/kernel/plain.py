@@ -34,7 +34,7 @@ MAX_INTEGER_BITS = 64
 alike if one wants it so."""
 MAX_LONG_BITS = 1_024
 """Of any integer."""
-MAX_DIMENSIONS = 16
+MAX_DIMENSIONS = 64
 """Dimensions of a tensor."""
 
 DTYPES: dict[str, torch.dtype] = {
