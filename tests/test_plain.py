@@ -171,7 +171,7 @@ def tensor_tree(**changes: Any) -> Any:
         tensor_tree(shape=[2**60]),
         tensor_tree(shape=[2**40], stride=[0]),
         tensor_tree(shape=[True]),
-        tensor_tree(shape=[1] * 50, stride=[1] * 50),
+        tensor_tree(shape=[1] * 65, stride=[1] * 65),
         tensor_tree(dtype="quint8"),
         tensor_tree(dtype="__class__"),
         tensor_tree(storage=1),
