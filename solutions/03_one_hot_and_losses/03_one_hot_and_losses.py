@@ -498,7 +498,7 @@ r"""
 
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
 with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers. (Rows make NaN of a class
-that is masked by a logit of −∞, in float16 also by its most negative number if the other logits reach about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.) With class weights the
+that is masked by a logit of −∞, in float16 also by its most negative number if the logsumexp of the others reaches about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.) With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
 given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
 """
@@ -970,7 +970,7 @@ r"""
 - With class indices the weighted mean divides by the weights of the targets that count, not by N. With rows it
   divides by N. Smoothing gives every class, the target's too, a share of ε / C.
 - A squared error compares shapes only as far as broadcasting needs. Compare them yourself.
-- Across batches add up sums and what they are divided by (counts or, with class weights, the targets' weights), in float64 or as Python numbers, and divide once.
+- Across batches add up sums and what they are divided by (counts or, with class weights and indices, the targets' weights), in float64 or as Python numbers, and divide once.
 - On a GPU a label out of range is found inside the kernel: the error (*device-side assert*) comes
   late and spoils the process. Check labels while they are on the CPU.
 

@@ -570,7 +570,7 @@ r"""
 
 An optimizer does the same few operations on each parameter. It can loop over them, or hand lists of
 tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three can be chosen on the CPU and on a GPU, and give the same
-float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or one that becomes `channels_last` in mid-run, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
+float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or with moments and `channels_last` from mid-run on, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
 layers.
 """
 

@@ -193,7 +193,7 @@ def test_a_broadcast_error_learns_the_mean():
 def test_a_mean_of_means():
     """Seventeen samples in batches of four leave one for the last batch. That one then counts as much as four others.
 
-    Across batches add up sums and what they are divided by (counts or, with class weights, the targets' weights), in float64 or as Python numbers, and divide once.
+    Across batches add up sums and what they are divided by (counts or, with class weights and indices, the targets' weights), in float64 or as Python numbers, and divide once.
     """
     z = torch.randn(17, 5, dtype=torch.float64, requires_grad=True)
     y = torch.randint(5, (17,))
@@ -453,7 +453,7 @@ def test_what_the_weighted_mean_divides_by(positions):
 @pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_rows_and_a_masked_class(dtype, reduction):
-    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 also by its most negative number if the other logits reach about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.)"""
+    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 also by its most negative number if the logsumexp of the others reaches about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.)"""
     z, y = torch.randn(6, 4, dtype=dtype), torch.tensor([0, 3, 1, 1, 3, 0])
     rows = F.one_hot(y, 4).to(dtype)
     both = [F.cross_entropy(z, one, reduction=reduction) for one in (y, rows)]
@@ -466,9 +466,16 @@ def test_rows_and_a_masked_class(dtype, reduction):
     options = {"reduction": reduction, "label_smoothing": 0.1}
     assert F.cross_entropy(z, y, none_of_it, **options).isnan().all()
     assert F.cross_entropy(z, rows, reduction=reduction).isnan().all()
-    for top, wrong in ((15.5, False), (16.5, True)):
-        half = torch.tensor([[top, torch.finfo(torch.float16).min]]).half()
-        row = torch.tensor([[1.0, 0.0]]).half()
+    lowest = torch.finfo(torch.float16).min
+    for others, wrong in (
+        ([15.5], False),
+        ([16.5], True),
+        ([8.0] * 1000, False),
+        ([10.0] * 1000, True),
+    ):
+        half = torch.tensor([[*others, lowest]]).half()
+        row = torch.zeros_like(half)
+        row[0, 0] = 1
         lost = F.cross_entropy(half, row, reduction=reduction)
         assert bool(lost.isnan().any()) == wrong
 

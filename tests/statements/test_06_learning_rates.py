@@ -1226,7 +1226,7 @@ def test_three_ways_to_step(kind):
     "dtype", [torch.float32, torch.bfloat16, torch.float16]
 )
 def test_the_ways_agree(kind, dtype):
-    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or one that becomes `channels_last` in mid-run, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
+    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or with moments and `channels_last` from mid-run on, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
     ends = {}
     for way in ("loop", "foreach", "fused"):
         options = {"foreach": False} if way == "loop" else {way: True}
@@ -1253,7 +1253,7 @@ def test_the_ways_agree(kind, dtype):
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
 @pytest.mark.parametrize("case", ["plain", "slice", "turned", "in mid-run"])
 def test_where_fused_goes_wrong(kind, case):
-    """(On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or one that becomes `channels_last` in mid-run, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
+    """(On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or with moments and `channels_last` from mid-run on, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
     options = {"momentum": 0.9} if kind == "SGD" else {}
     ends = []
     for fused in (False, True):
