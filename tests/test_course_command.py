@@ -17,6 +17,7 @@ import pytest
 from commands import SCRIPTS, course_says, environment, run_course
 
 from course_grader.classroom.named_files import writing
+from course_grader.commands.grade import _anything_new
 from course_grader.course import Course, CourseError, find_course
 from course_grader.lab.work import fill_work
 from course_grader.needs import free_port
@@ -367,3 +368,15 @@ def test_a_file_that_cannot_be_read_is_not_said_to_be_unwritable(
     with pytest.raises(CourseError, match=f"^{missing}: No such file"):  # noqa: SIM117
         with writing(given):
             missing.read_text()
+
+
+def test_the_grader_starts_early_only_where_something_is_new(
+    mini: Course,
+) -> None:
+    (name,) = mini.chapters()[:1]
+    assert not _anything_new(mini, name)
+    for room in ("submitted", "autograded"):
+        (mini.people / room / "ann" / name).mkdir(parents=True)
+    assert not _anything_new(mini, name)
+    (mini.people / "submitted" / "bob" / name).mkdir(parents=True)
+    assert _anything_new(mini, name)
