@@ -161,7 +161,9 @@ def test_a_refusal_that_did_not_come_names_the_input(
     )
 
     check = named(report, "refuses")
-    assert check.message == "Your code accepted an input that it must refuse."
+    assert check.message == (
+        "Your code raised nothing where it must raise ValueError."
+    )
     assert check.case is not None
     assert check.case.call.endswith(", -1)")
     assert check.case.right == "raises ValueError"

@@ -830,12 +830,13 @@ def complaint_of(
 ) -> str | None:
     """What is wrong with a result on a case; None if nothing is."""
     if expected.raised:
+        asked = " or ".join(check.raises)
         if not seen.raised:
-            return "Your code accepted an input that it must refuse."
+            return f"Your code raised nothing where it must raise {asked}."
         if not set(seen.raised) & set(check.raises):
             return (
-                f"Your code refused a bad input with {builtin_name(seen)}, but "
-                f"should raise {' or '.join(check.raises)}."
+                f"Your code raised {builtin_name(seen)} where it must raise "
+                f"{asked}."
             )
         kept: Rule
         for kept in (leaves_state_alone, leaves_inputs_alone):
