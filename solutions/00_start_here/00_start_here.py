@@ -277,7 +277,7 @@ for how, made in {
 r"""
 There is a context too: under `with torch.device(X.device):` most functions that make a tensor of sizes or numbers
 (`torch.zeros`, `torch.tensor`, the layers of `nn`) make it there. It does not reach all: not `torch.Tensor(3)`, `torch.normal`, `torch.from_numpy`, nor what is
-made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True` or a `generator=` of its own. Look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
+made like a tensor on the CPU (`zeros_like`, `clone`). It sets no dtype. And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True`, a `generator=` of its own or forked workers. Look at *whose* dtype you take: `tokens.new_zeros(4)` of integer token ids is a state of
 integers. For a state of the model, ask a weight of the model.
 """
 

@@ -306,9 +306,7 @@ r"""
 
 With the switch on, an operation of PyTorch's list without a deterministic way raises an error and says so,
 outside of compiled code. The list does
-not hold kernels that others wrote (CUDA, Triton), nor the order in which several GPUs add up. On a
-GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first
-CUDA call.
+not hold kernels that others wrote (CUDA, Triton), nor the order in which several GPUs add up. On a GPU, older versions of PyTorch ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call.
 """
 
 # %% cell="shortest_switch"
@@ -1155,7 +1153,7 @@ r"""
 - It does not reach generators of your own, the order in which threads add, hashes of strings.
 - A draw on the side moves everything after it. Give loaders (and samplers) a generator of their own, and draw on
   the side under a guard that puts all three states back.
-- Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
+- Workers get copies, but of shared memory; those that are not forked share every tensor. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
   PyTorch lists, outside of compiled code, and, in the calling thread, the choices of the compiler's tuner that change the numbers.
 - To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so

@@ -1139,7 +1139,7 @@ r"""
 - Range and precision are two things: float16 has precision and ends at 65504, bfloat16 has the range of float32 and
   8 bits. Keep counts, averages and sums that grow step by step in float32. (`x.sum()` of a bfloat16 tensor adds in float32 by itself,
   and rounds at the end; on a CPU a large sum is rounded once per thread, too.)
-- A cast to integers truncates, wraps, and past the range is undefined for floats. Round, clamp, then cast, with a
+- A cast to integers truncates, wraps, and is undefined for NaN and for floats past the range. Replace NaN, round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.
 - `torch.tensor` and `np.array` copy; `from_numpy` and `numpy()` share, and so does `as_tensor` where dtype and device stay. An array's float64
   stays whatever the default dtype is, but for `torch.Tensor(array)`, `x.new_tensor(array)` and their like.

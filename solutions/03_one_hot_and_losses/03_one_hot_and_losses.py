@@ -461,9 +461,7 @@ for name in ("indices", "rows"):
 
 # %% [markdown]
 r"""
-Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing and outside of
-autocast the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the
-backward pass is done. Use rows where the target is a true distribution: soft labels, mixtures
+Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing and outside of autocast, rows are kept as they are and not as a copy: a batch of them occupies its memory once, and until the backward pass is done. Use rows where the target is a true distribution: soft labels, mixtures
 of two images, the output of a teacher model.
 """
 
@@ -498,7 +496,7 @@ r"""
 
 It builds no rows: it picks one log-probability per sample. It takes float rows as well,
 with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers. (Rows make NaN of a class
-that is masked by a logit of −∞, in float16 also by its most negative number if the logsumexp of the others reaches about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.) With class weights the
+that is masked by a logit of −∞, in float16, where nothing is compiled, also by its most negative number if the logsumexp of the others reaches about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0, and the dtype's most negative number may make it infinite.) With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
 given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
 """

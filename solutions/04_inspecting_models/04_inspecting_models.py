@@ -275,7 +275,7 @@ What hooks cannot see:
   `out_proj` without calling it.
 - A layer that is called twice is seen twice. One that is never called is not seen.
 - Some layers return more than a tensor: `nn.LSTM` gives `(output, (h, c))`, and `.shape` raises. `.shape` may also raise inside an `nn.TransformerEncoder` with a padding mask, in eval without gradients; the encoder's `use_nested_tensor = False` prevents it.
-- Once compiled, at its first call, a model may not hear a later hook on an inner layer that had none of its kind, and says nothing. Compiled code hears it only if it was made after the hook, as for `no_grad` or another shape; older code stays deaf, and goes on where it fits. (A forward hook is heard at once on what `torch.compile(model)` gave back, and on that model itself if you wrote its `forward`.)
+- Once compiled, at its first call, a model may not hear a later hook on an inner layer that had none of its kind, and says nothing. Compiled code hears it only if it was made after the hook, as for `no_grad` or another shape; older code stays deaf, and may go on where it fits. (A forward hook is heard at once on what `torch.compile(model)` gave back, and on that model itself if you wrote its `forward`.)
   Look at the model itself, before it is compiled, and not through `DistributedDataParallel` (chapter 14).
 """
 
@@ -1126,7 +1126,7 @@ r"""
 - Count over `parameters()`: shared ones once, frozen ones too, buffers never. `state_dict()` is for saving.
 - List by name, with shape, `requires_grad` and the gradient. None is not 0: nothing has arrived since `zero_grad()`.
 - A look: eval, no gradient, hooks removed in `finally`, modes back one by one.
-- The picture of an uncompiled model's graph shows what is cut off. Large models are better asked by name.
+- The picture of an uncompiled model's graph shows what is cut off (layers under a reentrant checkpoint only seem to be). Large models are better asked by name.
 - `it/s` is batches per second, `s/it` seconds per batch; `total=` must be known by somebody.
 
 **Primary sources**

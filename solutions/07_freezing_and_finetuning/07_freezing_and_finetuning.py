@@ -1069,7 +1069,7 @@ r"""
 - A frozen parameter has `requires_grad=False` and `grad=None`. Freeze by prefix *with* the dot.
   `module.requires_grad = False` does nothing.
 - BatchNorm's statistics are not parameters: a frozen BatchNorm is in eval mode, again after every
-  `train()`. Momentum 0 keeps mean and variance while batches are finite, and still normalizes by the batch.
+  `train()`. Momentum 0 keeps mean and variance while those of the batch are finite, and still normalizes by the batch.
 - The optimizer gets a list of what is trainable. What is unfrozen later has to be added.
 - Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution keeps what it kept, and so does a ReLU that is not compiled. Features of a frozen part in
   eval mode can be computed once, where its inputs stay the same.

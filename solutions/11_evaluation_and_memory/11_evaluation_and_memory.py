@@ -660,8 +660,9 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
 with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves
-nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The loss of the chunks has the dtype of the input, under autocast too: for
-an input in bfloat16 it has two or three digits. In float16 leave it: with a mean or a sum, loss scaling does not reach inside. Older versions of PyTorch lack it.
+nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The losses of the tokens are added up in the dtype of the input, under autocast
+too: in bfloat16 the mean of many can be wrong by a fifth or more. `reduction="none"` and then `.float().mean()` gives it right. In float16 leave it: with a mean or a sum, loss scaling does not
+reach inside. Older versions of PyTorch lack it.
 """
 
 # %% cell="chunked_loss"

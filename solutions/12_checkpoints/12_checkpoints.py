@@ -1249,8 +1249,7 @@ of it that are still to come.
 <details><summary>Hint 2: random states as plain data</summary>
 
 `torch.get_rng_state()` is a tensor and `random.getstate()` a tuple of numbers: both are fine.
-`np.random.get_state()` is a tuple with an array in it, which `torch.load` refuses: make a list or
-a tensor of the array.
+`np.random.get_state()` is a tuple with an array in it, which `torch.load` refuses: make a list (`tolist()`) or a tensor of the array.
 </details>
 <details><summary>Hint 3: the order of things at the start</summary>
 
@@ -1584,7 +1583,7 @@ r"""
 ## 7 · Recap
 
 - State dicts and plain values, written under another name in the same folder, then `os.replace`.
-- `torch.load` with its defaults unpickles no objects; weights of strangers come as safetensors. `float(metric)` and a list of NumPy's random
+- `torch.load` with its defaults unpickles no objects; weights of strangers come as safetensors. `float(metric)` and `tolist()` for NumPy's random
   state keep the file readable. `map_location` says where tensors go; random states must stay on the CPU.
 - Resume: make all, load all, set the random states, go on with the *next* step. Model, optimizer,
   scheduler, scaler, the random states (on a GPU its own too), the order of the epoch, and what you have logged.

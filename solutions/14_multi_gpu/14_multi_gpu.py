@@ -545,8 +545,8 @@ On GPUs (from PyTorch's documentation; nothing here runs it) two settings help. 
 once, and a `barrier()` does not have to guess the device. The *flight recorder* keeps the last collectives of each rank: set `TORCH_NCCL_DUMP_ON_TIMEOUT=1` and `TORCH_FR_BUFFER_SIZE=2000` (in older versions
 `TORCH_NCCL_TRACE_BUFFER_SIZE`). After a timeout each rank writes a file, and `torchfrtrace` compares the files: it names the call that one rank did not make.
 
-A common cause of the second accident: `if loss.isnan(): continue` on one rank. All ranks have to take the same way, so let them first agree
-(`all_reduce` a flag with `ReduceOp.MAX`).
+A common cause of the second accident: `if loss.isnan(): continue` on one rank. The others may wait at the end of the epoch only: until then
+the mean is over gradients of different steps, and nobody says so. All ranks have to take the same way, so let them first agree (`all_reduce` a flag with `ReduceOp.MAX`).
 """
 
 # %% [markdown]

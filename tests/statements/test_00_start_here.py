@@ -348,7 +348,7 @@ def test_buffers_after_a_move(move):
 )
 @pytest.mark.parametrize("own", [True, False])
 def test_a_loader_under_the_context(device, own):
-    """And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True` or a `generator=` of its own."""
+    """And it reaches too far: under it a loop over a `DataLoader` may raise, on *meta* nearly always, on a GPU with `shuffle=True`, a `generator=` of its own or forked workers."""
     rng = torch.Generator().manual_seed(0) if own else None
     loader = DataLoader(range(4), shuffle=True, generator=rng)
     assert len(list(loader)) == 4
@@ -358,6 +358,13 @@ def test_a_loader_under_the_context(device, own):
     for one in (loader, in_order):
         with torch.device(device), pytest.raises(RuntimeError):
             list(one)
+    if device == "cuda":
+        forked = DataLoader(
+            range(4), num_workers=1, multiprocessing_context="fork"
+        )
+        torch.ones(1, device=device)
+        with torch.device(device), pytest.raises(RuntimeError):
+            list(forked)
     if device == "meta":
         with torch.device(device), pytest.raises(RuntimeError):
             list(DataLoader(range(4)))

@@ -81,10 +81,12 @@ BY_SOURCE = {
     "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
         "the one keeps cuDNN to deterministic kernels, the other lets every run choose the same of them.",
         "It makes the *choice* deterministic: every run picks the same algorithm. That one may itself be nondeterministic, unless `deterministic = True` forbids it.",
-        "On a GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call.",
         "The search is made anew for every new set of sizes.",
         "It is *between* runs that the clock may prefer another algorithm, which rounds differently.",
         "On what your loader's workers draw it has some code and a link to another page",
+    ],
+    "https://docs.pytorch.org/docs/2.6/generated/torch.use_deterministic_algorithms.html": [
+        "On a GPU, older versions of PyTorch ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call.",
     ],
     "https://docs.pytorch.org/docs/stable/backends.html": [
         "It disables cuDNN, all of it.",
@@ -231,7 +233,7 @@ def test_what_workers_draw(seeded):
 
     | base seeds of loader workers | a generator that a dataset holds |
 
-    Workers get copies, but of shared memory. A generator that the dataset holds must be seeded in the worker.
+    Workers get copies, but of shared memory; those that are not forked share every tensor. A generator that the dataset holds must be seeded in the worker.
     """
 
     def two_epochs():
@@ -797,7 +799,7 @@ for after in ("nothing", "flags", "allow_tf32"):
 
 @pytest.mark.gpu
 def test_what_cublas_asks_for(python):
-    """On a GPU cuBLAS may ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call."""
+    """On a GPU, older versions of PyTorch ask for `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment; set it before the first CUDA call."""
     product = (
         "import torch\n"
         "torch.use_deterministic_algorithms(True)\n"

@@ -383,7 +383,7 @@ def test_how_hard_each_loss_pushes(num_classes):
 def test_targets_as_rows_in_memory():
     """Without class weights, and if every log-probability is finite, cross-entropy gives the same loss for both. For a vocabulary of 8192 words the rows are 4096 times as large as the indices: float32 instead of int64, and 8192 of them.
 
-    Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing and outside of autocast the target is kept as it is and not as a copy: a batch of rows occupies its memory once, and until the backward pass is done.
+    Both steps hold the log-probabilities and the target for the backward pass. Without label smoothing and outside of autocast, rows are kept as they are and not as a copy: a batch of them occupies its memory once, and until the backward pass is done.
     """
     index = torch.randint(8192, (4,))
     rows = F.one_hot(index, 8192).float()
@@ -423,6 +423,17 @@ def test_targets_as_rows_in_memory():
             F.cross_entropy(z, target, label_smoothing=0.1)
         kept_itself = target.data_ptr() in [pointer for pointer, _ in saved]
         assert kept_itself == (target is index)
+    # rows of any order in memory, and with positions
+    for rows_of_any in (
+        rows.T.contiguous().T,
+        torch.rand(4, 8, 6)[:, :, 1:],
+        torch.rand(4, 6, 8).transpose(1, 2),
+    ):
+        saved.clear()
+        logits = torch.randn(rows_of_any.shape, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            F.cross_entropy(logits, rows_of_any)
+        assert rows_of_any.data_ptr() in [pointer for pointer, _ in saved]
     saved.clear()
     halves = rows.bfloat16()
     with (
@@ -453,7 +464,7 @@ def test_what_the_weighted_mean_divides_by(positions):
 @pytest.mark.parametrize("dtype", SINGLE_AND_DOUBLE)
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_rows_and_a_masked_class(dtype, reduction):
-    """(Rows make NaN of a class that is masked by a logit of −∞, in float16 also by its most negative number if the logsumexp of the others reaches about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0.)"""
+    """(Rows make NaN of a class that is masked by a logit of −∞, in float16, where nothing is compiled, also by its most negative number if the logsumexp of the others reaches about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0, and the dtype's most negative number may make it infinite.)"""
     z, y = torch.randn(6, 4, dtype=dtype), torch.tensor([0, 3, 1, 1, 3, 0])
     rows = F.one_hot(y, 4).to(dtype)
     both = [F.cross_entropy(z, one, reduction=reduction) for one in (y, rows)]
@@ -466,6 +477,9 @@ def test_rows_and_a_masked_class(dtype, reduction):
     options = {"reduction": reduction, "label_smoothing": 0.1}
     assert F.cross_entropy(z, y, none_of_it, **options).isnan().all()
     assert F.cross_entropy(z, rows, reduction=reduction).isnan().all()
+    z[:, 1:3] = torch.finfo(dtype).min
+    smoothed = F.cross_entropy(z, y, reduction=reduction, label_smoothing=0.1)
+    assert smoothed.isinf().any()
     lowest = torch.finfo(torch.float16).min
     for others, wrong in (
         ([15.5], False),
@@ -478,6 +492,18 @@ def test_rows_and_a_masked_class(dtype, reduction):
         row[0, 0] = 1
         lost = F.cross_entropy(half, row, reduction=reduction)
         assert bool(lost.isnan().any()) == wrong
+
+
+@pytest.mark.slow
+def test_a_masked_class_in_compiled_code():
+    """in float16, where nothing is compiled, also by its most negative number if the logsumexp of the others reaches about 16"""
+    half = torch.tensor([[16.5, torch.finfo(torch.float16).min]]).half()
+    row = torch.tensor([[1.0, 0.0]]).half()
+    assert F.cross_entropy(half, row).isnan()
+    torch._dynamo.reset()
+    assert torch.compile(F.cross_entropy)(half, row).isfinite()
+    half[0, 1] = -torch.inf
+    assert torch.compile(F.cross_entropy)(half, row).isnan()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

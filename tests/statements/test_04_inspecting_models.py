@@ -217,7 +217,7 @@ def test_nested_tensors_of_an_encoder():
 
 
 def test_a_hook_on_a_compiled_model():
-    """Once compiled, at its first call, a model may not hear a later hook on an inner layer that had none of its kind, and says nothing. Compiled code hears it only if it was made after the hook, as for `no_grad` or another shape; older code stays deaf, and goes on where it fits. (A forward hook is heard at once on what `torch.compile(model)` gave back, and on that model itself if you wrote its `forward`.)"""
+    """Once compiled, at its first call, a model may not hear a later hook on an inner layer that had none of its kind, and says nothing. Compiled code hears it only if it was made after the hook, as for `no_grad` or another shape; older code stays deaf, and may go on where it fits. (A forward hook is heard at once on what `torch.compile(model)` gave back, and on that model itself if you wrote its `forward`.)"""
     for anew in (
         lambda net: net(torch.ones(3, 2)),
         lambda net: net(torch.ones(1, 2, dtype=torch.float64)),
@@ -660,7 +660,7 @@ def test_what_the_picture_says(monkeypatch, tmp_path):
 
     Of an uncompiled model the picture says it without a backward pass, and so does a comparison of names.
 
-    The picture of an uncompiled model's graph shows what is cut off.
+    The picture of an uncompiled model's graph shows what is cut off (layers under a reentrant checkpoint only seem to be).
     """
     import graphviz
 

@@ -657,7 +657,7 @@ def test_prefixes_as_strings():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_momentum_of_zero(training):
-    """a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps mean and variance while batches are finite, and still normalizes by the batch."""
+    """a frozen BatchNorm is in eval mode, again after every `train()`. Momentum 0 keeps mean and variance while those of the batch are finite, and still normalizes by the batch."""
     for momentum, moves in ((0.1, True), (None, True), (0.0, False)):
         norm = nn.BatchNorm1d(2, momentum=momentum).requires_grad_(False)
         norm.train(training)
@@ -668,6 +668,9 @@ def test_momentum_of_zero(training):
         assert norm.running_mean.any() == (moves and training)
         assert (out.mean().abs() < 1e-5) == training
         assert norm.num_batches_tracked == int(training)
+        # a variance that overflows, and an infinity
+        norm(torch.tensor([[3e19, 0.0], [-3e19, 2.0]]))
+        assert norm.running_var.isfinite().all() == (not training)
         norm(torch.tensor([[torch.inf, 0.0], [1.0, 2.0]]))
         assert norm.running_mean.isfinite().all() == (not training)
 

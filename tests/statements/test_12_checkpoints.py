@@ -224,13 +224,13 @@ def test_what_load_reads_by_default(there):
 
     So it refuses models, NumPy's arrays and scalars, a `Path`, a `Namespace`, a `defaultdict`.
 
-    `torch.get_rng_state()` is a tensor and `random.getstate()` a tuple of numbers: both are fine. `np.random.get_state()` is a tuple with an array in it, which `torch.load` refuses: make a list or a tensor of the array.
+    `torch.get_rng_state()` is a tensor and `random.getstate()` a tuple of numbers: both are fine. `np.random.get_state()` is a tuple with an array in it, which `torch.load` refuses: make a list (`tolist()`) or a tensor of the array.
 
     A NumPy scalar is an object of NumPy's, not a number. `float(metric)` makes one of all three.
 
     `torch.load` with its defaults unpickles no objects
 
-    `float(metric)` and a list of NumPy's random state keep the file readable.
+    `float(metric)` and `tolist()` for NumPy's random state keep the file readable.
     """
     plain = {
         "tensor": torch.ones(2, dtype=torch.bfloat16),

@@ -928,6 +928,30 @@ def test_to_agree_first(on_ranks, bad):
     assert on_ranks(skips, 2) == [bool(bad)] * 2
 
 
+def test_a_step_that_one_rank_leaves_out(on_ranks):
+    """The others may wait at the end of the epoch only: until then the mean is over gradients of different steps, and nobody says so."""
+
+    def train(rank, group):
+        line = nn.Linear(1, 1, bias=False)
+        ddp = DistributedDataParallel(line, process_group=group)
+        means = []
+        for step in range(4):
+            loss = ddp(torch.full((1, 1), 10.0**step)).sum()
+            if rank == 1 and step == 1:
+                continue
+            ddp.zero_grad()
+            try:
+                loss.backward()
+            except RuntimeError:  # rank 1 has ended
+                return [*means, "waited in vain"]
+            means.append(line.weight.grad.item())
+        return means
+
+    first, second = on_ranks(train, 2)
+    assert second == [1.0, 55.0, 550.0]
+    assert first == [*second, "waited in vain"]
+
+
 @pytest.mark.parametrize("tidy", [True, False])
 def test_how_a_rank_ends(tidy):
     """Ranks read from a pipe that it holds open, and end when it is closed: after the deadline, after the end of `torchrun`, or because the notebook itself was ended;
