@@ -348,7 +348,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and most with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled. `lr=torch.tensor(1e-3)` is
-not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. With these, a compiled step of NAdam, and of Nesterov SGD at such a rate, goes wrong here, without a warning: pass `cycle_momentum=False`. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
+not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, without a warning: for NAdam and for Nesterov SGD at such a rate, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
@@ -570,7 +570,7 @@ r"""
 
 An optimizer does the same few operations on each parameter. It can loop over them, or hand lists of
 tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three can be chosen on the CPU and on a GPU, and give the same
-float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or with moments and `channels_last` from mid-run on, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
+float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on; and fused SGD leaves most weights in bfloat16 and float16 as they are.) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
 layers.
 """
 
@@ -630,7 +630,7 @@ A decaying rate lets the weights settle. An average over the last steps does som
 *constant* rate: `swa_utils.AveragedModel` keeps one beside the model. It averages parameters,
 in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's
 statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages
-them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails at a mask of bools, and on a GPU at BatchNorm's counter of batches, which is an integer.)
 """
 
 # %% cell="averaged"

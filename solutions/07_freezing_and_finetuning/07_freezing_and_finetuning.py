@@ -584,7 +584,7 @@ assert refused(torch.optim.SGD, once, lr=0.1) == "ValueError"
 
 # %% [markdown]
 r"""
-`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) After some decays this rate is ten or a hundred times the present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew. The old groups still have a key `initial_lr`, and a new
+`optimizer.add_param_group` adds what is unfrozen later, at the rate that the optimizer was *made* with (a tensor is shared, and may have moved since). (Made of `named_parameters()`, it wants names there, too.) After some decays this rate is ten or a hundred times the present one, and some schedulers cannot go on. Give the group its rate, and make the scheduler anew: its plan starts over. The old groups still have a key `initial_lr`, and a new
 `LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key before you make any new scheduler.
 """
 

@@ -788,7 +788,7 @@ Scale each part; unscale, clip, step and update once per window. The scale must 
 window. Where it has fallen, the step was left out, and the schedule waits. Chapter 10 explains the scaler; bfloat16 needs none.
 
 Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch
-2.13 `param.grad_dtype = torch.float32` keeps the sum in float32; a `deepcopy` of the model loses it without a word, and under DDP the backward pass raises. `torch.optim.SGD` steps on such
+2.13 `param.grad_dtype = torch.float32` keeps the sum in float32; a `deepcopy` of the model or a file loses it without a word, and under DDP the backward pass raises. `torch.optim.SGD` steps on such
 a gradient, unless it is `fused` or compiled; `torch.optim.AdamW` raises a `RuntimeError`.
 """
 
@@ -1169,7 +1169,7 @@ replaced by a normalization that looks at each sample alone.
 <details><summary>Hint 1: which layer</summary>
 
 `nn.GroupNorm(1, C)` takes all channels and positions of a sample together, for inputs of any number of dimensions. It has one weight
-and one bias per channel, as batch norm does. For float32 images in `torch.channels_last` whose numbers lie around 10000, its
+and one bias per channel, as batch norm does. For float32 images in `torch.channels_last` whose mean is hundreds of times their spread, its
 variance is off here, on a CPU: make those contiguous first.
 </details>
 <details><summary>Hint 2: going through the model</summary>

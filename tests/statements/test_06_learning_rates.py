@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch._dynamo.utils import counters
+from torch._inductor import config as inductor
 from torch.optim import lr_scheduler, swa_utils
 from torch.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
@@ -509,7 +510,7 @@ def test_how_often_a_step_is_compiled():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. With these, a compiled step of NAdam, and of Nesterov SGD at such a rate, goes wrong here, without a warning: pass `cycle_momentum=False`. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, without a warning: for NAdam and for Nesterov SGD at such a rate, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -564,7 +565,9 @@ def test_a_compiled_step():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="compiles C++")
-@pytest.mark.parametrize("cycled", [False, True])
+@pytest.mark.parametrize(
+    ("cycled", "cache"), [(False, True), (True, True), (True, False)]
+)
 @pytest.mark.parametrize(
     ("make", "tensor", "spoilt"),
     [
@@ -579,8 +582,10 @@ def test_a_compiled_step():
         (torch.optim.Adam, True, False),
     ],
 )
-def test_a_compiled_step_and_a_cycled_momentum(make, tensor, spoilt, cycled):
-    """But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. With these, a compiled step of NAdam, and of Nesterov SGD at such a rate, goes wrong here, without a warning: pass `cycle_momentum=False`."""
+def test_a_compiled_step_and_a_cycled_momentum(
+    make, tensor, spoilt, cycled, cache
+):
+    """But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, without a warning: for NAdam and for Nesterov SGD at such a rate, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off."""
     ends = []
     for compiled in (False, True):
         torch._dynamo.reset()
@@ -592,13 +597,50 @@ def test_a_compiled_step_and_a_cycled_momentum(make, tensor, spoilt, cycled):
         step = torch.compile(optimizer.step) if compiled else optimizer.step
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
-            for _ in range(8):
-                weight.grad = torch.ones(1)
+            with inductor.patch(fx_graph_cache=cache):
+                for _ in range(8):
+                    weight.grad = torch.ones(1)
+                    step()
+                    plan.step()
+        ends.append(weight.detach())
+    wrong = cycled and spoilt and cache
+    assert torch.allclose(*ends, rtol=1e-4, atol=1e-4) != wrong
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="compiles C++")
+@pytest.mark.parametrize(
+    ("weight_decay", "tensor", "cache"),
+    [
+        (0.1, False, True),
+        (0.1, False, False),
+        (0.1, True, True),
+        (0.0, False, True),
+    ],
+)
+def test_a_compiled_step_of_muon(weight_decay, tensor, cache):
+    """for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off."""
+    last = []
+    for compiled in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        weight = nn.Parameter(torch.randn(4, 4))
+        muon = torch.optim.Muon(
+            [weight],
+            lr=torch.tensor(0.1) if tensor else 0.1,
+            weight_decay=weight_decay,
+        )
+        plan = lr_scheduler.StepLR(muon, 3, 0.1)
+        step = torch.compile(muon.step) if compiled else muon.step
+        with inductor.patch(fx_graph_cache=cache):
+            for _ in range(9):
+                before = weight.detach().clone()
+                weight.grad = torch.randn(4, 4)
                 step()
                 plan.step()
-        ends.append(weight.detach())
-    wrong = cycled and spoilt
-    assert torch.allclose(*ends, rtol=1e-4, atol=1e-4) != wrong
+        last.append((weight.detach() - before).norm().item())
+    wrong = weight_decay > 0 and not tensor and cache
+    assert (last[1] > 2 * last[0]) == wrong
 
 
 def test_a_fall_that_is_decided_later():
@@ -776,7 +818,7 @@ def test_the_default_on_a_cpu():
 
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averaged_models(use_buffers):
-    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails on a GPU, at BatchNorm's counter of batches, which is an integer.)
+    """It averages parameters, in their dtype (in bfloat16 a slow average stands still). Buffers it copies from the model at each update, so BatchNorm's statistics are those of the last weights, not of the averaged ones. `update_bn` takes them anew, also in layers that you had put in eval; afterwards all layers are in the model's own mode. `use_buffers=True` averages them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510. (The plain one fails at a mask of bools, and on a GPU at BatchNorm's counter of batches, which is an integer.)
 
     The keys of its state dict begin with `module.`, and there is one more, `n_averaged`
     """
@@ -824,6 +866,14 @@ def test_averaged_models(use_buffers):
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_an_average_of_integers(use_buffers):
     """`use_buffers=True` averages them, too, for an average as below, and rounds integers towards 0: at 0.9999 a `position_ids` of 511 becomes 510."""
+    masked = nn.Linear(2, 2)
+    masked.register_buffer("mask", torch.ones(2, 2).tril().bool())
+    plain = swa_utils.AveragedModel(masked, use_buffers=use_buffers)
+    plain.update_parameters(masked)
+    with contextlib.ExitStack() as stack:
+        if use_buffers:
+            stack.enter_context(pytest.raises(RuntimeError, match="bool"))
+        plain.update_parameters(masked)
     model = nn.Linear(2, 2)
     model.register_buffer("position_ids", torch.arange(-511, 512))
     lost = set()
@@ -1226,7 +1276,7 @@ def test_three_ways_to_step(kind):
     "dtype", [torch.float32, torch.bfloat16, torch.float16]
 )
 def test_the_ways_agree(kind, dtype):
-    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or with moments and `channels_last` from mid-run on, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
+    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
     ends = {}
     for way in ("loop", "foreach", "fused"):
         options = {"foreach": False} if way == "loop" else {way: True}
@@ -1251,9 +1301,11 @@ def test_the_ways_agree(kind, dtype):
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
-@pytest.mark.parametrize("case", ["plain", "slice", "turned", "in mid-run"])
+@pytest.mark.parametrize(
+    "case", ["plain", "slice", "turned", "in mid-run", "by hand"]
+)
 def test_where_fused_goes_wrong(kind, case):
-    """(On a CPU, PyTorch 2.13's fused ones train a parameter with gaps in memory (`big[:, :3]`), or with moments and `channels_last` from mid-run on, wrongly and without a word; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
+    """(On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
     options = {"momentum": 0.9} if kind == "SGD" else {}
     ends = []
     for fused in (False, True):
@@ -1272,9 +1324,13 @@ def test_where_fused_goes_wrong(kind, case):
                 weight.grad = None
             one.zero_grad()
             (weight * torch.randn(3, 1, 1)).pow(2).sum().backward()
+            if case == "by hand":
+                weight.grad = weight.grad.contiguous(
+                    memory_format=torch.channels_last
+                )
             one.step()
         ends.append(weight.detach())
-    wrong = case in ("slice", "in mid-run")
+    wrong = case in ("slice", "in mid-run", "by hand")
     assert torch.allclose(*ends, rtol=1e-3, atol=1e-4) != wrong
 
 

@@ -441,6 +441,23 @@ def test_added_under_a_schedule():
     assert sgd.param_groups[1]["lr"] is sgd.param_groups[0]["lr"]
 
 
+def test_a_plan_that_starts_over():
+    """Give the group its rate, and make the scheduler anew: its plan starts over."""
+    sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+    fell = []
+    plan = lr_scheduler.StepLR(sgd, 10, 0.1)
+    for step in range(25):
+        if step == 8:
+            del sgd.param_groups[0]["initial_lr"]
+            plan = lr_scheduler.StepLR(sgd, 10, 0.1)
+        before = sgd.param_groups[0]["lr"]
+        sgd.step()
+        plan.step()
+        if sgd.param_groups[0]["lr"] < before:
+            fell.append(step + 1)
+    assert fell == [18]
+
+
 @pytest.mark.parametrize("delete", [True, False])
 def test_a_scheduler_anew(delete):
     """The old groups still have a key `initial_lr`, and a new `LambdaLR`, `SequentialLR`, `CyclicLR` or `CosineAnnealingWarmRestarts` begins there again. Delete the key before you make any new scheduler."""

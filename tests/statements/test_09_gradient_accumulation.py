@@ -793,8 +793,8 @@ def test_the_scale_must_not_change_within_a_window():
         assert (weight.grad == 2) == (not changes)
 
 
-def test_gradients_of_bfloat16(on_ranks):
-    """Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch 2.13 `param.grad_dtype = torch.float32` keeps the sum in float32; a `deepcopy` of the model loses it without a word, and under DDP the backward pass raises."""
+def test_gradients_of_bfloat16(on_ranks, tmp_path):
+    """Parameters that *are* bfloat16 have bfloat16 gradients, and small parts are lost in the sum. In PyTorch 2.13 `param.grad_dtype = torch.float32` keeps the sum in float32; a `deepcopy` of the model or a file loses it without a word, and under DDP the backward pass raises."""
     if not hasattr(torch.Tensor, "grad_dtype"):
         pytest.skip("this torch is older")
     for kept in (False, True):
@@ -811,6 +811,9 @@ def test_gradients_of_bfloat16(on_ranks):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert copy.deepcopy(line).weight.grad_dtype == torch.bfloat16
+        torch.save(line, tmp_path / "line.pt")
+        loaded = torch.load(tmp_path / "line.pt", weights_only=False)
+        assert loaded.weight.grad_dtype == torch.bfloat16
 
     def backward(rank, group):
         own = copy.deepcopy(line)  # with a shared one, ranks may wait for ever
@@ -944,17 +947,19 @@ def test_group_norm_of_one_group(shape):
     assert torch.equal(double(x)[:1], double(x[:1]))
 
 
-def test_group_norm_far_from_zero_in_channels_last():
-    """For float32 images in `torch.channels_last` whose numbers lie around 10000, its variance is off here, on a CPU: make those contiguous first."""
+@pytest.mark.parametrize(("mean", "spread"), [(10_000, 4), (500, 1)])
+def test_group_norm_far_from_zero_in_channels_last(mean, spread):
+    """For float32 images in `torch.channels_last` whose mean is hundreds of times their spread, its variance is off here, on a CPU: make those contiguous first."""
     torch.manual_seed(0)
-    x, layer = 4 * torch.randn(8, 8, 4, 4) + 10_000, nn.GroupNorm(1, 8)
+    x = spread * torch.randn(8, 8, 16, 16) + mean
+    layer = nn.GroupNorm(1, 8)
 
     def off_one(images):
         variances = layer(images).detach().double().flatten(1).var(1)
         return (variances - 1).abs().max()
 
     last = x.contiguous(memory_format=torch.channels_last)
-    assert off_one(last) > 0.1
+    assert off_one(last) > 0.05
     assert off_one(last.contiguous()) < 0.01
     assert off_one(x) < 0.01
 
