@@ -61,6 +61,9 @@ r"""
 it goes through, whether you have answered anything or not. (On a Mac or on Windows, where nobody has run it yet, a cell may stop: go on with the next one.) Move the widgets, change cells, add your own:
 nothing outside an exercise is graded. On a machine without a GPU every chapter runs on the CPU.
 
+**Read** a sentence as it was tried: on PyTorch 2.13, with code that is not compiled unless it names `torch.compile`. *Here* means: on the
+machine that built the course, a CPU. What no CPU can show has a source, in the course's list of statements.
+
 **Answer** where a cell says `# YOUR CODE HERE`: put your code in the place of that line and of the
 `raise` below it. The text above the cell says what to write; *All that is checked* and the hints fold open in it.
 Each exercise is *core*, *more* or *hard*. Short of time? Do the core ones.
