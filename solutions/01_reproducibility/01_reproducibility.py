@@ -228,7 +228,7 @@ r"""
 | base seeds of loader workers | a generator that a dataset holds |
 
 **Keep apart** what must not be disturbed, and what must not disturb. The loader gets a generator
-of its own. It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed`, and `set_epoch` before each epoch). What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
+of its own. It does not reach a `sampler=` that you pass: give that one of its own, too (a `DistributedSampler` takes a `seed`, and `set_epoch` before each epoch). What draws on the side does so under `fork_rng`, which puts PyTorch's global generators
 back, and only those.
 """
 

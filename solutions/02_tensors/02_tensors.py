@@ -1137,7 +1137,7 @@ r"""
   cuts memory anew; float before arithmetic; then look at the tensor.
 - `squeeze` always with its dims. Bare, it takes the batch axis of a batch of one.
 - Range and precision are two things: float16 has precision and ends at 65504, bfloat16 has the range of float32 and
-  8 bits. Keep counts, averages and sums that grow step by step in float32. (`x.sum()` of a bfloat16 tensor adds in float32 by itself,
+  8 bits. Keep averages and sums that grow step by step in float32 or wider, counts as integers. (`x.sum()` of a bfloat16 tensor adds in float32 by itself,
   and rounds at the end; on a CPU a large sum is rounded once per thread, too.)
 - A cast to integers truncates, wraps, and is undefined for NaN and for floats past the range. Replace NaN, round, clamp, then cast, with a
   clamp in a dtype that holds the bounds.

@@ -1125,7 +1125,7 @@ r"""
   `nn.ModuleDict` and `nn.ParameterList` do.
 - Count over `parameters()`: shared ones once, frozen ones too, buffers never. `state_dict()` is for saving.
 - List by name, with shape, `requires_grad` and the gradient. None is not 0: nothing has arrived since `zero_grad()`.
-- A look: eval, no gradient, hooks removed in `finally`, modes back one by one.
+- A look, before the model is compiled: eval, no gradient, hooks removed in `finally`, modes back one by one.
 - The picture of an uncompiled model's graph shows what is cut off (layers under a reentrant checkpoint only seem to be). Large models are better asked by name.
 - `it/s` is batches per second, `s/it` seconds per batch; `total=` must be known by somebody.
 

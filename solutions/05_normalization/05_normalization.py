@@ -1397,7 +1397,7 @@ r"""
 - `track_running_stats` decides whether there are buffers; set to False later, it stops a batch norm's updates.
   `layer.training` is the mode.
 - In training, batch norm with one value per channel raises. One image does not: it is normalized by itself.
-- Small batches: group norm, or layer norm. On several GPUs `nn.SyncBatchNorm` averages over all of them
+- Small batches: group norm, or layer norm. Under DDP `nn.SyncBatchNorm` averages over all processes
   (chapter 14). Freezing batch norm is in chapter 07, what it does to accumulation in chapter 09, and renewing
   the running statistics of averaged weights (`swa_utils.update_bn`) in chapter 06.
 

@@ -191,7 +191,7 @@ wants to be called with, and when, depends on its kind:
 | scheduler | `step` after | call |
 |---|---|---|
 | `StepLR`, `MultiStepLR`, `ExponentialLR` | each epoch | `step()` |
-| `OneCycleLR`, warm-up, most cosine schedules today | each *batch* | `step()` |
+| `OneCycleLR`, warm-up, most cosine schedules today | each *step of the optimizer* | `step()` |
 | `ReduceLROnPlateau` | each validation | `step(metric)` |
 
 A scheduler counts its calls and knows nothing of epochs. `step(epoch)` is outdated: `StepLR` still takes it, with a
@@ -570,7 +570,7 @@ r"""
 
 An optimizer does the same few operations on each parameter. It can loop over them, or hand lists of
 tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three can be chosen on the CPU and on a GPU, and give the same
-float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on; and fused SGD leaves most weights in bfloat16 and float16 as they are.) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
+float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are, and with momentum it bears no `GradScaler` (chapter 10).) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
 layers.
 """
 
@@ -1148,7 +1148,7 @@ r"""
 
 - The optimizer steps, then the scheduler. Read the rate before training with it.
 - A scheduler counts calls. Per epoch or per batch is your decision, and must fit its plan.
-- `ReduceLROnPlateau` wants the metric. Warm-up goes in front of most others by `SequentialLR`. `OneCycleLR` and `CyclicLR` replace each group's rate.
+- `ReduceLROnPlateau` wants the metric, and `mode="max"` where more is better. Warm-up goes in front of most others by `SequentialLR`. `OneCycleLR` and `CyclicLR` replace each group's rate.
 - Today: warm-up, then a cosine, a line, or a constant rate with a fall at the end. Count steps of the optimizer.
 - A group is a dict: its own options win, the rest comes from outside, and a misspelt key is no error. Count
   the parameters.

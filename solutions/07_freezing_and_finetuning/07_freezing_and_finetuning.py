@@ -231,7 +231,7 @@ is empty after its first use.
 To train `a` through a fixed `b`, freeze the *parameters* of `b`; its operations must stay on
 the graph, for the gradient comes back through them. (In training mode the BatchNorm of `b` still moves.)
 
-**Load what fits**: filter the file by key *and* by shape, then `load_state_dict(...,
+**Load what fits**: filter the file by key *and* by shape, without the old head, then `load_state_dict(...,
 strict=False)`, and print what was left out.
 """
 
@@ -344,7 +344,7 @@ assert adapted(x).equal(plain(x))
 
 # %% [markdown]
 r"""
-The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too), and several
+The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too, by name: nothing in it has `requires_grad`), and several
 adapters share one model. Afterwards the product can be added to the weight. The `peft` package does this for whole models. The backward pass still goes
 through the layers: what is saved is the memory of gradients and moments. Of activations little is: the input of a frozen `Linear` without an adapter, say.
 """
@@ -1066,15 +1066,15 @@ with visible_check("load_matching"):
 r"""
 ## 7 · Recap
 
-- A frozen parameter has `requires_grad=False` and `grad=None`. Freeze by prefix *with* the dot.
+- A frozen parameter has `requires_grad=False` and `grad=None`. Freeze by prefix *with* the dot, before you wrap or compile.
   `module.requires_grad = False` does nothing.
 - BatchNorm's statistics are not parameters: a frozen BatchNorm is in eval mode, again after every
   `train()`. Momentum 0 keeps mean and variance while those of the batch are finite, and still normalizes by the batch.
-- The optimizer gets a list of what is trainable. What is unfrozen later has to be added.
+- The optimizer gets a list of what is trainable. What is unfrozen later has to be added, at a rate of its own and with a new scheduler.
 - Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution keeps what it kept, and so does a ReLU that is not compiled. Features of a frozen part in
   eval mode can be computed once, where its inputs stay the same.
 - LoRA freezes everything and trains two thin matrices beside each weight that it adapts.
-- `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters.
+- `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters and put b in eval mode.
 - Load by key and shape, leave the head out by name, report what was skipped.
 
 **Primary sources**

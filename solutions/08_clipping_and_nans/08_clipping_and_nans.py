@@ -562,7 +562,7 @@ A routine for the hunt, cheapest first:
 3. **Data.** Are `x` and `y` of that batch finite?
 4. **Forward.** Hooks: the first module with finite input and output that is not.
 5. **Loss.** Finite output, loss not: a log, a division.
-6. **Backward.** Finite loss, gradient not: anomaly mode names the operation.
+6. **Backward.** Finite loss, gradient NaN: anomaly mode names the operation. (An infinity it does not see.)
 7. **Or is it the learning rate?** Weights that explode break *some* layer first. Run it again with a hundredth of the rate. If the NaN
    comes all the same, it is another fault, or the rate was more than a hundred times too large. If it stays away, that may also be because the weights have hardly moved.
 """
@@ -1293,8 +1293,7 @@ r"""
 - `isfinite`, not `isnan`: infinity often comes first.
 - A bad batch is skipped whole, under DDP (chapter 14) by all ranks: no step, no gradients left, buffers put back.
 - Make the input safe *before* the root, the log, the division; a single `torch.where` saves the value and not the gradient.
-- To find the first NaN: state, data, layer (finite in, not finite out), loss, gradient (anomaly mode), and whether a smaller
-  rate cures it.
+- To find the first NaN: state, data, layer (finite in, not finite out), loss, gradient (anomaly mode, for NaN), and whether a smaller rate cures it.
 
 **Primary sources**
 

@@ -553,7 +553,7 @@ What popular posts say about accumulation, run against the PyTorch that is insta
 cell ends in an assertion.
 
 > **"Out of memory? Go to 16 bit, or make the batch or the model smaller."**
-> *Correct*, and not all: there are activation checkpointing, evaluation without a graph, and
+> *Correct* with many rows (chapter 10), and not all: there are activation checkpointing, evaluation without a graph, and
 > optimizers with a smaller state.
 
 Bytes kept for the backward pass, per step:
@@ -1224,7 +1224,7 @@ r"""
 
 - `backward()` adds, `step()` uses, `zero_grad()` clears. Nothing is averaged for you.
 - Divide each part's *sum* by the denominator of the whole window: samples, outputs, labels that count, or the sum of their
-  weights. Dividing means by `k` is right only for equal parts.
+  weights. Dividing means by `k` is right only where all parts have the same denominator.
 - Undivided, plain SGD trains at `k` times its learning rate in full windows. If all are full and nothing is clipped, AdamW, and Adam without weight decay, hide it while gradients are large beside `eps`.
 - One clip, one step, one scheduler step per window; the last window is stepped on too, with its own denominator.
 - Go backward on each part before the next goes forward, or no memory is saved.
@@ -1232,8 +1232,7 @@ r"""
   normalization does, for the norm.
 - float32 gradients agree to five or six digits, not bitwise: the sums are taken in another order. To fewer where
   the terms cancel, as near a minimum.
-- DDP's `no_sync()` stands around forward and backward of all but the last part. DDP averages: times the number of
-  processes.
+- DDP's `no_sync()` stands around forward and backward of all but the last part. DDP averages: divide by the denominator of all processes, and multiply by their number.
 
 **Primary sources**
 

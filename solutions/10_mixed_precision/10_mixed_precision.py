@@ -748,7 +748,7 @@ assert two_halves(2) < 1e-5
 # %% [markdown]
 r"""
 > **"16 bit saves memory, and accumulation simulates a larger batch."**
-> *With conditions.* It is the activations that take half; weights, gradients and optimizer state do not. And
+> *With conditions.* It is the activations that take less, with many rows (section 4); weights, gradients and optimizer state do not. And
 > accumulation wants its division, its last window, and layers without batch statistics (chapter 09).
 """
 
@@ -1204,7 +1204,7 @@ r"""
 - float16: three to four digits, up to 65504, nothing below 6 · 10⁻⁸. bfloat16: two to three digits, the range of float32.
 - Weights, gradients and optimizer state stay float32. 16-bit weights lose small updates.
 - Autocast: one block per forward pass, around model and loss; name the dtype. Backward and step are outside.
-- float16 needs a scaler, bfloat16 does not: scale, backward, (unscale, clip,) step, update. One scaler per run, saved in the
+- float16 needs a scaler, bfloat16 does not (but is slow where it is emulated): scale, backward, (unscale, clip,) step, update. One scaler per run, saved in the
   checkpoint.
 - Step and update once per window of accumulation; divide by the window's samples; an overflow skips all of it.
 - Only a skipped step lowers the scale. With one optimizer, step the schedule if it did not fall.

@@ -1100,7 +1100,7 @@ assert indexed == "IndexError"
 # %% [markdown]
 r"""
 > **"Write `total_loss += loss.item()`."**
-> *Correct.* `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
+> *Correct.* `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little (add it up in float32).
 >
 > **"Adding up loss tensors keeps the graphs and eats memory."**
 > *Correct.* After a backward pass through them the inputs are free (unless they require a gradient) and the nodes remain; without one the inputs remain as well.
@@ -1569,7 +1569,7 @@ r"""
 - Allocated is what tensors use, reserved what PyTorch keeps. `empty_cache()` gives cached blocks in which no tensor lives
   to others.
 - Activation checkpointing keeps a few activations and computes the rest twice.
-- Memory that stays in `nvidia-smi` belongs to a process. End it.
+- Memory that stays in `nvidia-smi` after a crash belongs to a process. End it, if it is yours.
 
 **Primary sources**
 

@@ -8,7 +8,7 @@ you saved.
 
 **After this chapter you can**
 
-- write a checkpoint that no crash and no full disk can spoil, and read files without
+- write a checkpoint that no kill and no full disk can spoil, and read files without
   unpickling objects;
 - stop a run after any step and go on, with the same result to the last bit, and say what
   has to be saved for that;
@@ -1582,10 +1582,10 @@ with visible_check("best_weights"):
 r"""
 ## 7 · Recap
 
-- State dicts and plain values, written under another name in the same folder, then `os.replace`.
+- State dicts and plain values, written under another name in the same folder, then `os.replace`. Against a power cut: `os.fsync` before it.
 - `torch.load` with its defaults unpickles no objects; weights of strangers come as safetensors. `float(metric)` and `tolist()` for NumPy's random
   state keep the file readable. `map_location` says where tensors go; random states must stay on the CPU.
-- Resume: make all, load all, set the random states, go on with the *next* step. Model, optimizer,
+- Resume: make all, load all, set the random states (in mid-epoch after the done batches have been skipped), go on with the *next* step. Model, optimizer,
   scheduler, scaler, the random states (on a GPU its own too), the order of the epoch, and what you have logged.
 - `scheduler.last_epoch` is a counter. An optimizer's state goes by position.
 - `removeprefix` for `module.` and `_orig_mod.`; better, save the model without its wrapper.

@@ -1036,7 +1036,7 @@ whose batches fit into the shared memory that is free.
 </details>
 <details><summary>Hint 3: the second epoch</summary>
 
-Give the generator to a sampler, `RandomSampler(dataset, generator=...)`, and none to the loader.
+Give the generator to a sampler, `RandomSampler(dataset, generator=...)`, and not the same to the loader.
 </details>
 """
 
@@ -1244,10 +1244,10 @@ r"""
   samples than a batch and `drop_last`: nothing is trained, and nothing raises.
 - *unable to allocate shared memory* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches, all others that something still holds, and the dataset's tensors where workers are not forked. Make it larger
   (`--shm-size`, `--ipc=host`) or the need smaller; another sharing strategy changes nothing.
-- `prefetch_factor` and `persistent_workers` only with workers. Pinned memory for an accelerator, and with `non_blocking=True`.
+- `prefetch_factor` and `persistent_workers` only with workers. Pinned memory for an accelerator that can pin, and with `non_blocking=True`.
 - A generator given to the loader also seeds its workers. Give it to the sampler, and the order is the same with any number of workers, if
   each epoch is read to its end.
-- What workers need must be picklable wherever they are not forked. Where they are, large lists are copied bit by bit: use arrays.
+- What workers need must be picklable wherever they are not forked. Where they are, large lists are copied bit by bit: use arrays (not of objects).
 - Measure before you add workers: the time in `next` is waiting. Load time / step time workers, rounded up, hide it if loading times hardly vary and each has a core.
 
 **Primary sources**

@@ -712,7 +712,7 @@ no collective may happen within a batch: call `ddp.module(x)` and not `ddp(x)`. 
 (by gloo not all) wait for it until the timeout. With batch norm send rank 0's buffers to all before (`dist.broadcast`): after training each rank has its own.
 
 Two more traps. `DataLoader(sampler=..., shuffle=True)` is refused with a ValueError: the sampler shuffles. And augmentation seeded
-alike on all ranks draws the same crops on each: seed it with the rank as well (chapter 01).
+alike on all ranks draws the same crops on each: seed it with the rank as well.
 """
 
 # %% cell="shuffle_refused"
@@ -1303,12 +1303,12 @@ r"""
 
 - `DataParallel`: one process; scatter, replicate, apply, gather at every forward pass; gradients are *summed* into the model; buffers of the first chunk are
   kept. DDP: one process per rank; gradients are *averaged*; each rank makes its own, equal, step.
-- Unequal shards: sum of the losses × world size / number of all samples.
+- Unequal shards: sum of the losses × world size / number of all that they are summed over (samples, or labels that count).
 - `no_sync` around forward *and* backward of all micro-batches but the last: one exchange per step.
-- Every rank makes the same collectives in the same order. A short timeout ends a hang; with gloo look at the rank without a word.
+- Every rank makes the same collectives in the same order. A timeout of a few times the longest step, saving included, ends a hang; with gloo look at the rank without a word.
 - `set_epoch` in every epoch. Samples that fill up count in no metric; add up counts, then divide.
-- Running statistics are rank 0's. Save `ddp.module.state_dict()` on rank 0.
-- FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient.
+- Running statistics: each rank has its own, and a checkpoint those of rank 0. Send them to all before evaluating. Save `ddp.module.state_dict()` on rank 0.
+- FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient, of a start that you make alike.
 
 **Primary sources**
 

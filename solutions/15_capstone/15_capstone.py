@@ -199,7 +199,7 @@ More such pairs, all of which the exercises look at:
 | scaler, schedule | the plan moves on at a step that was left out | move it only after a step that was made |
 | accumulation, last batch | a mean of means: a small micro-batch counts too much | sums, divided by all samples of the step |
 | accumulation, schedule | the plan moves per micro-batch | once per optimizer step |
-| freezing in mid-run, weight decay | a frozen weight keeps a gradient, if only of zeros, and decays on | set gradients to None, or leave the weight out of the optimizer |
+| freezing in mid-run, weight decay | with `set_to_none=False` a frozen weight keeps a gradient of zeros, and decays on | set gradients to None, or leave the weight out of the optimizer |
 | freezing, clipping | what was frozen in mid-run still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
 | checkpoint, evaluation | saved before the evaluation of the same step: it is lost, or made twice | evaluate, then save |
 | checkpoint, best model | a dict of live tensors | a deep copy, inside the checkpoint |
@@ -1399,7 +1399,7 @@ r"""
 - Every few steps: evaluate if the epoch is over, then write everything under another name and rename.
 - Everything: all parts with a state, the random states of torch, NumPy, Python and each GPU, where you are, the log, the best with its weights.
 - A rename is safe against a killed process. Against a power cut it is not: call `os.fsync` on the written file before the rename (chapter 12).
-- After a kill: the newest checkpoint that is whole. Test it by killing, with a comparison of bits.
+- After a kill: the newest checkpoint that is whole. Test it by killing, with a comparison of bits (on a GPU, with deterministic kernels: chapter 01).
 - A log of a run that was killed may hold steps twice. Count each once, the last time.
 
 **Primary sources**

@@ -455,7 +455,7 @@ def test_the_generator_of_a_loader():
 
     Give loaders (and samplers) a generator of their own
 
-    It does not reach a `sampler=` that you pass: give it to that, too (a `DistributedSampler` takes a `seed`, and `set_epoch` before each epoch).
+    It does not reach a `sampler=` that you pass: give that one of its own, too (a `DistributedSampler` takes a `seed`, and `set_epoch` before each epoch).
     """
     orders = []
     for draws in (0, 5):

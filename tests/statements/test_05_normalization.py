@@ -73,7 +73,7 @@ BY_SOURCE = {
         "Large language models often leave the mean out.",
     ],
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html": [
-        "On several GPUs `nn.SyncBatchNorm` averages over all of them (chapter 14).",
+        "Under DDP `nn.SyncBatchNorm` averages over all processes (chapter 14).",
     ],
 }
 

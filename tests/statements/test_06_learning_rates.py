@@ -1116,7 +1116,7 @@ def test_every_optimizer_skips_none():
 
 
 def test_what_a_step_wants():
-    """`ReduceLROnPlateau` wants the metric."""
+    """`ReduceLROnPlateau` wants the metric, and `mode="max"` where more is better."""
     plan = lr_scheduler.ReduceLROnPlateau(torch.optim.SGD([one_weight()]))
     with pytest.raises(TypeError, match="metrics"):
         plan.step()
@@ -1276,7 +1276,7 @@ def test_three_ways_to_step(kind):
     "dtype", [torch.float32, torch.bfloat16, torch.float16]
 )
 def test_the_ways_agree(kind, dtype):
-    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
+    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are, and with momentum it bears no `GradScaler` (chapter 10).)"""
     ends = {}
     for way in ("loop", "foreach", "fused"):
         options = {"foreach": False} if way == "loop" else {way: True}
@@ -1305,7 +1305,7 @@ def test_the_ways_agree(kind, dtype):
     "case", ["plain", "slice", "turned", "in mid-run", "by hand"]
 )
 def test_where_fused_goes_wrong(kind, case):
-    """(On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on; and fused SGD leaves most weights in bfloat16 and float16 as they are.)"""
+    """(On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are, and with momentum it bears no `GradScaler` (chapter 10).)"""
     options = {"momentum": 0.9} if kind == "SGD" else {}
     ends = []
     for fused in (False, True):

@@ -200,7 +200,7 @@ def test_between_two_models(which):
 
     A still *runs*: in training mode its BatchNorm counts and its dropout drops. It builds a graph that nobody uses, unless it runs under `no_grad`.
 
-    `b(a(x).detach())` trains b; to train a through b, freeze b's parameters.
+    `b(a(x).detach())` trains b; to train a through b, freeze b's parameters and put b in eval mode.
     """
     a, b, x = stages(), nn.Linear(2, 1), torch.randn(8, 4)
     if which == "b":
@@ -234,7 +234,7 @@ def test_weight_decay_pulls_to_zero(kind):
 
 
 def test_low_rank_adapters():
-    """The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too), and several adapters share one model. Afterwards the product can be added to the weight.
+    """The optimizer has moments for the adapter alone, a checkpoint needs the adapter alone (filter the `state_dict`, which holds the frozen weights too, by name: nothing in it has `requires_grad`), and several adapters share one model. Afterwards the product can be added to the weight.
 
     The backward pass still goes through the layers: what is saved is the memory of gradients and moments. Of activations little is: the input of a frozen `Linear` without an adapter, say.
     """
@@ -748,7 +748,7 @@ def test_an_inference_tensor(rest):
 
 
 def test_a_filter_is_used_up():
-    """The optimizer gets a list of what is trainable. What is unfrozen later has to be added."""
+    """The optimizer gets a list of what is trainable. What is unfrozen later has to be added, at a rate of its own and with a new scheduler."""
     net = nn.Linear(2, 1)
     net.bias.requires_grad_(False)
     trainable = filter(lambda p: p.requires_grad, net.parameters())

@@ -208,7 +208,7 @@ def test_a_mean_of_means(case):
 
     Dividing each part's *mean* by the number of parts is the special case in which all parts have the same share of $D$.
 
-    Dividing means by `k` is right only for equal parts.
+    Dividing means by `k` is right only where all parts have the same denominator.
     """
     _, y = rows_and_classes()
     sizes, options = [16, 16], {}
@@ -1097,7 +1097,7 @@ def test_the_denominator_of_several_processes(on_ranks, sizes):
 
     Without `world_size` the gradient of two processes is half of the right one. If parts are unequal (tokens!), the processes have to add up their counts first, with `all_reduce`.
 
-    DDP averages: times the number of processes.
+    DDP averages: divide by the denominator of all processes, and multiply by their number.
     """
     X, y = rows_and_classes()
     torch.manual_seed(1)

@@ -40,7 +40,7 @@ BY_CELL = {
         "the name warns, nothing is divided by 2",
     ],
     "claim_003_27": [
-        "It is the activations that take half; weights, gradients and optimizer state do not.",
+        "It is the activations that take less, with many rows (section 4); weights, gradients and optimizer state do not.",
     ],
 }
 
@@ -683,7 +683,7 @@ def test_too_far():
 def test_bfloat16_needs_no_scaler(size):
     """bfloat16 has the range of float32 and needs no scaler;
 
-    float16 needs a scaler, bfloat16 does not: scale, backward, (unscale, clip,) step, update.
+    float16 needs a scaler, bfloat16 does not (but is slow where it is emulated): scale, backward, (unscale, clip,) step, update.
     """
     slopes = {}
     for dtype in HALF:

@@ -55,7 +55,7 @@ BY_CELL = {
     "claim_004_06_07": [
         "But `loss` is a tensor with a graph behind it, and so is the sum: every batch hangs its graph onto that of all batches before.",
         "without one the inputs remain as well.",
-        "`loss.detach()` does not, and leaks as little.",
+        "`loss.detach()` does not, and leaks as little (add it up in float32).",
     ],
     "claim_004_10": ["*Correct*, for what is made inside."],
 }
@@ -108,7 +108,7 @@ BY_SOURCE = {
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution": [
         "on a GPU each `.item()` waits until everything before it has been computed.",
         "`loss.detach()` is a tensor without the graph, and does not wait for a GPU.",
-        "`.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.",
+        "`.item()` waits for a GPU; `loss.detach()` does not, and leaks as little (add it up in float32).",
     ],
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf": [
         "the environment variable `PYTORCH_ALLOC_CONF=expandable_segments:True` before the process starts (not read where the older `PYTORCH_CUDA_ALLOC_CONF` is set): segments that grow leave fewer gaps",
@@ -1484,7 +1484,7 @@ def test_what_waits_for_the_gpu(waits):
 
     `loss.detach()` is a tensor without the graph, and does not wait for a GPU.
 
-    `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little.
+    `.item()` waits for a GPU; `loss.detach()` does not, and leaks as little (add it up in float32).
     """
     weight = torch.ones(3, device="cuda", requires_grad=True)
     loss = (weight * 2).sum()

@@ -923,7 +923,7 @@ def test_the_popular_recipe(kind):
 def test_the_shortest_save(there, fails):
     """**Save** state dicts and plain values, under another name in the same folder. Then rename.
 
-    State dicts and plain values, written under another name in the same folder, then `os.replace`.
+    State dicts and plain values, written under another name in the same folder, then `os.replace`. Against a power cut: `os.fsync` before it.
     """
     torch.save({"step": 1, "net": nn.Linear(2, 2).state_dict()}, there)
     content = {"step": 2, "net": nn.Linear(2, 2).state_dict()}

@@ -1089,7 +1089,7 @@ def test_a_loader_does_not_know_how_far_it_is():
 def test_a_generator_that_nobody_else_uses():
     """`RandomSampler(train_set, generator=...)` with a generator that nobody else uses.
 
-    Give the generator to a sampler, `RandomSampler(dataset, generator=...)`, and none to the loader.
+    Give the generator to a sampler, `RandomSampler(dataset, generator=...)`, and not the same to the loader.
     """
     found = []
     for disturbed in (False, True):

@@ -36,7 +36,7 @@ BY_CELL = {
     "hung_rank": [
         "with gloo a rank that waits in vain raises an error;",
         "The rank to look at is the one *without a word*: the other one only noticed.",
-        "A short timeout ends a hang; with gloo look at the rank without a word.",
+        "A timeout of a few times the longest step, saving included, ends a hang; with gloo look at the rank without a word.",
     ],
     "count_exchanges": [
         "All three have the right gradient: nothing but a count, or the time, shows the difference.",
@@ -51,7 +51,7 @@ BY_CELL = {
     ],
     "fsdp_tour": [
         "FSDP2 (`fully_shard`) keeps of each parameter only a slice per rank, of the rank's own start: nothing is sent, so load or seed all ranks alike.",
-        "FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient.",
+        "FSDP2 holds a slice of weights, gradients and optimizer state per rank, with the same gradient, of a start that you make alike.",
         "Same gradient; each rank holds its slice of weights, gradients and momentum.",
     ],
     "claim_001_38": [
@@ -147,7 +147,7 @@ def error_of_mean(sizes, weigh=None):
 def test_a_mean_over_ranks(sizes):
     """If the shards are equal, the mean of means is the mean. If not, it is not:
 
-    Unequal shards: sum of the losses × world size / number of all samples.
+    Unequal shards: sum of the losses × world size / number of all that they are summed over (samples, or labels that count).
     """
     equal = len(set(sizes)) == 1
     assert (error_of_mean(sizes) < 1e-12) == equal
@@ -1019,7 +1019,7 @@ def test_metrics_of_several_ranks():
 
 
 def test_augmentation_by_rank():
-    """And augmentation seeded alike on all ranks draws the same crops on each: seed it with the rank as well (chapter 01)."""
+    """And augmentation seeded alike on all ranks draws the same crops on each: seed it with the rank as well."""
 
     def crops(seed):
         torch.manual_seed(seed)
@@ -1265,7 +1265,7 @@ def test_what_comes_several_times(on_ranks):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_in_one_forward_pass(on_ranks, ranks):
-    """Running statistics are rank 0's."""
+    """Running statistics: each rank has its own, and a checkpoint those of rank 0. Send them to all before evaluating."""
 
     def mean(rank, group):
         norm = nn.BatchNorm1d(1, momentum=None)

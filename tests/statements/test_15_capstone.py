@@ -151,7 +151,7 @@ def test_accumulation_meets_the_last_batch():
 
 @pytest.mark.parametrize("set_to_none", [True, False])
 def test_freezing_meets_weight_decay_and_clipping(set_to_none):
-    """| freezing in mid-run, weight decay | a frozen weight keeps a gradient, if only of zeros, and decays on | set gradients to None, or leave the weight out of the optimizer |
+    """| freezing in mid-run, weight decay | with `set_to_none=False` a frozen weight keeps a gradient of zeros, and decays on | set gradients to None, or leave the weight out of the optimizer |
 
     | freezing, clipping | what was frozen in mid-run still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
     """
