@@ -340,9 +340,14 @@ def lists_leaves(draw: Draw) -> list[Case]:
     rule=lists_the_calls,
     weight=2,
     says="in the order of the calls: reused leaves twice, unused ones not at all",
+    corners=["a leaf that stands in two submodules has one name for both"],
 )
 def lists_calls(draw: Draw) -> list[Case]:
-    return [shaped(draw, "reused"), shaped(draw, "order")]
+    return [
+        shaped(draw, "reused"),
+        shaped(draw, "order"),
+        shaped(draw, "shared"),
+    ]
 
 
 @check(

@@ -2013,13 +2013,26 @@ def epoch_loss(draw: Draw) -> list[Case]:
     ]
 
 
+def disabled_in_an_epoch(
+    case: Case, seen: Result, expected: Result
+) -> str | None:
+    for one, other in in_pairs(seen, expected):
+        if one["scheduler_steps"] < other["scheduler_steps"]:
+            return (
+                "With a scaler that is disabled the scheduler did not step after "
+                "a step that was made."
+            )
+    return disabled_scaler(case, seen, expected)
+
+
 @check(
     "train_epoch_amp",
     probe=probes.epochs_in_windows,
-    rule=disabled_scaler,
+    rule=disabled_in_an_epoch,
     says="a disabled scaler, as with bfloat16: the same code",
     corners=[
-        "a window that overflows is stepped on, with the gradients as they are"
+        "a window that overflows is stepped on, with the gradients as they are; "
+        "the scheduler follows"
     ],
 )
 def epoch_disabled(draw: Draw) -> list[Case]:
@@ -2028,6 +2041,9 @@ def epoch_disabled(draw: Draw) -> list[Case]:
         epochs(draw, [4, 3, 4], 2, settings=off),
         epochs(draw, [4, 3, 4], 2, settings=off, overflows=(1,)),
         epochs(draw, [4, 3, 4], 2, settings=off, nans=(2,)),
+        epochs(
+            draw, [4, 3, 4], 1, settings=off, overflows=(1,), scheduled=True
+        ),
         epochs(
             draw,
             [4] * 4,
