@@ -525,7 +525,10 @@ def after_moves(TokenRNN, case):
     except NotImplementedError:
         raise
     except (RuntimeError, TypeError) as error:
-        return {**lacks, "ran": False, "mixed": _mixed(str(error))}
+        mixed = _mixed(str(error))
+        if mixed is None:
+            raise
+        return {**lacks, "ran": False, "mixed": mixed}
     if not isinstance(out, torch.Tensor):
         return {**lacks, "ran": True, "out": out}
     facts = {
@@ -543,7 +546,10 @@ def after_moves(TokenRNN, case):
 
 
 def _mixed(text):
-    return "devices" if "device" in text else "dtypes"
+    """What an error says is not the same; None if it is about something else."""
+    if "device" in text:
+        return "devices"
+    return "dtypes" if "type" in text else None
 
 
 def gradients(TokenRNN, case):

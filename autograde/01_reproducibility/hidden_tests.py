@@ -845,9 +845,15 @@ def about_likeness(case: Case, seen: Result, expected: Result) -> str | None:
         return "The samples are not those of the dataset."
     if not data["alike"]:
         if "when" not in case:
-            return "The order depends on the number of workers."
+            return (
+                "With other numbers of workers the order is another one. It "
+                "depends on that number, or on a global generator."
+            )
         if case["when"] == "by batch size":
-            return "The order depends on `batch_size`."
+            return (
+                "With another `batch_size` the order is another one. It depends "
+                "on that, or on a global generator."
+            )
         return (
             "The order depends on the global generators, used or seeded by "
             f"others {case['when']}."

@@ -700,7 +700,7 @@ def stacked(
 def knows_its_own(case: Case, seen: Result, expected: Result) -> str | None:
     theirs, ours = data_of(seen), expected.data
     if len(theirs["shapes"]) != len(ours["shapes"]):
-        return "A Stack has not just 2 × `depth` parameters."
+        return "A Stack has not 2 × `depth` parameters."
     if theirs["shapes"] != ours["shapes"]:
         return "The parameters of a Stack have other shapes."
     for fact, sentence in (

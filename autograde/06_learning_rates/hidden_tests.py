@@ -1021,8 +1021,9 @@ def outside_and_buffers(
     data = data_of(seen)
     if data.get("hooks_left") is True:
         return (
-            "You leave a hook on the optimizer. It runs at every later step, "
-            "whoever makes it: take it off with the `remove()` of its handle."
+            "You leave a hook on the optimizer or on a parameter. It runs at every "
+            "later step, whoever makes it: take it off with the `remove()` of its "
+            "handle."
         )
     if data.get("same_settings") is not True:
         return "A setting of the optimizer is not what it was before."

@@ -369,9 +369,15 @@ def buffers_of(module):
 
 
 def hooks_of(optimizer):
-    return len(optimizer._optimizer_step_pre_hooks) + len(
-        optimizer._optimizer_step_post_hooks
-    )
+    """How many hooks the optimizer has, with those of its parameters."""
+    held = [
+        optimizer._optimizer_step_pre_hooks,
+        optimizer._optimizer_step_post_hooks,
+    ]
+    for group in optimizer.param_groups:
+        for one in group["params"]:
+            held += [one._backward_hooks, one._post_accumulate_grad_hooks]
+    return sum(len(some or ()) for some in held)
 
 
 def decayed(decayed_step, case):

@@ -988,7 +988,10 @@ def random_numbers_go_on(draw: Draw) -> list[Case]:
     rule=agrees(**WORK, log=RESULTS["log"]),
     says="only what is left is done again: steps, evaluations, nothing after "
     "the end",
-    corners=["a finished run, called once more, makes none"],
+    corners=[
+        "a finished run, called once more, makes none",
+        "an evaluation may change parts of the run, and what it leaves is saved",
+    ],
 )
 def only_what_is_left(draw: Draw) -> list[Case]:
     return [
@@ -996,7 +999,11 @@ def only_what_is_left(draw: Draw) -> list[Case]:
         draw.once(killed_after_a_save),
         # the checkpoint comes at the end of an epoch
         running(
-            draw, stop("step", 6), plan={"save_every": 5}, evaluation_draws=3
+            draw,
+            stop("step", 6),
+            plan={"save_every": 5},
+            evaluation_draws=3,
+            meter=True,
         ),
         draw.once(finished),
         running(draw, END, plan={"num_epochs": 1}),

@@ -865,6 +865,8 @@ class Run:
         self.look()
         self.dies("evaluate", epochs_done)
         torch.rand(self.case["evaluation_draws"])
+        if "meter" in self.parts:
+            self.parts["meter"].total += 1
         return self.case["metrics"][(epochs_done - 1) % 8]
 
     def checkpoints(self):

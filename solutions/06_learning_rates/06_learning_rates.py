@@ -1078,7 +1078,7 @@ tensor([[1.9000]])
   optimizer's step on the plain gradient, as in AdamW. That gradient is of the weights before they shrink.
 - What is decayed: every parameter that is in the optimizer *and* is reached by this step's loss, once, biases and scalars too. One
   that this loss does not reach keeps every bit.
-- Gradients from before do not count. Afterwards the optimizer's settings are as before, and no hook of yours is left on it.
+- Gradients from before do not count. Afterwards the optimizer's settings are as before, and no hook of yours is left on it or on a parameter.
 - It returns the loss before the step, without any penalty, as a Python float.
 
 <details><summary>Hint 1: which parameters</summary>

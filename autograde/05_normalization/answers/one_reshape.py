@@ -642,8 +642,8 @@ def with_running_instances():
         hidden_tests.layer_over_the_last,
         hidden_tests.parameters_of_all,
     ],
-    tells="Your layer norm has one weight per channel, as batch norm. It has one per "
-    "element, in the shape `normalized_shape`.",
+    tells="Your layer norm has fewer weights than elements that it averages. It has one "
+    "for each, in the shape `normalized_shape`.",
     body=True,
 )
 def with_layer_affine_by_channel():
