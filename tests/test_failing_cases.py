@@ -110,6 +110,21 @@ def test_a_wrong_value_shows_the_call_both_values_and_their_ratio(
     assert check.case.differs == "Yours is 7 times what is right."
 
 
+def test_what_an_earlier_call_left_is_named(
+    mini: Course, warm: WarmProcess
+) -> None:
+    source = "seen = []\n\n\n" + DOUBLE.format(
+        "x * 2**times + 0 * sum(one - x for one in seen + (seen.append(x) or []))"
+    )
+    report = judged(mini, warm, "double", source)
+
+    check = named(report, "doubles")
+    assert check.case is None
+    assert check.message.endswith(
+        "Called alone it raises nothing: an earlier call has left something."
+    )
+
+
 def test_the_smallest_of_the_failing_cases_is_shown(
     mini: Course, warm: WarmProcess
 ) -> None:

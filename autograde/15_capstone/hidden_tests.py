@@ -516,6 +516,8 @@ def overflow_is_left_out(draw: Draw) -> list[Case]:
 
 def schedule_follows(case: Case, seen: Result, expected: Result) -> str | None:
     for one, other in pairs(seen, expected):
+        if one["num_steps"] < other["num_steps"]:
+            return "A step was left out that was to be made."
         if one["schedule_steps"] > other["schedule_steps"]:
             return (
                 "The schedule moved more often than the optimizer: once per "
@@ -631,6 +633,7 @@ FACT_SENTENCES = {
 
 
 def right_facts(case: Case, seen: Result, expected: Result) -> str | None:
+    earlier: tuple[dict, dict] | None = None
     for i, (one, other) in enumerate(pairs(seen, expected)):
         if one["keys"] != other["keys"]:
             return "You do not return a dict with just the five keys."
@@ -645,8 +648,19 @@ def right_facts(case: Case, seen: Result, expected: Result) -> str | None:
             exactly = name == "loss" and i == 0
             tolerance = 1e-5 if exactly else slack(case)
             if not near(facts[name], wanted_facts[name], tolerance):
+                if earlier and not alike_after(*earlier, slack(case)):
+                    return f"`{name}` shows that the step before went wrong."
                 return sentence
+        earlier = one, other
     return None
+
+
+def alike_after(one: dict, other: dict, tolerance: float) -> bool:
+    """Whether a step has left what it was to leave."""
+    return one["schedule_steps"] == other["schedule_steps"] and all(
+        near(one[key], other[key], tolerance)
+        for key in ("scale_after", "weights")
+    )
 
 
 @check(

@@ -601,6 +601,8 @@ class _Telling:
         self.cases_left = MOST_CASES
         self.said = ""
         """What the last traced call raised says."""
+        self.alone: Result | None = None
+        """What it gave."""
 
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool
@@ -609,6 +611,7 @@ class _Telling:
         case."""
         traced = self.prober().trace(probe, case, timeout_s, enter_only)
         self.said = "" if traced is None else traced.run.text
+        self.alone = None if traced is None else traced.run.result
         return traced
 
     def told(self, report: CheckReport, lost: Sequence[_Lost]) -> CheckReport:
@@ -622,6 +625,7 @@ class _Telling:
         fault = one.verdict, one.kind
         root = self.roots.setdefault(fault, report.name)
         case, subject = None, ""
+        self.alone = None
         if root == report.name and self.cases_left and self._may(one):
             self.cases_left -= 1
             try:
@@ -734,6 +738,12 @@ class _Telling:
             text = one_line(self.said, LONGEST_TEXT)
             if text:
                 message = f"{message.rstrip('.')}: {text}"
+        elif (
+            one.verdict is Verdict.ERROR
+            and self.alone is not None
+            and not self.alone.raised
+        ):
+            message += " Called alone it raises nothing: an earlier call has left something."
         return message
 
 
