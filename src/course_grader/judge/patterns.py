@@ -204,9 +204,9 @@ def _by_numbers(seen: Tensor, expected: Tensor, differ: Tensor) -> str:
         apart = one - other
         if _constant(apart):
             return (
-                "Yours is larger by the same number everywhere: "
+                "Yours is larger by the same number wherever it differs: "
                 if apart[0] > 0
-                else "Yours is smaller by the same number everywhere: "
+                else "Yours is smaller by the same number wherever it differs: "
             ) + f"{abs(float(apart.mean())):.4g}."
     return ""
 
@@ -255,7 +255,7 @@ def _ratio(ratio: float, everywhere: bool) -> str:
         simple and isinstance(fraction, Fraction) and fraction.denominator == 1
     ):
         text = str(fraction.numerator)
-    where = " everywhere" if everywhere else ""
+    where = " wherever it differs" if everywhere else ""
     return f"Yours is {text} times what is right{where}."
 
 
