@@ -1153,7 +1153,7 @@ r"""
 - It does not reach generators of your own, the order in which threads add, hashes of strings.
 - A draw on the side moves everything after it. Give loaders (and samplers) a generator of their own, and draw on
   the side under a guard that puts all three states back.
-- Workers get copies, but of shared memory; those that are not forked share every tensor. A generator that the dataset holds must be seeded in the worker.
+- Workers get copies, but of shared memory; those that are not forked share every tensor, and on Linux by default cannot read a dataset with a `torch.Generator`. A generator that the dataset holds must be seeded in the worker.
 - `benchmark` chooses, `deterministic` restricts, `use_deterministic_algorithms` covers the operations that
   PyTorch lists, outside of compiled code, and, in the calling thread, the choices of the compiler's tuner that change the numbers.
 - To repeat to the last bit, keep seed, machine, versions and number of threads, and use kernels with a fixed order. Say so

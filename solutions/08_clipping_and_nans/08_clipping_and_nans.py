@@ -373,8 +373,7 @@ All ReLUs were off, the row's mean was 0, and 0 / 0 is NaN.
 ### Backward: anomaly mode
 
 `torch.autograd.detect_anomaly()` checks what each operation returns on the way back. At the first NaN it raises an error
-that names the operation, and, if the forward pass was in the block as well, prints where in *your* code that operation stood. (It does not see a NaN
-that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it may also stop at an overflow that would only be
+that names the operation, and, if the forward pass was in the block as well, prints where in *your* code that operation stood. (A NaN that is made where two gradients of one tensor are added, $\infty - \infty$, it does not see, or puts down to the operation before that tensor.) With a `GradScaler` it may also stop at an overflow that would only be
 skipped: switch the scaler off for the hunt. Of compiled code it names the whole.
 """
 

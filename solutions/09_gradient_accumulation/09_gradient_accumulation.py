@@ -1169,7 +1169,7 @@ replaced by a normalization that looks at each sample alone.
 <details><summary>Hint 1: which layer</summary>
 
 `nn.GroupNorm(1, C)` takes all channels and positions of a sample together, for inputs of any number of dimensions. It has one weight
-and one bias per channel, as batch norm does. For float32 images in `torch.channels_last` whose mean is hundreds of times their spread, its
+and one bias per channel, as batch norm does. For images in `torch.channels_last`, float32 or narrower, whose mean is hundreds of times their spread, its
 variance is off here, on a CPU: make those contiguous first.
 </details>
 <details><summary>Hint 2: going through the model</summary>

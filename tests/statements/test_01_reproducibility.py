@@ -233,7 +233,7 @@ def test_what_workers_draw(seeded):
 
     | base seeds of loader workers | a generator that a dataset holds |
 
-    Workers get copies, but of shared memory; those that are not forked share every tensor. A generator that the dataset holds must be seeded in the worker.
+    Workers get copies, but of shared memory; those that are not forked share every tensor, and on Linux by default cannot read a dataset with a `torch.Generator`. A generator that the dataset holds must be seeded in the worker.
     """
 
     def two_epochs():

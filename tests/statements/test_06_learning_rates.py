@@ -510,7 +510,7 @@ def test_how_often_a_step_is_compiled():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam and for Nesterov SGD with a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True`. Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam and for Nesterov SGD with a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -543,6 +543,15 @@ def test_a_compiled_step():
         kind(
             [one_weight()], lr=torch.tensor(1e-3), foreach=True, capturable=True
         )
+        weight = one_weight()
+        weight.grad = torch.ones(1)
+        capturable = kind(
+            [weight], lr=torch.tensor(1e-3), foreach=True, capturable=True
+        )
+        with pytest.raises(AssertionError, match="supported devices"):
+            capturable.step()
+        torch.compile(capturable.step, backend="aot_eager")()
+        assert weight != 1
     for kind in (torch.optim.SGD, torch.optim.NAdam, torch.optim.RMSprop):
         kind([one_weight()], lr=torch.tensor(1e-3), foreach=True)
     for scheduler_first in (True, False):

@@ -579,7 +579,7 @@ def complaint_of(function):
 def test_anomaly_mode():
     r"""`torch.autograd.detect_anomaly()` checks what each operation returns on the way back.
 
-    (It does not see a NaN that is made where two gradients of the same weight are added: $\infty - \infty$.) With a `GradScaler` it may also stop at an overflow that would only be skipped: switch the scaler off for the hunt. Of compiled code it names the whole.
+    (A NaN that is made where two gradients of one tensor are added, $\infty - \infty$, it does not see, or puts down to the operation before that tensor.) With a `GradScaler` it may also stop at an overflow that would only be skipped: switch the scaler off for the hunt. Of compiled code it names the whole.
 
     it complains of a NaN that a mask throws away later.
 
@@ -606,6 +606,9 @@ def test_anomaly_mode():
     with torch.autograd.set_detect_anomaly(True):
         (twice.sqrt() - (2 * twice).sqrt()).sum().backward()
     assert twice.grad.isnan().all()  # and nothing was raised
+    between = 2 * torch.zeros(3, requires_grad=True)
+    error, _ = complaint_of(lambda: (between.sqrt() - between.sqrt()).sum())
+    assert error.startswith("Function 'MulBackward0' returned nan values")
 
     def masked():
         inner = 0 * x.sqrt()  # NaN inside, thrown away before it reaches y
