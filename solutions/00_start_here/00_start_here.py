@@ -547,7 +547,7 @@ r"""
 ### Moving models and data
 
 > **"Choose `cuda:0` if there is one, else the CPU, and write `.to(device)` everywhere."**
-> *Correct.* Newer, and not for CUDA alone: `torch.accelerator.current_accelerator`. Ask it to look:
+> *Correct* in a single process. Newer, and not for CUDA alone: `torch.accelerator.current_accelerator`. Ask it to look:
 > without `check_available=True` it names what this PyTorch was *built* for, and a build for CUDA on a
 > machine without a GPU then fails at the first `.to`.
 """

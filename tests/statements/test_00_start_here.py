@@ -43,7 +43,7 @@ BY_CELL = {
         "*Half right:* as text only, and in time.",
     ],
     "claim_001_33": [
-        "*Correct.* Newer, and not for CUDA alone: `torch.accelerator.current_accelerator`.",
+        "*Correct* in a single process. Newer, and not for CUDA alone: `torch.accelerator.current_accelerator`.",
     ],
     "claim_001_34": [
         "*Correct*, but for the copy: where nothing changes you get the same tensor back.",
