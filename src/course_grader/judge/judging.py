@@ -599,10 +599,8 @@ class _Telling:
         self.words = _words_of(grading, exercise_id)
         self.roots: dict[tuple[Verdict, str], str] = {}
         self.cases_left = MOST_CASES
-        self.said = ""
-        """What the last traced call raised says."""
-        self.alone: Result | None = None
-        """What it gave."""
+        self.alone: ProbeRun | None = None
+        """The last traced call."""
 
     def trace(
         self, probe: str, case: Case, timeout_s: float, enter_only: bool
@@ -610,8 +608,7 @@ class _Telling:
         """One call more, in a process of the learner's code that has seen no other
         case."""
         traced = self.prober().trace(probe, case, timeout_s, enter_only)
-        self.said = "" if traced is None else traced.run.text
-        self.alone = None if traced is None else traced.run.result
+        self.alone = None if traced is None else traced.run
         return traced
 
     def told(self, report: CheckReport, lost: Sequence[_Lost]) -> CheckReport:
@@ -734,16 +731,16 @@ class _Telling:
                     # within an author's sentence
                     better = f"{better[:1].lower()}{better[1:]}"
                 message = message.replace(stem[:-1], better[:-1])
-        elif one.verdict is Verdict.ERROR and one.run and case is not None:
-            text = one_line(self.said, LONGEST_TEXT)
-            if text:
+        elif one.verdict is Verdict.ERROR and one.run and self.alone:
+            text = one_line(self.alone.text, LONGEST_TEXT)
+            result = self.alone.result
+            if case is not None and text:
                 message = f"{message.rstrip('.')}: {text}"
-        elif (
-            one.verdict is Verdict.ERROR
-            and self.alone is not None
-            and not self.alone.raised
-        ):
-            message += " Called alone it raises nothing: an earlier call has left something."
+            elif case is None and result is not None and not result.raised:
+                message += (
+                    " Called alone it raises nothing: an earlier call has left "
+                    "something, or chance decides."
+                )
         return message
 
 
