@@ -100,10 +100,9 @@ def reads_back(draw: Draw) -> list[Case]:
     return [
         saving(draw, elsewhere=True, dtype="float64"),
         # a part of the model has the name by which a wrapper holds all of it
-        saving(draw, elsewhere=True, as_path=False, second="module", tied=True),
+        saving(draw, as_path=False, second="module", tied=True),
         saving(
             draw,
-            elsewhere=True,
             as_path=False,
             relative=True,
             dtype="bfloat16",
@@ -495,7 +494,12 @@ def interrupted_once(draw: Draw, name: str) -> Case:
 def killed_once(draw: Draw) -> Case:
     """A run that is killed after a step that ends no epoch."""
     return running(
-        draw, "StepLR", draw.choice((5, 7)), num_epochs=3, forks=True
+        draw,
+        "StepLR",
+        draw.choice((3, 5)),
+        num_epochs=3,
+        batch_size=4,
+        forks=True,
     )
 
 
@@ -596,11 +600,11 @@ def uninterrupted(draw: Draw) -> list[Case]:
 )
 def losses_and_weights(draw: Draw) -> list[Case]:
     return [
-        running(draw, "StepLR", 1, forks=True),
-        running(draw, "OneCycleLR", 3),
+        running(draw, "OneCycleLR", 1),
         running(draw, "CosineAnnealingLR", 5, loss=NAN),
         running(draw, "LambdaLR", 2, batch_size=4, stays=True, frozen=True),
         running(draw, "MultiStepLR", 5, num_epochs=3, batch_size=4, loss=INF),
+        draw.once(killed_once),
     ]
 
 
@@ -773,9 +777,9 @@ def order_and_draws(draw: Draw) -> list[Case]:
         running(
             draw,
             "StepLR",
-            draw.choice((1, 5)),
+            draw.choice((1, 3)),
+            batch_size=4,
             pairs=True,
-            forks=True,
         ),
         running(draw, "StepLR", 3, pairs=True),
         running(draw, "StepLR", 3, num_epochs=1, pairs=True),
@@ -826,10 +830,8 @@ def and_returns_to_training(
 )
 def only_the_rest(draw: Draw) -> list[Case]:
     return [
-        running(
-            draw, "StepLR", draw.choice((4, 5)), finished_raise=True, forks=True
-        ),
-        running(draw, "StepLR", 6, finished_raise=True),
+        running(draw, "StepLR", 3, batch_size=4, finished_raise=True),
+        running(draw, "StepLR", 4, batch_size=4, finished_raise=True),
     ]
 
 
@@ -847,10 +849,7 @@ def goes_on(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def killed_twice(draw: Draw) -> list[Case]:
     first = draw.integer(1, 4)
-    last = first + draw.integer(2, 5)
-    return [
-        running(draw, "LambdaLR", first, first, last, num_epochs=3, forks=True)
-    ]
+    return [running(draw, "LambdaLR", first, first, first + 2)]
 
 
 def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
@@ -890,7 +889,9 @@ def follows_the_file(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def from_the_file(draw: Draw) -> list[Case]:
     factor = 1 + draw.integer(1, 9) / 16
-    return [running(draw, "StepLR", 5, perturb=factor, forks=True)]
+    return [
+        running(draw, "StepLR", 3, batch_size=4, perturb=factor, forks=True)
+    ]
 
 
 # strip_prefix

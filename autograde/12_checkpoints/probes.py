@@ -95,7 +95,7 @@ def until_killed(run, folder):
 
     def die():
         if not kept.exists():
-            shutil.copytree(folder, kept)
+            shutil.copytree(folder, kept, symlinks=True)
         raise Killed
 
     how, value = in_this_process(lambda: run(die))
@@ -237,43 +237,38 @@ def contents(loaded):
 
 @with_a_temporary_folder
 def round_trip(save_checkpoint, load_checkpoint, case):
-    """Saves, and reads, in another process if the case says so: by the learner's
+    """Saves, in another process if the case says so, and reads: by the learner's
     function and by `torch.load` with its defaults."""
     model, optimizer, step = a_run(case, later=True)
     path = a_place(case)
     metric = as_number(case["metric"], case["metric_type"])
     before, moves = everything_of(model, optimizer), model.moves
     folder = os.getcwd()
-    save_checkpoint(path, model, optimizer, step, metric)
-    same_folder = folder == os.getcwd()
+
+    def save():
+        save_checkpoint(path, model, optimizer, step, metric)
+        return {
+            "same_folder": folder == os.getcwd(),
+            "objects_as_before": before == everything_of(model, optimizer),
+            "model_not_moved": moves == model.moves,
+        }
+
+    saved = value_from_child(save) if case["elsewhere"] else save()
     os.chdir(folder)
-
-    def read():
-        loaded = load_checkpoint(path)
-        plain, kept = default_load(path)
-        if not plain:
-            kept = torch.load(path, weights_only=False)
-        return (
-            plain and isinstance(kept, dict),
-            contents(loaded),
-            sorted(loaded),
-            sorted(kept),
-        )
-
-    read_there = value_from_child(read) if case["elsewhere"] else read()
-    plain, loaded, keys, keys_in_file = read_there
+    loaded = load_checkpoint(path)
+    plain, kept = default_load(path)
+    if not plain:
+        kept = torch.load(path, weights_only=False)
     with torch.random.fork_rng(devices=[]):
         rebuilt = a_small_net(case)
     rebuilt.load_state_dict(loaded["model"])
     return {
-        "default_load_reads_it": plain,
-        "keys": keys,
-        "keys_in_file": keys_in_file,
+        "default_load_reads_it": plain and isinstance(kept, dict),
+        "keys": sorted(loaded),
+        "keys_in_file": sorted(kept),
         "types": [type(loaded[one]).__name__ for one in ("step", "metric")],
-        "same_folder": same_folder,
-        "objects_as_before": before == everything_of(model, optimizer),
-        "model_not_moved": moves == model.moves,
-        **loaded,
+        **saved,
+        **contents(loaded),
     }
 
 
@@ -454,9 +449,8 @@ FILE_EVENTS = ("open", "os.rename", "os.remove", "os.link", "os.truncate")
 
 @with_a_temporary_folder
 def killed_in_between(save_checkpoint, load_checkpoint, case):
-    """Saves one checkpoint and then the next, in a process that is killed right
-    before its first file operation; again, killed before its second, and so on
-    until it gets through.
+    """Saves one checkpoint and then the next, and reads what a kill would have left
+    right before each of that save's file operations: what the folder held.
 
     The earlier file also has a second name (a hard link). Writing into the file
     itself changes what is read under that name; putting another in its place
@@ -466,56 +460,57 @@ def killed_in_between(save_checkpoint, load_checkpoint, case):
     later, later_optimizer, later_step = a_run(case, later=True)
     path = a_place(case)
     save_checkpoint(path, model, optimizer, step, 0.25)
-    folder = os.path.dirname(os.path.abspath(path))
-    second_name = os.path.join(folder, "second_name")
+    folder = pathlib.Path(path).resolve().parent
+    second_name = folder / "second_name"
     os.link(path, second_name)
-    before = pathlib.Path(second_name).read_bytes()
+    before = second_name.read_bytes()
 
-    renamed = os.path.abspath("renamed.pt")
-    pathlib.Path(renamed).unlink(missing_ok=True)
+    moments = pathlib.Path("moments").absolute()
+    shutil.rmtree(moments, ignore_errors=True)
+    moments.mkdir()
+    renamed = moments / "renamed.pt"
+    kept, busy = [], []
 
-    def save_until(deadly):
-        left = [deadly]
+    def watch(event, arguments):
+        if busy:  # with copies of its own
+            return
+        names = names_in(arguments, folder)
+        if event in FILE_EVENTS and any(
+            os.path.dirname(name) == str(folder) for name in names
+        ):
+            busy.append(event)
+            if len(kept) < case["most_operations"]:
+                kept.append(moments / str(len(kept)))
+                shutil.copytree(folder, kept[-1], symlinks=True)
+            if event == "os.rename" and names[1:] == [os.path.abspath(path)]:
+                shutil.copyfile(names[0], renamed)
+            busy.clear()
 
-        def watch(event, arguments):
-            if event == "os.rename" and left[0] > 0:
-                source, target = names_in(arguments, folder)
-                if target == os.path.abspath(path):
-                    left[0] += 1  # for the copy that is made here
-                    shutil.copyfile(source, renamed)
-            if event in FILE_EVENTS and in_folder(arguments, folder):
-                left[0] -= 1
-                if left[0] < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
+    real = torch.save
 
-        real = torch.save
+    def seen_by_the_watch(content, file, *args, **kwargs):
+        watch("open", (file,))  # PyTorch opens it without Python
+        real(content, file, *args, **kwargs)
 
-        def seen_by_the_watch(content, file, *args, **kwargs):
-            watch("open", (file,))  # PyTorch opens it without Python
-            real(content, file, *args, **kwargs)
-
-        sys.addaudithook(watch)
-        torch.save = seen_by_the_watch  # in this process, which ends soon
-        save_checkpoint(path, later, later_optimizer, later_step, 0.5)
-
-    lost, found, whole_when_renamed = 0, [], True
-    for deadly in range(case["most_operations"]):
-        how, _ = in_child(lambda: save_until(deadly))  # noqa: B023
-        there = what_is_there(load_checkpoint, path)
-        lost += there is None
-        if how != "killed" and os.path.exists(renamed):
-            whole_when_renamed = (
-                what_is_there(load_checkpoint, renamed) == there
-            )
-        if deadly == 0 or how != "killed":
-            found.append(there)
-        if how != "killed":
-            break
-    after = pathlib.Path(second_name).read_bytes()
-    os.unlink(second_name)
+    torch.save = seen_by_the_watch
+    try:
+        with watched(watch):
+            save_checkpoint(path, later, later_optimizer, later_step, 0.5)
+    finally:
+        torch.save = real
+    there = what_is_there(load_checkpoint, path)
+    after = second_name.read_bytes()
+    whole_when_renamed = not renamed.exists() or (
+        what_is_there(load_checkpoint, renamed) == there
+    )
+    found = []
+    for moment in kept:
+        shutil.rmtree(folder)
+        moment.rename(folder)
+        found.append(what_is_there(load_checkpoint, path))
     return {
-        "found": found,
-        "lost": lost,
+        "found": [*found[:1], there],
+        "lost": found.count(None),
         "written_into": before != after,
         "whole_when_renamed": whole_when_renamed,
     }
@@ -532,13 +527,6 @@ def names_in(arguments, folder):
             inside = os.path.join(folder, name)
             names.append(inside if bare else os.path.abspath(name))
     return names
-
-
-def in_folder(arguments, folder):
-    """Whether a file operation is about something in the folder."""
-    return any(
-        os.path.dirname(name) == folder for name in names_in(arguments, folder)
-    )
 
 
 @with_a_temporary_folder
