@@ -130,8 +130,7 @@ def attempt(function):
 # %% [markdown]
 r"""
 `away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape
-and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed, among others: a CPU tensor
-without dimensions, an index on the CPU, and `copy_`, but not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and
+and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed, among others: in arithmetic a CPU tensor without dimensions, an index on the CPU, and `copy_`, but not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and
 a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
 ### A report that stops the notebook

@@ -748,8 +748,7 @@ is installed here.)
 
 **TF32.** On NVIDIA cards since Ampere, convolutions and cuDNN's recurrent layers round float32 inputs to 10 bits by default, matrix products do not. That is
 not random. It repeats, and differs from a CPU. `torch.backends.cudnn.conv.fp32_precision = "ieee"`
-(and `rnn` for `conv`) asks for full float32 there, `"tf32"` for speed. Such names came with PyTorch 2.9; `allow_tf32` is the older one. After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets
-`torch.backends.cudnn.allow_tf32 = False` instead.
+(and `rnn` for `conv`) asks for full float32 there, `"tf32"` for speed. Such names came with PyTorch 2.9; `allow_tf32` is the older one. After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead, and passes the same to `flags`, which by default puts TF32 on.
 
 **The size of the batch.** Another number of rows may mean another kernel, which adds in another order. So a sample alone and the same sample
 in a batch can differ in the last bits, with all seeds and switches set.

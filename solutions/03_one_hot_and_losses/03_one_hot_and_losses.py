@@ -494,8 +494,7 @@ r"""
 > **"Cross-entropy turns the labels into one-hot rows for you."**
 > *Half the story.*
 
-It builds no rows: it picks one log-probability per sample. It takes float rows as well,
-with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers. (Rows make NaN of a class
+It builds no rows: it picks one log-probability per sample. It takes float rows as well (their classes in dimension 1, as those of the logits, where `F.one_hot` puts them last), with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers. (Rows make NaN of a class
 that is masked by a logit of −∞, in float16, where nothing is compiled, also by its most negative number if the logsumexp of the others reaches about 16, even where its target is 0; indices do not, though with label smoothing a −∞ makes the loss infinite, or NaN if that class has a weight of 0, and the dtype's most negative number may make it infinite.) With class weights the
 two forms *differ*: given indices, the mean divides by the sum of the targets' weights;
 given rows, by their number. And rows know no `ignore_index`: without label smoothing a row of zeros costs nothing, but the mean counts it.
@@ -675,8 +674,7 @@ along dimension -1. Then one-dimensional labels need no case of their own.
 </details>
 <details><summary>Hint 3: dtype and device</summary>
 
-`torch.zeros` and its like take `dtype=` and `device=`. The index of a scatter should be
-int64: `labels.long()` makes one and leaves the labels alone.
+`torch.zeros` and its like take `dtype=` and `device=`. The index of a scatter should be int64: `labels.long()` gives one. (Labels of int64 it gives back as they are: change nothing in place.)
 </details>
 <details><summary>Help: a label of -1 raises nothing</summary>
 

@@ -212,7 +212,7 @@ for name, p in list(net.named_parameters())[:6]:
 r"""
 **Look behind each layer** with forward hooks. Four things belong together: eval mode, no gradient,
 `finally`, and modes that are put back one by one. `model.train()` at the end would wake layers that were
-in eval on purpose. (A layer whose own `train()` does more, as a LoRA layer that merges its weights, needs `module.train(was)`.)
+in eval on purpose. (A layer whose own `train()` does more, as a LoRA layer that merges its weights, needs `module.train(was)`, which sets its children, too.)
 """
 
 
@@ -744,8 +744,7 @@ r"""
 `torch.compile(model)` puts `_orig_mod.` before every name that you list, and `AveragedModel` puts `module.`. A filter
 such as `name.startswith("head")` then matches nothing, without a word: no layer is frozen, no group gets its
 learning rate. `model.compile()` keeps the names. It compiles in place every `forward` that you wrote, also those inside a bare
-`nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in
-2.13 if they have no hooks, without a word (with `fullgraph=True` the call raises). Chapter 12 loads such files.
+`nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such, a class made from it that has no `forward` of its own) it leaves as they are in 2.13 if they have no hooks, without a word (with `fullgraph=True` the call raises). Chapter 12 loads such files.
 """
 
 # %% cell="wrapped_names"

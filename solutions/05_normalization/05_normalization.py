@@ -304,7 +304,7 @@ $$\text{running} \leftarrow (1 - m)\, \text{running} + m\, \text{batch} .$$
 Three things to remember. `momentum` $m$ is the share of the **new** batch. The mean is the
 batch's mean; the variance stored is the **unbiased** one, divided by $n - 1$, though the batch
 itself was normalized with the one divided by $n$. And `momentum=None` stands for the plain
-average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts.
+average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts (a batch that is refused, too).
 
 Here the data change at batch 60.
 """
@@ -388,7 +388,7 @@ for name in ("batch", "group"):
 r"""
 The line `none` is what the measurement itself costs: the product, the sum and their gradients.
 In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the
-convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` of one group needs `transpose=True`).
+convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` of one group needs `transpose=True`; with several, fuse by hand).
 Layer norm and group norm
 cannot, nor can an instance norm without running statistics, which is the usual one.
 """
@@ -758,7 +758,7 @@ r"""
 > **"`InstanceNorm2d(num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False)`."**
 > *Half the story.* The defaults are right. Not said: with them a wrong `num_features` only warns and a
 > single place per channel raises; with tracking `num_batches_tracked` stays at 0, and with
-> `momentum=None` the buffers never move.
+> `momentum=None` the buffers never move, except to NaN.
 """
 
 # %% cell="claim_001_21"

@@ -348,7 +348,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and most with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled. `lr=torch.tensor(1e-3)` is
-not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam and for Nesterov SGD with a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
+not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam, and for Nesterov SGD whose rate is a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
@@ -570,7 +570,7 @@ r"""
 
 An optimizer does the same few operations on each parameter. It can loop over them, or hand lists of
 tensors to one kernel (most do, with `foreach=True`). SGD, Adam and AdamW can do everything in one pass (`fused=True`). All three can be chosen on the CPU and on a GPU, and give the same
-float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are, and with momentum it bears no `GradScaler` (chapter 10).) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
+float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are. With momentum it raises where a parameter has its first gradient later than others of its group, and its first step must not be one that a `GradScaler` leaves out (chapter 10).) On the CPU `foreach` still makes an operation for each tensor. Here: AdamW on 200 small
 layers.
 """
 
@@ -621,8 +621,7 @@ show_recorded(
 
 # %% [markdown]
 r"""
-By default most optimizers take `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU. For a moment, `foreach` needs
-memory for another copy of the parameters.
+By default most optimizers take `foreach` on a CUDA GPU, the loop on a CPU and on Apple's GPU. For a moment, `foreach` mostly needs memory for another copy of the parameters.
 
 ### Averaging weights
 

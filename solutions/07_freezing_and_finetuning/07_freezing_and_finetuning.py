@@ -486,7 +486,7 @@ r"""
 > **"Freeze the first layers of a pretrained network, and they do not change."**
 > *Half the story.*
 
-Parameters stay, with two exceptions below. BatchNorm's buffers move in training mode; in eval
+Parameters stay, but for the exceptions below. BatchNorm's buffers move in training mode; in eval
 mode they stay.
 """
 
@@ -544,8 +544,7 @@ The last line: only leaves have a flag to change. To cut a computed tensor off t
 > **"Give the optimizer only the parameters with `requires_grad=True`."** *Correct*, as a habit.
 
 A parameter that never had a gradient is skipped anyway, weight decay included. Three cases in
-which it matters: frozen *after* some steps, where `zero_grad(set_to_none=False)` leaves a
-gradient of zeros, momentum and decay still move the parameter. Unfrozen later, a parameter that
+which it matters: frozen *after* some steps, where `zero_grad(set_to_none=False)` leaves a gradient of zeros, momentum and decay still move the parameter. (`LBFGS` does with any setting: make a new one, and for what is unfrozen later, too.) Unfrozen later, a parameter that
 the optimizer does not know never moves. And an optimizer refuses an empty list, but takes an empty group and frozen parameters.
 """
 

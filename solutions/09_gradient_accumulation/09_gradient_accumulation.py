@@ -1159,8 +1159,7 @@ replaced by a normalization that looks at each sample alone.
 
 - Every `nn.BatchNorm1d`, `nn.BatchNorm2d` and `nn.BatchNorm3d` is replaced where it stands, under the same name, at any depth: in training
   or in eval, frozen or not, with running statistics or without. The model itself may be one. None stands in it twice.
-- Before its weight and bias, each sample of a replacement's output has mean 0 and variance 1 (the biased one, as in every
-  normalization layer) over all channels and positions, taken together, in training and in `eval()`. C is at least 3 and may be any number, such as 7.
+- Before its weight and bias, each sample of a replacement's output has mean 0 and variance 1 (the biased one, as in layer norm) over all channels and positions, taken together, in training and in `eval()`. C is at least 3 and may be any number, such as 7.
 - It has the weight and the bias of the batch norm, one number per channel, of the same values, trained or frozen as they were; none,
   if `affine=False`. It has the dtype of the layer it replaces.
 - Everything else in the model is kept: names, values, modes, and what is frozen.
@@ -1169,8 +1168,7 @@ replaced by a normalization that looks at each sample alone.
 <details><summary>Hint 1: which layer</summary>
 
 `nn.GroupNorm(1, C)` takes all channels and positions of a sample together, for inputs of any number of dimensions. It has one weight
-and one bias per channel, as batch norm does. For images in `torch.channels_last`, float32 or narrower, whose mean is hundreds of times their spread, its
-variance is off here, on a CPU: make those contiguous first.
+and one bias per channel, as batch norm does. For images in `torch.channels_last`, or volumes in `torch.channels_last_3d`, float32 or narrower, whose mean is hundreds of times their spread, its variance is off here, on a CPU: make those contiguous first.
 </details>
 <details><summary>Hint 2: going through the model</summary>
 
@@ -1232,7 +1230,7 @@ r"""
   normalization does, for the norm.
 - float32 gradients agree to five or six digits, not bitwise: the sums are taken in another order. To fewer where
   the terms cancel, as near a minimum.
-- DDP's `no_sync()` stands around forward and backward of all but the last part. DDP averages: divide by the denominator of all processes, and multiply by their number.
+- DDP's `no_sync()` stands around forward and backward of all but the last part (with `static_graph=True`, from the second step on). DDP averages: divide by the denominator of all processes, and multiply by their number.
 
 **Primary sources**
 

@@ -202,7 +202,7 @@ r"""
 | `torch.no_grad()` | autograd: no graph, nothing kept for backward | the layers' modes |
 | `torch.inference_mode()` | as `no_grad`, and its new tensors cannot be saved for `backward()` | the layers' modes |
 
-(An `nn.TransformerEncoder` with `batch_first=True` may take another path in eval without gradients: padding at the end then comes out as 0, or as the bias of its last norm.)
+(An `nn.TransformerEncoder` with `batch_first=True` may take another path in eval where nothing needs a gradient, as in a frozen one: padding at the end then comes out as 0, or as the bias of its last norm.)
 The first belongs to the *model* and stays until somebody sets it back. The other two belong to the *thread*
 and end with their block. The cell asks each of them the same four questions.
 """
@@ -637,8 +637,7 @@ print("use_reentrant=False: requires_grad", new_way.requires_grad)
 # %% [markdown]
 r"""
 Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's
-`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of
-`checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two
+`random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled, though the backend `"eager"` raises in the backward pass). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two
 moves by that, one in the forward and one in the backward pass, are one move by `m`, if no other batch passes between them.
 """
 
@@ -659,8 +658,7 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 `with torch.autograd.graph.save_on_cpu():`.
 
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
-with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves
-nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The losses of the tokens are added up in the dtype of the input, under autocast
+with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. (Backward can then go through it once only.) Without options it saves nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The losses of the tokens are added up in the dtype of the input, under autocast
 too: in bfloat16 the mean of many can be wrong by a fifth or more. `reduction="none"` and then `.float().mean()` gives it right. In float16 leave it: with a mean or a sum, loss scaling does not
 reach inside. Older versions of PyTorch lack it.
 """

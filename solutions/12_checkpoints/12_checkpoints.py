@@ -1087,8 +1087,7 @@ name. `os.replace` either happens or does not.
 
 `f"{file}.partial"` works for a `str` and for a `Path`. `Path(file).with_suffix(".partial")` would
 give a file of that very suffix its own name. (Where `last.pt` and `last.pt.partial` are both
-somebody's checkpoints, or two runs save to one path, take a name of `tempfile`, and remove the file
-if the save fails. `torch.save` refuses a name like `.partial`, whose only dot is the first character.)
+somebody's checkpoints, or two runs save to one path, take a name of `tempfile`, remove the file if the save fails, and mind that no other user may read such a file. `torch.save` refuses a name like `.partial`, whose only dot is the first character.)
 </details>
 <details><summary>Hint 3: is it a path or a file?</summary>
 
@@ -1588,7 +1587,7 @@ r"""
 - Resume: make all, load all, set the random states (in mid-epoch after the done batches have been skipped), go on with the *next* step. Model, optimizer,
   scheduler, scaler, the random states (on a GPU its own too), the order of the epoch, and what you have logged.
 - `scheduler.last_epoch` is a counter. An optimizer's state goes by position.
-- `removeprefix` for `module.` and `_orig_mod.`; better, save the model without its wrapper.
+- `removeprefix` for `module.` and `_orig_mod.` (a new dict has no `_metadata`); better, save the model without its wrapper.
 - `strict=False` hides; read the two lists that it returns.
 - `state_dict()` is live. `copy.deepcopy` makes a snapshot of it.
 

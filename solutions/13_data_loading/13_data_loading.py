@@ -1240,7 +1240,7 @@ with visible_check("quiz"):
 r"""
 ## 7 · Recap
 
-- A training batch of one sample and one value per channel breaks batch norm. Drop the rest or merge the lone sample, in training only. Fewer
+- A training batch of one sample and one value per channel breaks batch norm. Drop the rest or merge the lone sample, in training only; with `batch_size=1`, normalize otherwise. Fewer
   samples than a batch and `drop_last`: nothing is trained, and nothing raises.
 - *unable to allocate shared memory* and *bus error* in a worker mean `/dev/shm`. It has to hold workers · prefetch + 1 batches, all others that something still holds, and the dataset's tensors where workers are not forked. Make it larger
   (`--shm-size`, `--ipc=host`) or the need smaller; another sharing strategy changes nothing.

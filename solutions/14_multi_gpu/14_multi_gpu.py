@@ -1304,7 +1304,7 @@ r"""
 - `DataParallel`: one process; scatter, replicate, apply, gather at every forward pass; gradients are *summed* into the model; buffers of the first chunk are
   kept. DDP: one process per rank; gradients are *averaged*; each rank makes its own, equal, step.
 - Unequal shards: sum of the losses × world size / number of all that they are summed over (samples, or labels that count).
-- `no_sync` around forward *and* backward of all micro-batches but the last: one exchange per step.
+- `no_sync` around forward *and* backward of all micro-batches but the last (with `static_graph=True`, from the second step on): one exchange per step.
 - Every rank makes the same collectives in the same order. A timeout of a few times the longest step, saving included, ends a hang; with gloo look at the rank without a word.
 - `set_epoch` in every epoch. Samples that fill up count in no metric; add up counts, then divide.
 - Running statistics: each rank has its own, and a checkpoint those of rank 0. Send them to all before evaluating. Save `ddp.module.state_dict()` on rank 0.

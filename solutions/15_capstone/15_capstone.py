@@ -200,7 +200,7 @@ More such pairs, all of which the exercises look at:
 | accumulation, last batch | a mean of means: a small micro-batch counts too much | sums, divided by all samples of the step |
 | accumulation, schedule | the plan moves per micro-batch | once per optimizer step |
 | freezing in mid-run, weight decay | with `set_to_none=False` a frozen weight keeps a gradient of zeros, and decays on | set gradients to None, or leave the weight out of the optimizer |
-| freezing, clipping | what was frozen in mid-run still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
+| freezing, clipping | what was frozen in mid-run and is in no optimizer any more still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
 | checkpoint, evaluation | saved before the evaluation of the same step: it is lost, or made twice | evaluate, then save |
 | checkpoint, best model | a dict of live tensors | a deep copy, inside the checkpoint |
 | checkpoint, dropout | other random numbers after the restart | the random states in the file: torch, NumPy, Python, and each GPU's |

@@ -95,7 +95,7 @@ BY_SOURCE = {
 
 
 def test_one_operation_two_devices():
-    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed, among others: a CPU tensor without dimensions, an index on the CPU, and `copy_`, but not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
+    """`away` is a second device. Without a GPU it is *meta*, which every machine has: tensors there have a shape and a dtype, and no values. As a rule, one operation does not take tensors of two devices. (Allowed, among others: in arithmetic a CPU tensor without dimensions, an index on the CPU, and `copy_`, but not out of *meta*.) *meta* is less strict than a GPU: addition, `cat` and a `Linear` with a bias raise there, and so does a matrix times a vector, but not `+=`, products of two matrices, convolutions and `nn.Embedding`.
 
     *meta* is a second device on every machine, for a first test of device handling. A GPU may refuse what *meta* lets pass, and takes what *meta* refuses because it has no values: `x[mask]`, `.item()`.
     """

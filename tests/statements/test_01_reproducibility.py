@@ -515,7 +515,7 @@ def test_workers_import_the_script(tmp_path, method):
 
 @pytest.mark.slow
 def test_two_names_for_one_setting():
-    """After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead."""
+    """After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead, and passes the same to `flags`, which by default puts TF32 on."""
     export = "torch.export.export(torch.nn.Conv2d(1, 1, 1), (torch.ones(1, 1, 2, 2),))"
     lines = [
         "cudnn.allow_tf32",
@@ -533,6 +533,14 @@ def test_two_names_for_one_setting():
         )
         assert "RuntimeError" in ended.stderr
         assert "allow_tf32" in ended.stderr
+    for given, inside in (("", True), (", allow_tf32=False", False)):
+        program = (
+            f"{setting}cudnn.allow_tf32 = False\n"
+            f"with cudnn.flags(enabled=True{given}):\n"
+            f"    assert cudnn.allow_tf32 == {inside}\n"
+            "assert not cudnn.allow_tf32"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_how_the_switch_stands():

@@ -15,9 +15,6 @@ from torch import nn
 from course_utils import digits
 
 BY_CELL = {
-    "claim_000_15": [
-        "It takes float rows as well, with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers.",
-    ],
     "claim_000_16": [
         "*Correct*, and the shapes must match.",
         "With four samples and four classes the labels broadcast. The number below has nothing to do with the classes; a warning is all you get.",
@@ -444,6 +441,23 @@ def test_targets_as_rows_in_memory():
     assert halves.data_ptr() not in [pointer for pointer, _ in saved]
 
 
+@pytest.mark.parametrize("length", [5, 3])
+def test_where_rows_have_their_classes(length):
+    """It takes float rows as well (their classes in dimension 1, as those of the logits, where `F.one_hot` puts them last), with the same result up to rounding if all log-probabilities are finite, and refuses rows of integers."""
+    z = torch.randn(2, 5, length)
+    index = torch.randint(5, (2, length))
+    rows = F.one_hot(index, 5).float()
+    wanted = F.cross_entropy(z, index)
+    torch.testing.assert_close(F.cross_entropy(z, rows.mT), wanted)
+    with pytest.raises(RuntimeError):
+        F.cross_entropy(z, rows.mT.long())
+    if length == 5:
+        assert not torch.isclose(F.cross_entropy(z, rows), wanted)
+        return
+    with pytest.raises(RuntimeError, match="target size"):
+        F.cross_entropy(z, rows)
+
+
 @pytest.mark.parametrize("positions", [(), (2,), (3, 4)])
 def test_what_the_weighted_mean_divides_by(positions):
     """With class weights the two forms *differ*: given indices, the mean divides by the sum of the targets' weights; given rows, by their number."""
@@ -737,7 +751,7 @@ def test_unfilled_memory(n):
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool])
 def test_the_index_of_a_scatter(dtype):
-    """`torch.zeros` and its like take `dtype=` and `device=`. The index of a scatter should be int64: `labels.long()` makes one and leaves the labels alone."""
+    """`torch.zeros` and its like take `dtype=` and `device=`. The index of a scatter should be int64: `labels.long()` gives one. (Labels of int64 it gives back as they are: change nothing in place.)"""
     labels = torch.tensor([1, 0]).to(dtype)
     zeros = torch.zeros(2, 3, dtype=torch.float16, device="cpu")
     for make in (torch.ones, torch.empty, torch.rand):
@@ -746,6 +760,7 @@ def test_the_index_of_a_scatter(dtype):
     assert rows.tolist() == [[0, 1, 0], [1, 0, 0]]
     assert labels.dtype == dtype
     assert labels.tolist() == [1, 0]
+    assert (labels.long() is labels) == (dtype == torch.int64)
     if dtype not in (torch.int64, torch.int32):
         with pytest.raises(RuntimeError, match="dtype"):
             zeros.scatter_(1, labels.unsqueeze(1), 1)

@@ -406,6 +406,13 @@ class Derived(nn.Linear):
     """Has the `forward` of `nn.Linear`."""
 
 
+class Stacked(nn.Sequential):
+    """Has the `forward` of `nn.Sequential`."""
+
+    def __init__(self):
+        super().__init__(nn.Linear(2, 2), nn.ReLU())
+
+
 def compilations(model, in_place):
     """How often a model's code is compiled for one call."""
     counted = []
@@ -425,7 +432,7 @@ def compilations(model, in_place):
 
 
 def test_what_is_compiled_in_place():
-    """It compiles in place every `forward` that you wrote, also those inside a bare `nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such) it leaves as they are in 2.13 if they have no hooks, without a word (with `fullgraph=True` the call raises)."""
+    """It compiles in place every `forward` that you wrote, also those inside a bare `nn.Sequential`. The layers and containers of `torch.nn` alone (a `nn.Linear`, a `nn.Sequential` of such, a class made from it that has no `forward` of its own) it leaves as they are in 2.13 if they have no hooks, without a word (with `fullgraph=True` the call raises)."""
     assert compilations(Forward(), True) == compilations(Forward(), False) == 1
     of_own = nn.Sequential(Forward(), nn.Linear(2, 2), Forward())
     assert compilations(of_own, True) == 2
@@ -439,6 +446,7 @@ def test_what_is_compiled_in_place():
             lambda: Derived(2, 2),
             lambda: nn.BatchNorm1d(2),
             lambda: nn.TransformerEncoderLayer(2, 1, 4),
+            Stacked,
         ):
             assert compilations(made(), True) == 0
     if torch.__version__ >= "2.13":

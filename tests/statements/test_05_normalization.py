@@ -215,7 +215,7 @@ def test_instance_norm_with_two_modes():
 
 @pytest.mark.parametrize("momentum", [0.1, None])
 def test_instance_norm_without_a_momentum(momentum):
-    """and with `momentum=None` the buffers never move."""
+    """and with `momentum=None` the buffers never move, except to NaN."""
     options = {"momentum": momentum, "track_running_stats": True}
     for layer, shape in (
         (nn.InstanceNorm1d(4, **options), (3, 4, 5)),
@@ -226,6 +226,11 @@ def test_instance_norm_without_a_momentum(momentum):
             layer(torch.randn(shape) + 2)
         assert layer.running_mean.any() == (momentum is not None)
         assert layer.running_var.ne(1).any() == (momentum is not None)
+        for wrong in (float("nan"), float("inf"), 1e30):
+            layer.reset_running_stats()
+            layer(x := torch.ones(shape).index_fill(-1, torch.tensor(0), wrong))
+            assert x.isfinite().all() == (wrong == 1e30)
+            assert layer.running_var.isnan().all() or momentum is not None
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -243,7 +248,7 @@ def test_tracking_of_an_instance_norm_switched_off_later(training):
 def test_running_statistics(momentum, layer, shape):
     r"""$$\text{running} \leftarrow (1 - m)\, \text{running} + m\, \text{batch} .$$
 
-    `momentum` $m$ is the share of the **new** batch. The mean is the batch's mean; the variance stored is the **unbiased** one, divided by $n - 1$, though the batch itself was normalized with the one divided by $n$. And `momentum=None` stands for the plain average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts.
+    `momentum` $m$ is the share of the **new** batch. The mean is the batch's mean; the variance stored is the **unbiased** one, divided by $n - 1$, though the batch itself was normalized with the one divided by $n$. And `momentum=None` stands for the plain average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts (a batch that is refused, too).
 
     running = (1 − m) · running + m · batch.
 
@@ -272,6 +277,16 @@ def test_running_statistics(momentum, layer, shape):
     torch.testing.assert_close(one.running_mean, mean)
 
 
+def test_a_refused_batch_counts():
+    """And `momentum=None` stands for the plain average"""
+    one = nn.BatchNorm1d(2, momentum=None)
+    with pytest.raises(ValueError):
+        one(torch.ones(1, 2))
+    one(torch.tensor([[9.0], [11.0]]).expand(2, 2))
+    assert one.num_batches_tracked == 2
+    assert one.running_mean.tolist() == [5, 5]
+
+
 def test_none_never_forgets():
     """Small momentum is slow, large momentum is noisy, and None never forgets"""
     found = {}
@@ -292,7 +307,7 @@ def test_none_never_forgets():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_folding(bias):
-    """In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` of one group needs `transpose=True`). Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
+    """In eval a batch norm with running statistics measures nothing: it is a fixed scale and shift and can be folded into the convolution before it, as `torch.nn.utils.fusion.fuse_conv_bn_eval` does (a `ConvTranspose2d` of one group needs `transpose=True`; with several, fuse by hand). Layer norm and group norm cannot, nor can an instance norm without running statistics, which is the usual one."""
     conv, norm = nn.Conv2d(3, 4, 3, bias=bias), nn.BatchNorm2d(4)
     for _ in range(3):
         norm(conv(torch.randn(5, 3, 6, 6) + 1))
@@ -306,6 +321,11 @@ def test_folding(bias):
     right = fuse_conv_bn_eval(up, norm, transpose=True)(x)
     torch.testing.assert_close(right, after, rtol=1e-4, atol=1e-5)
     assert not torch.allclose(fuse_conv_bn_eval(up, norm)(x), after, 0.01)
+    groups = nn.ConvTranspose2d(4, 4, 3, groups=2).eval()
+    wrong = fuse_conv_bn_eval(groups, norm)(x)
+    assert not torch.allclose(wrong, norm(groups(x)), 0.01)
+    with pytest.raises(RuntimeError):
+        fuse_conv_bn_eval(groups, norm, transpose=True)
     y = torch.randn(2, 4, 5, 5)
 
     def is_fixed_scale_and_shift(layer):

@@ -50,7 +50,7 @@ BY_SOURCE = {
         "*warm-up, stable, decay* (WSD), a constant rate, and a short fall whenever a finished model is wanted",
     ],
     "https://docs.pytorch.org/docs/stable/optim.html": [
-        "For a moment, `foreach` needs memory for another copy of the parameters.",
+        "For a moment, `foreach` mostly needs memory for another copy of the parameters.",
     ],
     "https://github.com/pytorch/pytorch/releases/tag/v1.1.0": [
         "since PyTorch 1.1 of 2019",
@@ -510,7 +510,7 @@ def test_how_often_a_step_is_compiled():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam and for Nesterov SGD with a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam, and for Nesterov SGD whose rate is a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -594,7 +594,7 @@ def test_a_compiled_step():
 def test_a_compiled_step_and_a_cycled_momentum(
     make, tensor, spoilt, cycled, cache
 ):
-    """But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam and for Nesterov SGD with a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off."""
+    """But `OneCycleLR` moves Adam's betas too, which are, and SGD's momentum. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam, and for Nesterov SGD whose rate is a tensor, where `OneCycleLR` moves these; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off."""
     ends = []
     for compiled in (False, True):
         torch._dynamo.reset()
@@ -1285,7 +1285,7 @@ def test_three_ways_to_step(kind):
     "dtype", [torch.float32, torch.bfloat16, torch.float16]
 )
 def test_the_ways_agree(kind, dtype):
-    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are, and with momentum it bears no `GradScaler` (chapter 10).)"""
+    """All three can be chosen on the CPU and on a GPU, and give the same float32 weights up to rounding. (On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are. With momentum it raises where a parameter has its first gradient later than others of its group, and its first step must not be one that a `GradScaler` leaves out (chapter 10).)"""
     ends = {}
     for way in ("loop", "foreach", "fused"):
         options = {"foreach": False} if way == "loop" else {way: True}
@@ -1310,11 +1310,32 @@ def test_the_ways_agree(kind, dtype):
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
+@pytest.mark.parametrize("way", ["loop", "foreach", "fused"])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_first_gradient_that_comes_later(kind, way, momentum):
+    """With momentum it raises where a parameter has its first gradient later than others of its group, and its first step must not be one that a `GradScaler` leaves out (chapter 10).)"""
+    options = {"foreach": False} if way == "loop" else {way: True}
+    if kind == "SGD":
+        options["momentum"] = momentum
+    early, late = (nn.Parameter(torch.ones(3)) for _ in range(2))
+    one = getattr(torch.optim, kind)([late, early], lr=0.1, **options)
+    early.grad = torch.ones(3)
+    one.step()
+    late.grad = torch.ones(3)
+    if kind == "SGD" and momentum and way == "fused":
+        with pytest.raises(TypeError):
+            one.step()
+        return
+    one.step()
+    assert late.isfinite().all() and (late != 1).all()
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
 @pytest.mark.parametrize(
     "case", ["plain", "slice", "turned", "in mid-run", "by hand"]
 )
 def test_where_fused_goes_wrong(kind, case):
-    """(On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are, and with momentum it bears no `GradScaler` (chapter 10).)"""
+    """(On a CPU, PyTorch 2.13's fused ones go wrong, without a word, where a parameter has gaps in memory (`big[:, :3]`), or its gradient or moments lie in another order than it: a gradient set by hand, `channels_last` from mid-run on. Fused SGD leaves most weights in bfloat16 and float16 as they are. With momentum it raises where a parameter has its first gradient later than others of its group, and its first step must not be one that a `GradScaler` leaves out (chapter 10).)"""
     options = {"momentum": 0.9} if kind == "SGD" else {}
     ends = []
     for fused in (False, True):
@@ -1440,7 +1461,7 @@ def test_ways_to_step_lie_further_apart_on_a_gpu():
 
 @pytest.mark.gpu
 def test_what_foreach_needs_for_a_moment():
-    """For a moment, `foreach` needs memory for another copy of the parameters."""
+    """For a moment, `foreach` mostly needs memory for another copy of the parameters."""
     peaks = {}
     for foreach in (False, True):
         weights = [

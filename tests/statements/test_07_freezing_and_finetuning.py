@@ -143,7 +143,7 @@ def test_what_sixty_passes_leave():
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("max_norm", [1.0, None])
 def test_an_embedding_with_a_bound(training, max_norm):
-    """Parameters stay, with two exceptions below.
+    """Parameters stay, but for the exceptions below.
 
     And an `nn.Embedding` with `max_norm` shortens the vectors that it looks up, in place, frozen or not, in eval mode too.
     """
@@ -156,6 +156,39 @@ def test_an_embedding_with_a_bound(training, max_norm):
         lengths = table.weight.detach().norm(dim=1)
         assert lengths[0] == lengths[2] == 10
         assert lengths[1] == pytest.approx(max_norm or 10, rel=1e-4)
+
+
+@pytest.mark.parametrize("line_search", [None, "strong_wolfe"])
+def test_lbfgs_moves_what_is_frozen_later(line_search):
+    """(`LBFGS` does with any setting: make a new one, and for what is unfrozen later, too.)"""
+    torch.manual_seed(0)
+    net, x, y = stages().eval(), torch.randn(16, 4), torch.randn(16, 2)
+
+    def lbfgs():
+        kept = [p for p in net.parameters() if p.requires_grad]
+        return torch.optim.LBFGS(kept, lr=0.1, line_search_fn=line_search)
+
+    def a_step(optimizer):
+        def closure():
+            optimizer.zero_grad()
+            loss = F.mse_loss(net(x), y)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+    old = lbfgs()
+    a_step(old)
+    net.early.requires_grad_(False)
+    for optimizer, moves in ((old, True), (lbfgs(), False)):
+        before = net.early[0].weight.clone()
+        a_step(optimizer)
+        assert (not torch.equal(before, net.early[0].weight)) == moves
+        assert net.early[0].weight.grad is None
+    one = torch.optim.LBFGS(net.head.parameters())
+    one.add_param_group({"params": list(net.early.parameters())})
+    with pytest.raises(AssertionError, match="one param_group"):
+        a_step(one)
 
 
 def test_a_prefix_with_its_dot():

@@ -744,7 +744,7 @@ def test_no_sync_stands_around_the_forward_pass(one_process, around):
 
     It is the forward pass that prepares the exchange. Around `backward()` alone, `no_sync` still lets every part exchange its gradients: right numbers, all of the cost, and no sign of it.
 
-    DDP's `no_sync()` stands around forward and backward of all but the last part.
+    DDP's `no_sync()` stands around forward and backward of all but the last part (with `static_graph=True`, from the second step on).
     """
     model, exchanges = mlp(), []
     wrapped = DistributedDataParallel(model)
@@ -957,7 +957,7 @@ def test_group_norm_of_one_group(shape):
     ],
 )
 def test_group_norm_far_from_zero_in_channels_last(mean, spread, dtype):
-    """For images in `torch.channels_last`, float32 or narrower, whose mean is hundreds of times their spread, its variance is off here, on a CPU: make those contiguous first."""
+    """For images in `torch.channels_last`, or volumes in `torch.channels_last_3d`, float32 or narrower, whose mean is hundreds of times their spread, its variance is off here, on a CPU: make those contiguous first."""
     torch.manual_seed(0)
     x = (spread * torch.randn(8, 8, 16, 16) + mean).to(dtype)
     layer = nn.GroupNorm(1, 8, dtype=dtype)
@@ -970,6 +970,10 @@ def test_group_norm_far_from_zero_in_channels_last(mean, spread, dtype):
     assert (off_one(last) > 0.05) == (dtype != torch.float64)
     assert off_one(last.contiguous()) < 0.01
     assert off_one(x) < 0.01
+    volumes = x.reshape(8, 8, 4, 8, 8)
+    last = volumes.contiguous(memory_format=torch.channels_last_3d)
+    assert (off_one(last) > 0.05) == (dtype != torch.float64)
+    assert off_one(volumes) < 0.01
 
 
 @pytest.mark.parametrize("parts", [2, 8])

@@ -159,7 +159,7 @@ def test_three_switches(training, context):
 
 
 def test_the_other_path_of_an_encoder():
-    """(An `nn.TransformerEncoder` with `batch_first=True` may take another path in eval without gradients: padding at the end then comes out as 0, or as the bias of its last norm.)"""
+    """(An `nn.TransformerEncoder` with `batch_first=True` may take another path in eval where nothing needs a gradient, as in a frozen one: padding at the end then comes out as 0, or as the bias of its last norm.)"""
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     encoder, x = nn.TransformerEncoder(layer, 2).eval(), torch.randn(2, 4, 8)
     masked = torch.tensor([[False] * 4, [False, False, True, True]])
@@ -174,6 +174,10 @@ def test_the_other_path_of_an_encoder():
     assert recorded[masked].all()
     assert not other[masked].any()
     torch.testing.assert_close(recorded[~masked], other[~masked])
+    with warnings.catch_warnings(action="ignore"):
+        frozen = encoder.requires_grad_(False)(x, src_key_padding_mask=masked)
+    assert torch.is_grad_enabled()
+    assert not frozen[masked].any()
     last = nn.LayerNorm(8)
     nn.init.constant_(last.bias, 0.5)
     encoder = nn.TransformerEncoder(layer, 2, norm=last).eval()
@@ -533,7 +537,7 @@ def test_the_older_form():
 @pytest.mark.parametrize("reentrant", [True, False])
 @pytest.mark.parametrize("momentum", [0.1, 0.5])
 def test_random_states_and_statistics(momentum, reentrant, monkeypatch):
-    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`, if no other batch passes between them."""
+    """Both forms restore PyTorch's random state for the second pass (`preserve_rng_state`; of GPUs only those whose tensors are passed by position), so dropout drops the same units. What is drawn from Python's `random`, from NumPy or from a generator of your own is another number then, and the gradient may be wrong. Batch norm in training is another matter: its running statistics move twice (once where the call of `checkpoint` itself is compiled, though the backend `"eager"` raises in the backward pass). Leave such layers outside of the groups, or, where they move twice, give them `momentum=1 - (1 - m) ** 0.5`: two moves by that, one in the forward and one in the backward pass, are one move by `m`, if no other batch passes between them."""
     x = torch.randn(16, 6, requires_grad=True)
     masks = []
 
@@ -599,6 +603,12 @@ def test_random_states_and_statistics(momentum, reentrant, monkeypatch):
     )(x).sum().backward()
     assert compiled.num_batches_tracked == 1
     torch.testing.assert_close(compiled.running_mean, once.running_mean)
+    eager = torch.compile(
+        lambda x: checkpoint(compiled, x, use_reentrant=False),
+        backend="eager",
+    )
+    with pytest.raises(RuntimeError, match="inplace operation"):
+        eager(x).sum().backward()
     # a compiled layer in a group that is not compiled moves twice again
     inner = nn.BatchNorm1d(6, momentum=1 - (1 - momentum) ** 0.5)
     layer = torch.compile(lambda x: inner(x), backend="aot_eager")
@@ -617,6 +627,8 @@ def test_linear_cross_entropy():
     `reduction="none"` and then `.float().mean()` gives it right.
 
     In float16 leave it: with a mean or a sum, loss scaling does not reach inside.
+
+    (Backward can then go through it once only.)
     """
     if not hasattr(nn, "LinearCrossEntropyOptions"):
         pytest.skip("this torch is older")
@@ -658,6 +670,16 @@ def test_linear_cross_entropy():
         )
     h = torch.randn(12, 4, requires_grad=True)
     w = torch.randn(30, 4, requires_grad=True)
+    labels = torch.randint(30, (12,))
+    for options in (None, nn.LinearCrossEntropyOptions()):
+        loss = F.linear_cross_entropy(h, w, labels, options=options)
+        loss.backward(retain_graph=True)
+        if options is None:
+            loss.backward()
+            continue
+        with pytest.raises(RuntimeError, match="called twice"):
+            loss.backward()
+    h.grad = w.grad = None
     y = torch.randint(30, (12,))
     wanted = torch.autograd.grad(F.cross_entropy(F.linear(h, w), y), (h, w))
     for options in (None, nn.LinearCrossEntropyOptions()):
@@ -1108,7 +1130,7 @@ def test_selective_checkpointing():
 
 
 def test_peaks_of_linear_cross_entropy(chapters_own):
-    """It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole.
+    """It saves where tokens and words are many beside the width, and may cost more where they are not. (Backward can then go through it once only.) Without options it saves nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole.
 
     (The counter does not look into an operation: the chunk that is being worked on is not in the last number.)
     """

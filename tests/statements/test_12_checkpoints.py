@@ -648,7 +648,7 @@ def test_wrappers_hold_the_model(there):
 
     Better than taking the prefix off later: save `wrapped.module.state_dict()`.
 
-    `removeprefix` for `module.` and `_orig_mod.`; better, save the model without its wrapper.
+    `removeprefix` for `module.` and `_orig_mod.` (a new dict has no `_metadata`); better, save the model without its wrapper.
     """
     plain = small_net()
     assert nn.DataParallel(plain).module is plain

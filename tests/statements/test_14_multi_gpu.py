@@ -40,7 +40,7 @@ BY_CELL = {
     ],
     "count_exchanges": [
         "All three have the right gradient: nothing but a count, or the time, shows the difference.",
-        "`no_sync` around forward *and* backward of all micro-batches but the last: one exchange per step.",
+        "`no_sync` around forward *and* backward of all micro-batches but the last (with `static_graph=True`, from the second step on): one exchange per step.",
     ],
     "unused_asserted": [
         "DDP averages gradients. Buffers it does not average: before a forward pass, rank 0's are sent to all, in eval mode and under `no_grad` too.",

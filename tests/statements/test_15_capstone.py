@@ -153,7 +153,7 @@ def test_accumulation_meets_the_last_batch():
 def test_freezing_meets_weight_decay_and_clipping(set_to_none):
     """| freezing in mid-run, weight decay | with `set_to_none=False` a frozen weight keeps a gradient of zeros, and decays on | set gradients to None, or leave the weight out of the optimizer |
 
-    | freezing, clipping | what was frozen in mid-run still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
+    | freezing, clipping | what was frozen in mid-run and is in no optimizer any more still has its last gradient, and the norm counts it | clear the model's gradients, not the optimizer's |
     """
     net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     adam = torch.optim.AdamW(net.parameters(), lr=0.1, weight_decay=0.5)
