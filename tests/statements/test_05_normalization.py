@@ -280,7 +280,7 @@ def test_running_statistics(momentum, layer, shape):
 def test_a_refused_batch_counts():
     """And `momentum=None` stands for the plain average"""
     one = nn.BatchNorm1d(2, momentum=None)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="more than 1 value"):
         one(torch.ones(1, 2))
     one(torch.tensor([[9.0], [11.0]]).expand(2, 2))
     assert one.num_batches_tracked == 2
