@@ -2,8 +2,9 @@
 
 Runs in the learner's process, on the reference and on the learner's code alike:
 nothing here is secret. What is killed, cut off or started again is a process of
-its own, forked for it. The training run brings its gradients along, by formula:
-autograd refuses to run in a fork once a GPU's threads have been started.
+its own, forked for it, or runs here and its folder is put back to what it was at that
+moment. The training run brings its gradients along, by formula: autograd refuses to
+run in a fork once a GPU's threads have been started.
 """
 
 import contextlib
@@ -212,7 +213,7 @@ def a_small_net(case):
 
 @torch.random.fork_rng(devices=[])
 def a_run(case, later):
-    """A model with its optimizer after two steps, or after three, and the number of
+    """A model with its optimizer after a step, or after two, and the number of
     steps that the case gives it."""
     model = a_small_net(case)
     lr = torch.tensor(case["lr"]) if case["lr_in_a_tensor"] else case["lr"]
@@ -222,7 +223,7 @@ def a_run(case, later):
         for parameter, values in pairs:
             parameter.copy_(values)
         model[1].running_mean.copy_(case["values"][1])
-    for number in range(2 + later):
+    for number in range(1 + later):
         for parameter, values in pairs:
             parameter.grad = (values.cos() + number).to(parameter.dtype)
         optimizer.step()
@@ -645,7 +646,6 @@ def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
         "step": step,
         "metric": case["metric"],
     }
-    torch.save(saved, path)
     if case["holds"]:
         saved["config"] = {
             "path": pathlib.PurePosixPath("data"),
@@ -654,7 +654,7 @@ def load_with_a_path_in_it(save_checkpoint, load_checkpoint, case):
             "scalar": np.float64(0.5),
             "this system's path": pathlib.Path("data"),
         }[case["holds"]]
-        torch.save(saved, path)
+    torch.save(saved, path)
     return contents(load_checkpoint(path))
 
 
@@ -1403,8 +1403,7 @@ def kept_best(BestWeights, case):
         else:
             answers.append(keeper.update(metric))
         modes.append(model.training)
-    for shift in case["shifts"]:
-        an_epoch(model, shift)
+    an_epoch(model, case["shifts"][0])
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     keeper.restore()
@@ -1415,8 +1414,7 @@ def kept_best(BestWeights, case):
     ]
     restored = state_of(model)
     # Training goes on from what was restored, and is undone a second time.
-    for shift in case["shifts"]:
-        an_epoch(model, shift)
+    an_epoch(model, case["shifts"][0])
     drifted = state_of(model)
     if case["twice"]:
         keeper.restore()
