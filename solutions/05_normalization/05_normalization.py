@@ -304,7 +304,7 @@ $$\text{running} \leftarrow (1 - m)\, \text{running} + m\, \text{batch} .$$
 Three things to remember. `momentum` $m$ is the share of the **new** batch. The mean is the
 batch's mean; the variance stored is the **unbiased** one, divided by $n - 1$, though the batch
 itself was normalized with the one divided by $n$. And `momentum=None` stands for the plain
-average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts (a batch that is refused, too).
+average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts (also one that was refused for its single value).
 
 Here the data change at batch 60.
 """

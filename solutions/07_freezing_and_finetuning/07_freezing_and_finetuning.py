@@ -641,8 +641,7 @@ holds the old ones.
 > **"`detach()` gives a new tensor off the graph that never requires a gradient."**
 > *Half the story.*
 
-A new tensor object, on the same memory: an in-place edit reaches the original. If autograd had
-saved the original, `backward` says so; with `.data`, or by `detach().numpy()`, nobody says anything, and the gradient is
+A new tensor object, on the same memory: an in-place edit reaches the original. If autograd had saved the original, `backward` says so (not within `save_on_cpu`, chapter 11); with `.data`, or by `detach().numpy()`, nobody says anything, and the gradient is
 wrong. And the flag of the detached tensor can be switched on: it is a leaf.
 """
 
@@ -1073,7 +1072,7 @@ r"""
 - Frozen first layers save time and memory. Frozen last layers save the input that a `Linear` would keep; a convolution keeps what it kept, and so does a ReLU that is not compiled. Features of a frozen part in
   eval mode can be computed once, where its inputs stay the same.
 - LoRA freezes everything and trains two thin matrices beside each weight that it adapts.
-- `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters and put b in eval mode.
+- `detach` shares memory. `b(a(x).detach())` trains b; to train a through b, freeze b's parameters and put b in eval mode (an LSTM on a GPU stays in training mode, without dropout).
 - Load by key and shape, leave the head out by name, report what was skipped.
 
 **Primary sources**

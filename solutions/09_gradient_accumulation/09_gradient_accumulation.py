@@ -1168,7 +1168,7 @@ replaced by a normalization that looks at each sample alone.
 <details><summary>Hint 1: which layer</summary>
 
 `nn.GroupNorm(1, C)` takes all channels and positions of a sample together, for inputs of any number of dimensions. It has one weight
-and one bias per channel, as batch norm does. For images in `torch.channels_last`, or volumes in `torch.channels_last_3d`, float32 or narrower, whose mean is hundreds of times their spread, its variance is off here, on a CPU: make those contiguous first.
+and one bias per channel, as batch norm does. For images in `torch.channels_last`, or volumes in `torch.channels_last_3d`, float32 or narrower, whose mean is hundreds of times their spread, its variance is off here, on a CPU, but not on their `clone(memory_format=torch.contiguous_format)`.
 </details>
 <details><summary>Hint 2: going through the model</summary>
 

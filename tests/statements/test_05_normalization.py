@@ -248,7 +248,7 @@ def test_tracking_of_an_instance_norm_switched_off_later(training):
 def test_running_statistics(momentum, layer, shape):
     r"""$$\text{running} \leftarrow (1 - m)\, \text{running} + m\, \text{batch} .$$
 
-    `momentum` $m$ is the share of the **new** batch. The mean is the batch's mean; the variance stored is the **unbiased** one, divided by $n - 1$, though the batch itself was normalized with the one divided by $n$. And `momentum=None` stands for the plain average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts (a batch that is refused, too).
+    `momentum` $m$ is the share of the **new** batch. The mean is the batch's mean; the variance stored is the **unbiased** one, divided by $n - 1$, though the batch itself was normalized with the one divided by $n$. And `momentum=None` stands for the plain average: $m = 1/k$ at the $k$-th batch, which `num_batches_tracked` counts (also one that was refused for its single value).
 
     running = (1 − m) · running + m · batch.
 
@@ -282,6 +282,8 @@ def test_a_refused_batch_counts():
     one = nn.BatchNorm1d(2, momentum=None)
     with pytest.raises(ValueError, match="more than 1 value"):
         one(torch.ones(1, 2))
+    with pytest.raises(ValueError, match="2D or 3D"):
+        one(torch.ones(1, 2, 3, 4))  # which is not counted
     one(torch.tensor([[9.0], [11.0]]).expand(2, 2))
     assert one.num_batches_tracked == 2
     assert one.running_mean.tolist() == [5, 5]

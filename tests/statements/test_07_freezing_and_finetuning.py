@@ -233,7 +233,7 @@ def test_between_two_models(which):
 
     A still *runs*: in training mode its BatchNorm counts and its dropout drops. It builds a graph that nobody uses, unless it runs under `no_grad`.
 
-    `b(a(x).detach())` trains b; to train a through b, freeze b's parameters and put b in eval mode.
+    `b(a(x).detach())` trains b; to train a through b, freeze b's parameters and put b in eval mode (an LSTM on a GPU stays in training mode, without dropout).
     """
     a, b, x = stages(), nn.Linear(2, 1), torch.randn(8, 4)
     if which == "b":
@@ -727,7 +727,7 @@ def test_momentum_of_zero(training):
 
 @pytest.mark.parametrize("saved", [True, False])
 def test_an_edit_behind_autograd(saved):
-    """If autograd had saved the original, `backward` says so; with `.data`, or by `detach().numpy()`, nobody says anything, and the gradient is wrong."""
+    """If autograd had saved the original, `backward` says so (not within `save_on_cpu`, chapter 11); with `.data`, or by `detach().numpy()`, nobody says anything, and the gradient is wrong."""
     x = torch.zeros(3, requires_grad=True)
     out = torch.sigmoid(x) if saved else 2 * x  # 2 * x saves no output
     out.detach().zero_()
@@ -743,6 +743,12 @@ def test_an_edit_behind_autograd(saved):
             shared(out).zero_()
             out.sum().backward()
             assert not x.grad.any()  # 0.25 is right
+        x.grad = None
+        with torch.autograd.graph.save_on_cpu():
+            out = torch.sigmoid(x)
+            out.detach().zero_()
+            out.sum().backward()  # raises nothing
+        assert not x.grad.any()
     else:
         out.sum().backward()
         assert x.grad.tolist() == [2.0] * 3

@@ -957,19 +957,29 @@ def test_group_norm_of_one_group(shape):
     ],
 )
 def test_group_norm_far_from_zero_in_channels_last(mean, spread, dtype):
-    """For images in `torch.channels_last`, or volumes in `torch.channels_last_3d`, float32 or narrower, whose mean is hundreds of times their spread, its variance is off here, on a CPU: make those contiguous first."""
+    """For images in `torch.channels_last`, or volumes in `torch.channels_last_3d`, float32 or narrower, whose mean is hundreds of times their spread, its variance is off here, on a CPU, but not on their `clone(memory_format=torch.contiguous_format)`."""
     torch.manual_seed(0)
     x = (spread * torch.randn(8, 8, 16, 16) + mean).to(dtype)
     layer = nn.GroupNorm(1, 8, dtype=dtype)
 
     def off_one(images):
-        variances = layer(images).detach().double().flatten(1).var(1)
+        variances = layer(images).detach().double().flatten(1)
+        variances = variances.var(1, correction=0)
         return (variances - 1).abs().max()
 
     last = x.contiguous(memory_format=torch.channels_last)
     assert (off_one(last) > 0.05) == (dtype != torch.float64)
-    assert off_one(last.contiguous()) < 0.01
+    plain = {"memory_format": torch.contiguous_format}
+    assert off_one(last.clone(**plain)) < 0.01
     assert off_one(x) < 0.01
+    places = (spread * torch.randn(8, 1, 1, 64, dtype=torch.float64) + mean).to(
+        dtype
+    )
+    single = places.permute(0, 3, 1, 2)  # (8, 64, 1, 1), as after pooling
+    layer = nn.GroupNorm(1, 64, dtype=dtype)
+    assert single.contiguous() is single
+    assert off_one(single.clone(**plain)) < 0.01
+    layer = nn.GroupNorm(1, 8, dtype=dtype)
     volumes = x.reshape(8, 8, 4, 8, 8)
     last = volumes.contiguous(memory_format=torch.channels_last_3d)
     assert (off_one(last) > 0.05) == (dtype != torch.float64)
