@@ -987,7 +987,6 @@ def random_numbers_go_on(draw: Draw) -> list[Case]:
             stop("step", 5),
             stop("evaluate", 4),
             evaluation_draws=3,
-            forks=True,
         ),
         # both normal generators hold a number in reserve
         running(draw, stop("step", draw.integer(5, 7)), plan={"save_every": 3}),

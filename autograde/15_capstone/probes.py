@@ -1,11 +1,13 @@
 """Drives what the exercises of chapter 15 ask for.
 
 Runs in the learner's process, on the reference and on the learner's code alike:
-nothing here is secret. What is killed is a process of its own, forked for it. A run
-that is killed brings its gradients along, by formula: autograd refuses to run in a
-fork once a GPU's threads have been started.
+nothing here is secret. What is killed is a process of its own, forked for it, or a
+run here whose folder is put back to what it was at that moment. It brings its
+gradients along, by formula: autograd refuses to run in a fork once a GPU's threads
+have been started.
 """
 
+import contextlib
 import copy
 import errno
 import functools
@@ -626,10 +628,11 @@ def until_killed(run, folder):
     def die():
         if not kept.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(folder, kept)
+            shutil.copytree(folder, kept, symlinks=True)
         raise Killed
 
-    how, value = in_this_process(lambda: run(die))
+    with watched():
+        how, value = in_this_process(lambda: run(die))
     if not kept.exists():
         return how, value
     shutil.rmtree(folder)
@@ -639,6 +642,40 @@ def until_killed(run, folder):
 
 def die_at_once():
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+# File operations
+
+WATCHERS = []
+
+
+def _to_the_watchers(event, arguments):
+    for one in WATCHERS:
+        one(event, arguments)
+
+
+@functools.cache
+def _begin_to_watch():
+    sys.addaudithook(_to_the_watchers)  # which nothing takes away again
+
+
+@contextlib.contextmanager
+def watched():
+    """What is put among the watchers within it sees what Python is about to do with
+    files, as an audit hook does, and what PyTorch opens."""
+    _begin_to_watch()
+    real = torch.save
+
+    def seen_by_the_watchers(content, file, *args, **kwargs):
+        _to_the_watchers("open", (file, "wb", 0))
+        real(content, file, *args, **kwargs)
+
+    torch.save = seen_by_the_watchers
+    try:
+        yield
+    finally:
+        torch.save = real
+        WATCHERS.clear()
 
 
 def seed_all(seed):
@@ -820,7 +857,7 @@ class Run:
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         if stop["in"] == "copy":
-            sys.addaudithook(self.dies_in_a_copy)
+            WATCHERS.append(self.dies_in_a_copy)
         if stop["in"] == "file":
             left = [stop["nth"]]
 
@@ -828,16 +865,10 @@ class Run:
                 if event in FILE_EVENTS and in_folder(arguments, self.folder):
                     left[0] -= 1
                     if left[0] < 0:
-                        os.kill(os.getpid(), signal.SIGKILL)
+                        WATCHERS.clear()
+                        self.die()
 
-            real = torch.save
-
-            def seen_by_the_watch(content, file, *args, **kwargs):
-                watch("open", (file,))  # PyTorch opens it without Python
-                real(content, file, *args, **kwargs)
-
-            sys.addaudithook(watch)
-            torch.save = seen_by_the_watch  # in this process, which ends soon
+            WATCHERS.append(watch)
 
     def dies_in_a_copy(self, event, arguments):
         """The process dies where it has begun to write a file that has the name of
@@ -852,10 +883,9 @@ class Run:
         path, _, flags = arguments
         name = os.path.basename(os.fsdecode(path))
         if re_step(name) and flags & (os.O_WRONLY | os.O_RDWR):
-            self.folder = pathlib.Path(os.devnull)  # this hook sees itself
-            with open(path, "wb") as stream:
-                stream.write(b"PK")
-            os.kill(os.getpid(), signal.SIGKILL)
+            WATCHERS.clear()
+            pathlib.Path(os.fsdecode(path)).write_bytes(b"PK")
+            self.die()
 
     def evaluate(self):
         epochs_done = 0
@@ -975,7 +1005,7 @@ def killed_and_resumed(fit, case):
     for number, stop in enumerate(case["stops"]):
         seed = case["seed"] + 1000 * number
         process = functools.partial(start, seed, stop, folder)
-        if case["forks"] or stop["in"] in ("write", "copy", "file"):
+        if case["forks"] or stop["in"] == "write":
             how, _ = in_child(process)
         else:
             how, _ = until_killed(process, folder)
