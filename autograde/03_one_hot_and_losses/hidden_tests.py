@@ -992,6 +992,14 @@ def mse_of_rows(draw: Draw) -> list[Case]:
             draw.uniform(4, 4),
             "rows of float32, scores of float64",
         ),
+        *(
+            compared(
+                draw.normal(6, 5),
+                rows.to(getattr(torch, dtype)),
+                f"one-hot rows of {dtype}",
+            )
+            for dtype in ("int32", "uint8")
+        ),
         compared(draw.normal(4, 4), numbers, "rows of integers, N = C"),
         compared(draw.normal(6, 1), draw.normal(6, 1), "rows (N, 1), C = 1"),
         compared(draw.normal(5, 6).T, rows, "scores that are not contiguous"),

@@ -695,6 +695,7 @@ def keeps_modules_apart(draw: Draw) -> list[Case]:
         {"x": x, "momentum": 0.3},
         {"x": x[:2], "momentum": None, "loaded": loaded},
         {"x": x[:2], "momentum": 0.3, "copied": True},
+        {"x": x[:2], "momentum": None, "copied": True, "loaded": loaded},
     ]
 
 

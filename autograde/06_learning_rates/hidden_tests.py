@@ -344,6 +344,10 @@ def steps_taken(case: Case, seen: Result, expected: Result) -> str | None:
     used = data_of(seen).get("used")
     if not isinstance(used, list) or len(used) != len(expected.data["used"]):
         return "Your optimizer does not step once for each batch of each epoch."
+    told = data_of(seen).get("number_of_warnings")
+    hidden = told > expected.data["number_of_warnings"]
+    if hidden and not seen.effects.warnings:
+        return "You hide a warning: a call is deprecated, or not in its place."
     return None
 
 
@@ -357,6 +361,7 @@ def steps_taken(case: Case, seen: Result, expected: Result) -> str | None:
         "the optimizer is new: no schedule has run on it; its rates "
         "afterwards do not matter",
         "an epoch without a batch is not tried",
+        "to hide a warning is no answer",
     ],
 )
 def without_warnings(draw: Draw) -> list[Case]:

@@ -5,6 +5,9 @@ nothing here is secret. Rates and gradients are read by a hook in the moment in
 which the optimizer steps, so what a function says of itself does not count.
 """
 
+import warnings
+from unittest import mock
+
 import torch
 from torch import nn
 
@@ -140,15 +143,17 @@ def trained(train_in_steps, case):
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
     loader = case["batches"] if case["as_list"] else Shuffled(case["batches"])
-    returned = train_in_steps(
-        model,
-        optimizer,
-        loader,
-        case["num_epochs"],
-        case["step_size"],
-        case["gamma"],
-    )
+    with mock.patch.object(warnings, "warn", wraps=warnings.warn) as warn:
+        returned = train_in_steps(
+            model,
+            optimizer,
+            loader,
+            case["num_epochs"],
+            case["step_size"],
+            case["gamma"],
+        )
     return {
+        "number_of_warnings": warn.call_count,  # a filter may hide them
         "used": used,
         "returned": returned,
         "weights": values_of(model),
@@ -247,6 +252,11 @@ def state_of(model):
     ] + [[name, one.training, []] for name, one in model.named_modules()]
 
 
+def setting_in_words(value):
+    """0 and 0.0 are one setting."""
+    return str(float(value)) if type(value) in (int, float) else str(value)
+
+
 def grouped(make_optimizer, case):
     """Where each parameter of the model stands in the optimizer."""
     model = a_model(case)
@@ -283,7 +293,7 @@ def grouped(make_optimizer, case):
                 seen[key][name] = float(group.get(key, float("nan")))
     seen["others"] = sorted(
         {
-            (key, str(group.get(key)))
+            (key, setting_in_words(group.get(key)))
             for group in optimizer.param_groups
             for key in (
                 "dampening",

@@ -1283,7 +1283,7 @@ def gap_of_batch_norm(draw: Draw) -> list[Case]:
     on=("gap",),
     atol=1e-11,
     rtol=1e-6,
-    says="no gap where each sample is treated alone, nor in eval",
+    says="no gap where each sample is treated alone, nor in eval with kept statistics",
     corners=[
         "a weight may be the sum of two parameters, which have one gradient"
     ],

@@ -406,7 +406,8 @@ def some_steps(LossScaler, case):
             "loss": known,
             "scaled": scaled.detach().double().item(),
             "scaled_dtype": name_of(scaled.dtype),
-            "loss_kept": loss.item() == known,
+            # a NaN equals nothing, and an earlier step made it
+            "loss_kept": loss.item() == known or known != known,
         }
         if spoilt is not None:
             spoil(model, *spoilt)
@@ -597,7 +598,7 @@ def loaded_when_off(LossScaler, case):
 
 
 def two_at_once(LossScaler, case):
-    """Two scalers for two models: each alone, then both in turns."""
+    """Two scalers for two models: each alone, then both, call by call."""
     together = some_in_turns(LossScaler, case, (0, 1))
     alone = [some_in_turns(LossScaler, case, (i,)) for i in (0, 1)]
     return {
@@ -614,11 +615,20 @@ def some_in_turns(LossScaler, case, which):
     optimizers = [optimizer_of(case, model) for model in models]
     scalers = [LossScaler(**case["both_settings"][i]) for i in which]
     scales = [[] for _ in which]
+    parts = list(zip(scalers, models, optimizers, strict=True))
     for pair, spoilt in pairs:
-        for at, i in enumerate(which):
-            bad = spoilt if i == 0 else None
-            one_step_of(scalers[at], models[at], optimizers[at], pair, bad)
-            scales[at].append(scalers[at].get_scale())
+        for i, (scaler, model, optimizer) in zip(which, parts, strict=True):
+            a_backward(scaler, model, optimizer, pair)
+            if i == 0 and spoilt is not None:
+                spoil(model, *spoilt)
+        # as where two networks train against each other: both, call by call
+        for scaler, _, optimizer in parts:
+            scaler.unscale_(optimizer)
+        for scaler, _, optimizer in parts:
+            scaler.step(optimizer)
+        for scaler, kept in zip(scalers, scales, strict=True):
+            scaler.update()
+            kept.append(scaler.get_scale())
     return {"scales": scales, "weights": [weights_of(one) for one in models]}
 
 

@@ -781,7 +781,7 @@ class Job:
         self.batch_size = case["batch_size"]
         self.dies_after = None
         self.die = die_at_once
-        self.interrupted = None
+        self.interrupted, self.raised = None, False
         self.finished, self.left = [], 0
         self.log = {"rates": [], "scales": [], "draws": [], "batches": []}
         self.scaler = None
@@ -854,6 +854,7 @@ class Job:
             scheduler.step()
         if len(self.log["batches"]) == self.dies_after:
             if self.interrupted:
+                self.raised = True
                 raise INTERRUPTIONS[self.interrupted]
             self.die()
         self.log["rates"].append(rates)
@@ -957,7 +958,11 @@ def resumed(train, case):
             model, losses = train(job, path)
         except (Interrupted, Failed):
             return None
-        return report(job, model, losses)
+        # a run that left out the step did not swallow what is raised there
+        return {
+            **report(job, model, losses),
+            "survived": job.raised or job.interrupted is None,
+        }
 
     begins_at, survived = 0, 0
     for number, stop in enumerate(case["stops"]):
@@ -971,9 +976,8 @@ def resumed(train, case):
             start(path, seed, begins_at, None)
             # it ended by another exception than the one that was raised
             survived += "interrupted" in case
-        survived += (how, ended is None) == ("returned", False) and (
-            stop < num_steps
-        )
+        if how == "returned" and ended is not None and stop < num_steps:
+            survived += ended["survived"]
         begins_at = stop
         if not case.get("stays"):
             path = moved(path, folder / str(number + 1))

@@ -349,6 +349,7 @@ def steps_of(
         "momentum": 0.0,
         "weight_decay": 0.0,
         "loudness": 1.0,
+        "as_they_are": False,  # the logits, in the dtype of the last layer
         "spied": False,
         "own": False,  # a parameter beside the layers
         "sum_of_two": False,  # a weight
@@ -462,7 +463,17 @@ def clips_the_true_gradient(draw: Draw) -> list[Case]:
         steps_of(draw, [5, 2], [3, 1], max_norm=50.0, momentum=0.5),
         # steps on gradients of 0 are steps
         steps_of(draw, [3, 1], [2], max_norm=0.0, weight_decay=0.1),
-        steps_of(draw, [3, 1], [2], loudness=0.0, weight_decay=0.1),
+        *(
+            steps_of(
+                draw,
+                [3, 1],
+                [2],
+                loudness=0.0,
+                weight_decay=0.1,
+                max_norm=limit,
+            )
+            for limit in (1.0, 0.0)
+        ),
     ]
 
 
@@ -543,7 +554,12 @@ def schedule_moves_once(draw: Draw) -> list[Case]:
     growing = {"init_scale": 4.0, "growth_interval": 1}
     return [
         steps_of(draw, [3, 2, 4], [2, 2], [5]),
-        steps_of(draw, *[[3, 2]] * 4, overflows=((1, 1), (2, 0))),
+        steps_of(
+            draw,
+            *[[3, 2]] * 4,
+            overflows=((1, 1), (2, 0)),
+            scaler={"init_scale": 1024.0, "backoff_factor": 0.25},
+        ),
         steps_of(draw, *[[2, 1]] * 4, scaler=growing),
         steps_of(draw, *[[2, 1]] * 3, scaler={"enabled": False}),
         steps_of(draw, [3, 1], [2], lr=0.0),
@@ -686,7 +702,12 @@ def facts_of_the_step(draw: Draw) -> list[Case]:
     growing = {"init_scale": 8.0, "growth_interval": 1}
     return [
         steps_of(draw, [6, 1], [2, 5, 1], loudness=20.0, max_norm=0.5),
-        steps_of(draw, *[[4, 1]] * 3, overflows=((1, 0),)),
+        steps_of(
+            draw,
+            *[[4, 1]] * 3,
+            overflows=((1, 0),),
+            scaler={"init_scale": 1024.0, "backoff_factor": 0.75},
+        ),
         steps_of(draw, *[[3, 1]] * 3, scaler=growing),
         steps_of(draw, [3, 1], [2, 2], scaler={"enabled": False}),
         # it overflows, and nobody leaves the step out
@@ -701,6 +722,7 @@ def facts_of_the_step(draw: Draw) -> list[Case]:
                 [draw.integer(4, 9), last, 2],
                 autocast="bfloat16",
                 weights_dtype="float32",
+                as_they_are=True,
             )
             for last in (1, 3)
         ),

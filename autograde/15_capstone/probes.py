@@ -336,6 +336,7 @@ class Watched(nn.Module):
         of_last = torch.zeros(case["num_classes"], width)
         self.more = nn.Parameter(of_last) if case["sum_of_two"] else None
         self.loudness, self.spied = case["loudness"], case["spied"]
+        self.as_they_are = case["as_they_are"]
         self.forwards, self.events = [], []
 
     def forward(self, x):
@@ -366,8 +367,9 @@ class Watched(nn.Module):
         self.events.append(["forward", "", sums])
         if logits.requires_grad:
             logits.register_hook(self.came_back(sums, poisoned))
-        # in the dtype of the weights: it is the gradient that shall be small
-        logits = logits.to(self.last.weight.dtype) * self.loudness
+        if not self.as_they_are:
+            # in the dtype of the weights: it is the gradient that shall be small
+            logits = logits.to(self.last.weight.dtype) * self.loudness
         if self.gain is not None:
             logits = logits * self.gain
         return logits.as_subclass(Spied) if self.spied else logits

@@ -929,8 +929,7 @@ it.
 - It only reads, and each call reads anew.
 - `Stack` is a module of `depth` linear layers from `width` to `width` features, with a ReLU *between* them, none after
   the last. `forward(x)` takes `x` of shape (N, width).
-- Each layer has a weight and a bias of its own, and all of them are parameters of the `Stack`, in the order of the
-  layers.
+- Each layer has a weight and a bias of its own, as an `nn.Linear` has them, and all of them are parameters of the `Stack`, in the order of the layers.
 
 <details><summary>Hint 1: norms</summary>
 

@@ -237,8 +237,8 @@ def module_by_module(model):
 
 @wrong(
     breaks=hidden_tests.counts_all,
-    tells="You look into the innermost modules alone. A module with submodules may "
-    "have parameters of its own.",
+    tells="You leave out parameters that a module with submodules has of its own: "
+    "those of the innermost modules are not all.",
 )
 def leaves_alone(model):
     found = {
