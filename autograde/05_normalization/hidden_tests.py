@@ -1879,7 +1879,13 @@ def answers_the_same_twice(draw: Draw) -> list[Case]:
     weight=3,
     rule=same_form(
         "before",
-        exact=["reaches", "grad_mode", "training", "gradients", "state"],
+        exact=[
+            "error that the caller hears",
+            "grad_mode",
+            "training",
+            "gradients",
+            "state",
+        ],
     ),
     says="if the model raises or is interrupted, the caller hears it and the "
     "modes are put back",

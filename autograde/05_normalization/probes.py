@@ -737,7 +737,7 @@ def predict_and_fail(predict_one, case):
         reaches = type(caught).__name__
     return {
         "before": before,
-        "reaches": reaches,
+        "error that the caller hears": reaches,
         "grad_mode": torch.is_grad_enabled(),
         "training": modes_of(model),
         "gradients": gradients_kept(model),

@@ -402,7 +402,7 @@ def some_epochs(train_epoch, case):
             except Unread:
                 if not breaks:
                     raise
-                return {"came_out": True}
+                return {"came_out": True, "steps": len(found)}
         if breaks:
             return {"came_out": False}
         losses.append(loss)

@@ -1781,7 +1781,7 @@ def windows_use_their_mean(draw: Draw) -> list[Case]:
         draw.once(epochs, [5, 3], 1, num_epochs=2),
         epochs(draw, [2] * 18, 9, weight_decay=0.1),
         epochs(draw, [4, 5, 3], 2, loudness=1e9, lr=3e-9),
-        epochs(draw, [4] * 2, 2, num_classes=1, weight_decay=0.1),
+        epochs(draw, [4] * 3, 2, num_classes=1, weight_decay=0.1),
         epochs(draw, [4] * 4, 2, turns=True),
     ]
 

@@ -947,6 +947,8 @@ WORK = {
         **WORK,
         **DRAWS,
         modes_kept="You change the modes of the model: they are the run's business.",
+        gradients_on="You call `step` or `evaluate` with gradients switched off: that "
+        "is the run's business.",
         gradients_kept="You clear or change gradients between the steps: they are "
         "the run's business.",
     ),

@@ -769,6 +769,7 @@ class Run:
         self.facts = {}
         self.modes, self.modes_kept = self.modes_now(), True
         self.gradients, self.gradients_kept = self.gradients_now(), True
+        self.gradients_on = True
 
     def modes_now(self):
         return [one.training for one in self.parts["model"].modules()]
@@ -780,8 +781,10 @@ class Run:
         ]
 
     def look(self):
-        """Whether modes and gradients are those that the run has left."""
+        """Whether modes and gradients are those that the run has left, and gradient
+        mode is on."""
         self.modes_kept &= self.modes == self.modes_now()
+        self.gradients_on &= torch.is_grad_enabled()
         pairs = zip(self.gradients, self.gradients_now(), strict=True)
         self.gradients_kept &= all(
             (one is None) == (other is None)
@@ -957,6 +960,7 @@ def report(run, result, between):
         "steps_made": run.steps_made,
         "evaluations": run.evaluations,
         "modes_kept": run.modes_kept,
+        "gradients_on": run.gradients_on,
         "gradients_kept": run.gradients_kept,
         "torn": [default_load(one) for one in run.checkpoints()].count(None)
         if run.case["looks_at_the_end"]

@@ -348,7 +348,7 @@ What such a plan counts are steps of the *optimizer*. With gradient accumulation
 no step; a scheduler that is called all the same counts it (chapter 10). A checkpoint holds `scheduler.state_dict()` beside the optimizer's (chapter 12).
 
 Under `torch.compile(optimizer.step)` a rate that is a float is compiled in, and a change compiles anew. On a CPU Adam and AdamW compile anew once; SGD, RMSprop and most with `foreach=True` for each new rate, eight versions at most: further rates run uncompiled. `lr=torch.tensor(1e-3)` is
-not compiled in. But `OneCycleLR` moves Adam's betas too, which are. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam, and for Nesterov SGD whose rate is a tensor, where `OneCycleLR` moves betas or momentum; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
+not compiled in. But `OneCycleLR` moves Adam's betas too, which are. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam, and for Nesterov SGD whose rate is a tensor, where `OneCycleLR` moves betas or momentum; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only, and raises after the eighth version). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order.
 
 **One optimizer, one schedule.** Most schedulers leave their start in `group["initial_lr"]`, and the
 next one on the same optimizer may begin there instead of at the present rate. Which of them do
@@ -1082,7 +1082,7 @@ tensor([[1.9000]])
 
 <details><summary>Hint 1: which parameters</summary>
 
-After `zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
+After `optimizer.zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
 (In a compiled model a layer can get zeros if its output is returned and the loss does not use it. The cases have none.)
 </details>
 <details><summary>Hint 2: where to change them</summary>

@@ -320,7 +320,7 @@ the loss of bfloat16 scores is bfloat16, so keep it inside, or call `.float()` o
 
 Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is
 used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and
-any under `inference_mode`.) In a block around the whole loop a layer that is not compiled goes on with old copies: the compiler leaves some alone, as an `nn.LSTM`, and its backend `"eager"` all.
+any under `inference_mode`.) In a block around the whole loop a layer that is not compiled goes on with old copies: the compiler leaves some alone, as an `nn.LSTM` and what stands in the same `forward`, and its backend `"eager"` all.
 """
 
 # %% cell="stale_weights"

@@ -658,8 +658,7 @@ Two relatives. *Selective* checkpointing keeps the results of some operations, s
 `with torch.autograd.graph.save_on_cpu():`.
 
 **The logits of a large vocabulary** are often the largest tensor of all: tokens times words. `F.linear_cross_entropy` takes the last layer's input, (tokens, width), and weight, and
-with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. The losses of the tokens are added up in the dtype of the input, under autocast
-too: in bfloat16 the mean of many can be wrong by a fifth or more. `reduction="none"` and then `.float().mean()` gives it right. In float16 leave it: with a mean or a sum, loss scaling does not
+with `options=` works through the tokens in chunks, so that the whole never exists. It saves where tokens and words are many beside the width, and may cost more where they are not. Without options it saves nothing. With label smoothing, or with rows as targets, it cannot either: it warns, and makes the whole. In chunks, the losses of the tokens are added up in the dtype of the input, under autocast too: in bfloat16 the mean of many can be wrong by a fifth or more. `reduction="none"` and then `.float().mean()` gives it right. In float16 leave it: with a mean or a sum, loss scaling does not
 reach inside. Older versions of PyTorch lack it.
 """
 

@@ -510,7 +510,7 @@ def test_how_often_a_step_is_compiled():
 
 @pytest.mark.slow
 def test_a_compiled_step():
-    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam, and for Nesterov SGD whose rate is a tensor, where `OneCycleLR` moves betas or momentum; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
+    """`lr=torch.tensor(1e-3)` is not compiled in. But `OneCycleLR` moves Adam's betas too, which are. And here the compiler's cache on disk may give back a step with an old number in it, even of an earlier run, without a warning: for NAdam, and for Nesterov SGD whose rate is a tensor, where `OneCycleLR` moves betas or momentum; for Muon with weight decay, where a float changes. `TORCHINDUCTOR_FX_GRAPH_CACHE=0` in the environment turns it off. Adam and AdamW refuse a tensor beside `foreach=True`, unless `capturable=True` (which on a CPU steps compiled only, and raises after the eighth version). Then `group["lr"]` is a tensor, and schedulers write into it: give each group one of its own, and note `.item()`. Make the scheduler first, else it warns of a wrong order."""
     for tensor in (False, True):
         torch._dynamo.reset()
         compiled = []
@@ -1201,7 +1201,7 @@ def test_in_a_list_by_value():
 
 
 def test_what_the_loss_has_reached():
-    """After `zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
+    """After `optimizer.zero_grad()` and `backward()`, the parameters whose `.grad` is not `None` are those that the loss has reached.
 
     A scheduler counts calls.
     """

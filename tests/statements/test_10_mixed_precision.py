@@ -406,7 +406,7 @@ class Casts(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_the_copies_of_a_block(dtype):
-    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and any under `inference_mode`.) In a block around the whole loop a layer that is not compiled goes on with old copies: the compiler leaves some alone, as an `nn.LSTM`, and its backend `"eager"` all.
+    """Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and any under `inference_mode`.) In a block around the whole loop a layer that is not compiled goes on with old copies: the compiler leaves some alone, as an `nn.LSTM` and what stands in the same `forward`, and its backend `"eager"` all.
 
     Autocast keeps its 16-bit copies of the weights until the outermost block ends. A block around the loop would go on with the copies of the first step.
     """

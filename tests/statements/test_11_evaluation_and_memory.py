@@ -622,7 +622,7 @@ def test_linear_cross_entropy():
 
     Older versions of PyTorch lack it.
 
-    The losses of the tokens are added up in the dtype of the input, under autocast too: in bfloat16 the mean of many can be wrong by a fifth or more.
+    In chunks, the losses of the tokens are added up in the dtype of the input, under autocast too: in bfloat16 the mean of many can be wrong by a fifth or more.
 
     `reduction="none"` and then `.float().mean()` gives it right.
 

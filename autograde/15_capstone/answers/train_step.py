@@ -240,7 +240,9 @@ def by_a_finite_norm(model, optimizer, schedule, scaler, batches, config):
         with torch.autocast(
             "cpu", config["dtype"], enabled=config["dtype"] is not None
         ):
-            log_probs = F.log_softmax(model(x), dim=1)
+            scores = model(x)
+            wide = torch.promote_types(scores.dtype, torch.float32)
+            log_probs = F.log_softmax(scores, dim=1, dtype=wide)
             loss = F.nll_loss(log_probs, y, reduction="sum")
         scaler.scale(loss / total).backward()
         loss_sum += loss.detach()
@@ -272,9 +274,10 @@ def by_adding_up_gradients():
             with torch.autocast(
                 x.device.type, dtype, enabled=dtype is not None
             ):
-                loss = F.nll_loss(
-                    F.log_softmax(model(x), 1), y, reduction="sum"
-                )
+                scores = model(x)
+                wide = torch.promote_types(scores.dtype, torch.float32)
+                rows = F.log_softmax(scores, 1, dtype=wide)
+                loss = F.nll_loss(rows, y, reduction="sum")
             scaled = scaler.scale(loss / num_samples)
             wanted = [one for one in model.parameters() if one.requires_grad]
             for one, grad in zip(
