@@ -582,7 +582,7 @@ MODES = "Your `train` returns the model in another mode than `train_in_one_go`."
     ],
 )
 def uninterrupted(draw: Draw) -> list[Case]:
-    return [running(draw, "OneCycleLR")]
+    return [running(draw, "OneCycleLR", batch_size=4)]
 
 
 @check(
@@ -601,7 +601,7 @@ def uninterrupted(draw: Draw) -> list[Case]:
 def losses_and_weights(draw: Draw) -> list[Case]:
     return [
         running(draw, "OneCycleLR", 1),
-        running(draw, "CosineAnnealingLR", 5, loss=NAN),
+        running(draw, "CosineAnnealingLR", 3, batch_size=4, loss=NAN),
         running(draw, "LambdaLR", 2, batch_size=4, stays=True, frozen=True),
         running(draw, "MultiStepLR", 5, num_epochs=3, batch_size=4, loss=INF),
         draw.once(killed_once),
@@ -629,7 +629,7 @@ def other_sizes(draw: Draw) -> list[Case]:
     return [
         running(draw, "StepLR", 3, num_epochs=5, num_samples=5, batch_size=8),
         # more samples than one byte has numbers
-        running(draw, "StepLR", 4, num_samples=513, batch_size=256),
+        running(draw, "StepLR", 3, num_samples=300, batch_size=256),
         running(
             draw,
             "StepLR",
@@ -660,7 +660,7 @@ def interrupted_step(draw: Draw) -> list[Case]:
             draw.once(interrupted_once, name)
             for name in ("Interrupted", "Failed")
         ),
-        running(draw, "StepLR", 2, 4, interrupted="Interrupted"),
+        running(draw, "StepLR", 1, 3, batch_size=4, interrupted="Interrupted"),
     ]
 
 
