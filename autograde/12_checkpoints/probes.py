@@ -461,7 +461,7 @@ def killed_in_between(save_checkpoint, load_checkpoint, case):
     later, later_optimizer, later_step = a_run(case, later=True)
     path = a_place(case)
     save_checkpoint(path, model, optimizer, step, 0.25)
-    folder = pathlib.Path(path).resolve().parent
+    folder = pathlib.Path(path).absolute().parent
     second_name = folder / "second_name"
     os.link(path, second_name)
     before = second_name.read_bytes()
@@ -489,9 +489,9 @@ def killed_in_between(save_checkpoint, load_checkpoint, case):
 
     real = torch.save
 
-    def seen_by_the_watch(content, file, *args, **kwargs):
-        watch("open", (file,))  # PyTorch opens it without Python
-        real(content, file, *args, **kwargs)
+    def seen_by_the_watch(obj, f, *args, **kwargs):
+        watch("open", (f,))  # PyTorch opens it without Python
+        real(obj, f, *args, **kwargs)
 
     torch.save = seen_by_the_watch
     try:
