@@ -668,9 +668,9 @@ def watched():
     _begin_to_watch()
     real = torch.save
 
-    def seen_by_the_watchers(content, file, *args, **kwargs):
-        _to_the_watchers("open", (file, "wb", 0))
-        real(content, file, *args, **kwargs)
+    def seen_by_the_watchers(obj, f, *args, **kwargs):
+        _to_the_watchers("open", (f, "wb", 0))
+        real(obj, f, *args, **kwargs)
 
     torch.save = seen_by_the_watchers
     try:
