@@ -57,6 +57,7 @@ def test_nan_and_infinities_travel() -> None:
     back = there_and_back([math.nan, math.inf, -math.inf])
 
     assert math.isnan(back[0])
+    assert back[0] is not math.nan, "NaNs that are computed are other objects"
     assert back[1:] == [math.inf, -math.inf]
 
 

@@ -231,9 +231,9 @@ class _Reader:
                     raise NotPlain("an integer that is too long")
                 return int(body, 16)
             case "float":
-                return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[
-                    body
-                ]
+                if body not in ("nan", "inf", "-inf"):
+                    raise NotPlain("a float that stands for itself")
+                return float(body)  # as computed: `is math.nan` is no test
             case "complex":
                 return complex(float(body), float(tree[2]))
             case "bytes":
