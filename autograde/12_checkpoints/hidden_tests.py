@@ -1527,12 +1527,13 @@ def as_it_must_be(**sentences: str) -> Rule:
     return rule
 
 
-def says_and_keeps(which: str) -> Rule:
+def says_and_keeps(which: str, **sentences: str) -> Rule:
     """Rule: what `update` says, `metric`, and the parameters that come back."""
     return as_it_must_be(
+        **sentences,
         answer_types="Your `update` returns something else than True or False.",
         answers=f"Your `update` answers wrongly {which}.",
-        metric=f"`metric` is not the best metric, as a float, {which}.",
+        metric=f"`metric` is not at all times the best so far, as a float, {which}.",
         restored_parameters=f"`restore` brings back other weights {which}.",
     )
 
@@ -1577,8 +1578,12 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
         "weights.",
         drifted="After `restore` and another step of training the model is not what "
         "it should be.",
+        answers_later="After `restore`, `update` does not go on from the best "
+        "metric so far.",
         restored_again="The second `restore`, after training on, does not bring "
         "back the best weights.",
+        restored_later="What is better after a `restore` does not come back at "
+        "the next one.",
         same_parameters="After `restore` the model's parameters are other "
         "objects; the optimizer still holds the old ones.",
         still_trains="After `restore` other parameters are trained than before.",
@@ -1590,6 +1595,7 @@ def best_epoch_comes_back(draw: Draw) -> list[Case]:
     says="restored into the same parameters, and once more after training on",
     corners=[
         "so that the optimizer still knows them; a frozen one stays so",
+        "after it `update` goes on: the best so far stays the best",
         "the model's mode and its gradients stay, too",
         "no setting of PyTorch is changed",
     ],
@@ -1623,13 +1629,18 @@ def several_at_once(draw: Draw) -> list[Case]:
 @check(
     "best_weights",
     probe=probes.kept_best,
-    rule=says_and_keeps(IN_GENERAL),
+    rule=says_and_keeps(
+        IN_GENERAL,
+        metric_before="`metric` is something else than `None` before there is a "
+        "best one.",
+    ),
     says="what is the best, by `update`'s answers: largest or smallest, of "
     "any sign",
     corners=[
         "the first metric is the best so far, whatever its size; however "
         "little one is better, it is the best",
         '`mode` is `"max"` if none is given',
+        "`metric` is read before, between and after",
     ],
 )
 def which_is_best(draw: Draw) -> list[Case]:

@@ -1397,7 +1397,8 @@ def kept_best(BestWeights, case):
     before = [id(one) for one in model.parameters()]
     learn = [one.requires_grad for one in model.parameters()]
     keeper = keeper_of(BestWeights, model, case)
-    answers, modes, shown = [], [], torch.zeros(())
+    answers, later, modes, shown = [], [], [], torch.zeros(())
+    metric_before, metrics = keeper.metric, []
     for metric, shift in zip(case["metrics"], case["shifts"], strict=True):
         an_epoch(model, shift)
         if case["metric_type"] == "tensor":
@@ -1406,12 +1407,14 @@ def kept_best(BestWeights, case):
             answers.append(keeper.update(shown))
         else:
             answers.append(keeper.update(metric))
+        metrics.append(keeper.metric)
         modes.append(model.training)
     an_epoch(model, case["shifts"][0])
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     keeper.restore()
     restored_mode = model.training
+    metrics.append(keeper.metric)
     gradients = [
         one.grad is not None and bool((one.grad == 1).all())
         for one in model.parameters()
@@ -1421,17 +1424,28 @@ def kept_best(BestWeights, case):
     an_epoch(model, case["shifts"][0])
     drifted = state_of(model)
     if case["twice"]:
+        # not the best, and so nothing to keep
+        later = [keeper.update(case["metrics"][0])]
+        keeper.restore()
+    restored_again = state_of(model)
+    if case["twice"]:
+        an_epoch(model, case["shifts"][1])
+        later.append(keeper.update(-2.0 if case["mode"] == "min" else 2.0))
+        an_epoch(model, case["shifts"][2])
         keeper.restore()
     return {
         "answers": [bool(answer) for answer in answers],
         "answer_types": sorted({type(answer).__name__ for answer in answers}),
-        "metric": keeper.metric,
+        "metric_before": metric_before,
+        "metric": metrics,
         "restored": restored,
         "restored_parameters": {
             name: restored[name] for name, _ in model.named_parameters()
         },
         "drifted": drifted,
-        "restored_again": state_of(model),
+        "restored_again": restored_again,
+        "answers_later": [bool(answer) for answer in later],
+        "restored_later": state_of(model),
         "same_parameters": before == [id(one) for one in model.parameters()],
         "still_trains": learn == [p.requires_grad for p in model.parameters()],
         "modes_updated": modes,
