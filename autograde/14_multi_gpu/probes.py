@@ -594,7 +594,8 @@ def watched(case):
 def steps_of_rank(ddp_step, rank, group, case):
     own = watched(case)
     wrapped = DistributedDataParallel(own, process_group=group)
-    sgd = torch.optim.SGD(wrapped.parameters(), **case["sgd"])
+    groups = [{"params": list(one.parameters())} for one in own.children()]
+    sgd = torch.optim.SGD(groups, **case["sgd"])
     trained = [one for one in own.parameters() if one.requires_grad]
     gradient_bytes = 8 * flat(trained).numel()
     found, losses, sent = [], [], []

@@ -1605,10 +1605,11 @@ def without_the_line(case: Case, step: int) -> Case:
 )
 def torn_lines(draw: Draw) -> list[Case]:
     more = lines_of(draw, ((draw.integer(5, 8), 4),), torn=True)
-    odd = ["", "17", "\n", '"step"', *more["lines"], "nul", "null", "[1]", ""]
+    behind = "] " + more["lines"][0]
+    odd = ["", "17", "\n", '"step"', *more["lines"], "nul", "null", "[1]"]
     return [
         lines_of(draw, ((draw.integer(5, 8), 4), (9, 8)), torn=True),
-        {**more, "lines": odd},
+        {**more, "lines": [*odd, behind, ""]},
         {**more, "lines": written_on(more["lines"])},
         {**more, "lines": on_one_line(more["lines"], draw.integer(0, 3))},
         {**more, "lines": [f"{one}\n" for one in more["lines"]]},
