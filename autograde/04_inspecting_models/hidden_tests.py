@@ -92,7 +92,7 @@ KINDS = {
     "linear": "two linear layers",
     "conv": "convolutions, one of them in a submodule",
     "own": "parameters of its own, lists and dicts of them",
-    "recurrent": "an LSTM",
+    "recurrent": "an LSTM, in a submodule named `module`",
     "attention": "an `nn.MultiheadAttention`",
     "tied": "two layers that share a weight",
     "twice": "a layer that is there twice",
@@ -212,7 +212,7 @@ def counts_without_values(draw: Draw) -> list[Case]:
     corners=["a buffer without a size is no reason"],
 )
 def refuses_lazy_ones(draw: Draw) -> list[Case]:
-    kinds = ["linear", "lazy", "lazy frozen", "lazy norm", "warmed"]
+    kinds = ["linear", "lazy", "lazy frozen", "lazy own", "lazy norm", "warmed"]
     kinds.append("lazy buffers")
     return [counted(draw, kind) for kind in kinds]
 
@@ -504,7 +504,7 @@ def gives_new_lists(draw: Draw) -> list[Case]:
 def puts_back_after_an_error(draw: Draw) -> list[Case]:
     return [
         shaped(draw, "fails", modes=[1, 0, 1], raises="an error"),
-        shaped(draw, "fails", modes=[1], raises="an error"),
+        shaped(draw, "fails", modes=[1], raises="an error", grad=False),
         shaped(draw, "fails", modes=[0, 1], raises="an interrupt"),
     ]
 
@@ -608,7 +608,8 @@ def leaves_others_out(draw: Draw) -> list[Case]:
     says="`trainable_report`: the norm of each gradient, worked out in "
     "float64; None where none has arrived, 0.0 for zeros",
     corners=[
-        "a gradient with NaN has the norm NaN, one without entries 0.0",
+        "a gradient with NaN has the norm NaN, one with an infinity an infinite "
+        "one, one without entries 0.0",
         "three times 60000 in float16 have the norm 103923.05, which is no "
         "float16",
         "gradients are real and dense, of any floating-point dtype and memory "
@@ -624,6 +625,7 @@ def tells_gradients(draw: Draw) -> list[Case]:
         reported(draw, "leaf", gradients=["none", "drawn"], scale=1e-6),
         reported(draw, "leaf", gradients=["zero", "none"]),
         reported(draw, "leaf", gradients=["nan", "drawn"]),
+        reported(draw, "leaf", gradients=["inf", "drawn"]),
         reported(
             draw, "leaf", gradients=["drawn"] * 2, dtype="float64", scale=1e-60
         ),
@@ -745,7 +747,8 @@ def computes(case: Case, seen: Result, expected: Result) -> str | None:
         "`.to(...)` and `state_dict()` reach them, and none is frozen; their "
         "names are up to you",
         "all weights may come before all biases",
-        "what is written into one of them changes no other",
+        "what is written into one of them changes no other, nor one of another "
+        "`Stack`",
     ],
 )
 def registers_all(draw: Draw) -> list[Case]:
@@ -920,7 +923,10 @@ def boxes_for_operations(draw: Draw) -> list[Case]:
     weight=2,
     says="one box for each parameter that gets a gradient, with its name in "
     "the first line",
-    corners=["a shared one has its first name, as in `named_parameters()`"],
+    corners=[
+        "a shared one has its first name, as in `named_parameters()`",
+        "`x` may be tokens",
+    ],
 )
 def boxes_for_parameters(draw: Draw) -> list[Case]:
     return [
@@ -929,6 +935,7 @@ def boxes_for_parameters(draw: Draw) -> list[Case]:
         graphed(draw, "tied"),
         graphed(draw, "frozen"),
         graphed(draw, "branches"),
+        graphed(draw, "tokens"),
     ]
 
 
@@ -1025,8 +1032,11 @@ def as_before_after_an_error(draw: Draw) -> list[Case]:
     "graph_of",
     probe=probes.draw_graph,
     rule=has_names,
-    also=[same("files", "A file was written, or one that was there is gone.")],
-    says="nothing is rendered, and no file is written",
+    also=[
+        same("files", "A file was written, or one that was there is gone."),
+        same("programs", "A program was called."),
+    ],
+    says="nothing is rendered: no file is written, no program is called",
 )
 def writes_no_file(draw: Draw) -> list[Case]:
     return [graphed(draw, "chain"), graphed(draw, "residual")]
@@ -1177,7 +1187,8 @@ def without_a_length(draw: Draw) -> list[Case]:
     "else; the stream stays open",
 )
 def writes_to_its_stream(draw: Draw) -> list[Case]:
-    return [loaded(draw, "sized", draw.integer(2, 6))]
+    n = draw.integer(2, 6)
+    return [loaded(draw, "sized", n), loaded(draw, "sized", n, fails_at=1)]
 
 
 @check(
@@ -1209,6 +1220,8 @@ def takes_as_asked(draw: Draw) -> list[Case]:
         loaded(draw, "sized", n, fails_at=n - 2),
         loaded(draw, "sized", n, fails_at=n - 1, error="TypeError"),
         loaded(draw, "sized", n, fails_at=n - 1, error="ValueError"),
+        loaded(draw, "sized", n, fails_at=n - 1, error="RuntimeError"),
+        loaded(draw, "sized", n, fails_at=n - 1, error="OSError"),
     ]
 
 
@@ -1299,7 +1312,7 @@ def reads_other_units(draw: Draw) -> list[Case]:
     rate = draw.integer(101, 999) / 100
     n = draw.integer(10, 900)
     return [
-        {"num_batches": n, "rate": f"{rate:.2f}batch/s"},
+        {"num_batches": n, "rate": f"{rate:.2f}epoch/s"},
         {"num_batches": n, "rate": f"{rate:.2f}s/batch"},
         {"num_batches": n, "rate": f"{rate:.2f}samples/s"},
         {"num_batches": n, "rate": f" {rate:.2f}s/samples"},

@@ -11,8 +11,10 @@ import gc
 import io
 import os
 import re
+import subprocess
 import sys
 from collections import OrderedDict, namedtuple
+from unittest import mock
 
 import torch
 from torch import nn
@@ -95,13 +97,22 @@ def warmed(a, b):
     return model
 
 
+def lazy_frozen(a, b):
+    model = nn.Sequential(nn.Linear(a, b), nn.LazyLinear(b))
+    for parameter in model[1].parameters():
+        parameter.requires_grad = False  # `requires_grad_` refuses it
+    return model
+
+
 COUNTED = {
     "linear": lambda a, b: nn.Sequential(nn.Linear(a, b), nn.Linear(b, a)),
     "conv": lambda a, b: nn.Sequential(
         nn.Conv2d(a, b, 3), nn.Sequential(nn.ConvTranspose2d(b, a, (1, 2)))
     ),
     "own": Own,
-    "recurrent": lambda a, b: nn.ModuleDict({"one": nn.LSTM(a, b)}),
+    "recurrent": lambda a, b: nn.ModuleDict(
+        {"module": nn.LSTM(a, b), "head": nn.Linear(b, a)}
+    ),
     "attention": lambda a, b: nn.MultiheadAttention(2 * a, 2),
     "tied": tied,
     "twice": twice,
@@ -116,8 +127,9 @@ COUNTED = {
     "frozen tied": lambda a, b: frozen(tied(a, b), "0.weight"),
     "all frozen": lambda a, b: frozen(nn.Linear(a, b)),
     "lazy": lambda a, b: nn.Sequential(nn.Linear(a, b), nn.LazyLinear(b)),
-    "lazy frozen": lambda a, b: nn.Sequential(
-        nn.Linear(a, b), nn.LazyLinear(b).requires_grad_(False)
+    "lazy frozen": lazy_frozen,
+    "lazy own": lambda a, b: nn.ParameterList(
+        [torch.zeros(a, b), nn.UninitializedParameter()]
     ),
     "lazy norm": lambda a, b: nn.Sequential(nn.LazyBatchNorm1d()),
     # Only its buffers have no size yet.
@@ -360,9 +372,10 @@ def shaped_model(case):
         return Applies(modules, calls), [rows]
     if kind == "order":
         inner = nn.Sequential(nn.Linear(a, b), nn.Sequential(nn.Tanh(), Spy()))
-        modules = [("late", nn.Linear(b, 2)), ("never", nn.Linear(a, b))]
+        last = nn.Sequential(nn.Linear(b, 2))  # as in a DataParallel
+        modules = [("module", last), ("never", nn.Linear(a, b))]
         modules += [(third, nn.Sequential()), (second, inner), (first, Spy())]
-        calls = [first, third, second, "late"]
+        calls = [first, third, second, "module"]
         return Applies(modules, calls), [rows]
     if kind == "shared":
         act = nn.Dropout(0.5)
@@ -459,23 +472,26 @@ def look_twice(layer_shapes, case):
 
 def look_and_fail(layer_shapes, case):
     model, inputs = prepare(case)
+    model[0].register_forward_hook(lambda *_: None)  # another's
     listed = layer_shapes(model, *inputs)
     errors = {"an error": LookupError, "an interrupt": KeyboardInterrupt}
     error = errors[case["raises"]]
     model.append(Fails(error))
     model[-1].training = bool(case["modes"][0])
     before = State(model)
-    reaches = "nothing"
-    try:
-        layer_shapes(model, *inputs)
-    except error:
-        reaches = "its exception"
+    reaches, on = "nothing", case.get("grad", True)
+    with torch.set_grad_enabled(on):
+        try:
+            layer_shapes(model, *inputs)
+        except error:
+            reaches = "its exception"
+        kept = torch.is_grad_enabled() == on
     return {
         "listed": listed,
         "reaches": reaches,
         "changes": before.changes_in(model),
         "global_hooks": len(nn.modules.module._global_forward_hooks),
-        "grad_mode_kept": torch.is_grad_enabled(),
+        "grad_mode_kept": kept and torch.is_grad_enabled(),
     }
 
 
@@ -513,7 +529,8 @@ def reported_model(case):
         return nn.Conv2d(a, b, 3)
     if case["kind"] == "nested":
         layers = [Base(a, b, names), nn.LSTM(b, 2), Base(b, a, names)]
-        return nn.Sequential(OrderedDict(zip(names, layers, strict=True)))
+        parts = ["module", *names[1:]]  # as in a DataParallel
+        return nn.Sequential(OrderedDict(zip(parts, layers, strict=True)))
     layers = [nn.Conv2d(1, a, 3), nn.BatchNorm2d(a), nn.Linear(a, b)]
     model = nn.Sequential(OrderedDict(zip(names, layers, strict=True)))
     model.register_buffer("steps", torch.zeros(3))
@@ -538,6 +555,8 @@ def report(trainable_report, case):
         values = values * (how != "zero") * case.get("scale", 1.0)
         if how == "nan":
             values[0] = float("nan")
+        if how == "inf":
+            values[0] = float("inf")
         if values.dim() > 1:  # as channels_last: `view(-1)` refuses it
             values = values.movedim(0, -1).contiguous().movedim(-1, 0)
         parameter.grad = values.to(parameter.dtype)
@@ -582,6 +601,8 @@ def registered(Stack, case):
     with torch.no_grad():
         for place, parameter in enumerate(stack.parameters()):
             parameter.fill_(place)
+        for parameter in Stack(case["width"], case["depth"]).parameters():
+            parameter.fill_(-1)
     held = [p.flatten()[0].item() for p in stack.parameters()]
     stack.to(torch.float64)
     x = torch.ones(2, case["width"], dtype=torch.float64)
@@ -598,6 +619,7 @@ def registered(Stack, case):
 def trained(Stack, case):
     """Outputs with the weights of the case, before and after a step of SGD."""
     stack = Stack(case["width"], case["depth"]).to(torch.float64)
+    Stack(case["width"], case["depth"] + 1)  # changes nothing of the first
     weights, biases = by_dimensions(stack)
     with torch.no_grad():
         for own, given in zip(weights, case["weights"], strict=False):
@@ -694,6 +716,9 @@ def graphed_model(case):
         return Diamond(a, names[0])
     if case["kind"] == "number":
         return Number(a, names[0])
+    if case["kind"] == "tokens":
+        layers = [nn.Embedding(9, a), nn.Linear(a, a)]
+        return nn.Sequential(*layers)
     layers = OrderedDict()
     for name in names[: case["depth"]]:
         layers[name] = nn.Linear(a, a)
@@ -718,8 +743,10 @@ def draw_graph(graph_of, case):
         give_gradients(model)
     before = State(model)
     x = torch.ones(2, case["width"])
+    if case["kind"] == "tokens":
+        x = x.long()
     files = files_here()
-    with torch.set_grad_enabled(case.get("grad", True)):
+    with torch.set_grad_enabled(case.get("grad", True)), Outside() as outside:
         made = graph_of(model, x)
         kept = torch.is_grad_enabled() == case.get("grad", True)
     facts = {
@@ -728,7 +755,8 @@ def draw_graph(graph_of, case):
         "grad_mode_kept": kept,
         "runs": len(runs),
         "hooks": sum(len(p._backward_hooks or {}) for p in model.parameters()),
-        "files": files_here() == files,
+        "files": files_here() == files and not outside.written,
+        "programs": outside.called,
     }
     source = getattr(made, "source", None)
     if not isinstance(source, str):
@@ -756,6 +784,36 @@ def fail_to_draw(graph_of, case):
         "x": x,
         "weight": model[0].weight.detach(),
     }
+
+
+class Outside:
+    """Counts the files that are opened for writing, wherever they are, and the
+    programs that are called."""
+
+    def __enter__(self):
+        self.written, self.called = 0, 0
+        opens, starts = builtins.open, subprocess.Popen
+
+        def opened(file, mode="r", *args, **kwargs):
+            self.written += bool(set(mode) & set("wax+"))
+            return opens(file, mode, *args, **kwargs)
+
+        def started(*args, **kwargs):
+            self.called += 1
+            return starts(*args, **kwargs)
+
+        self.patches = [
+            mock.patch.object(builtins, "open", opened),
+            mock.patch.object(io, "open", opened),
+            mock.patch.object(subprocess, "Popen", started),
+        ]
+        for patch in self.patches:
+            patch.start()
+        return self
+
+    def __exit__(self, *error):
+        for patch in self.patches:
+            patch.stop()
 
 
 def files_here():
@@ -936,7 +994,9 @@ def walk(progress, case):
         contextlib.redirect_stderr(elsewhere),
     ):
         try:
-            for i, batch in progress(loader, screen):
+            made = progress(loader, screen)
+            lag.append(getattr(loader, "taken", 0))
+            for i, batch in made:
                 pairs.append((i, batch))
                 lag.append(getattr(loader, "taken", len(pairs)) - len(pairs))
                 if len(pairs) > 1:
@@ -946,7 +1006,10 @@ def walk(progress, case):
                     too_early = too_early or (length, length) in early
                 if len(pairs) == most:
                     break
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (
+            *(AttributeError, LookupError, OSError),
+            *(RuntimeError, TypeError, ValueError),
+        ) as error:
             if "this batch cannot be read" not in str(error):
                 raise
             reaches = type(error).__name__

@@ -47,13 +47,18 @@ def unfit(layer, given):
 
 
 def normalize(batch_norm, case):
-    arguments = case["x"], case["weight"], case["bias"]
-    options = {"eps": case["eps"]} if "eps" in case else {}
+    by_place = [
+        case[one] for one in ("x", "weight", "bias", "eps") if one in case
+    ]
+    by_name = {}
+    if case.get("by_name"):
+        by_name = {one: case[one] for one in ("weight", "bias", "eps")}
+        by_place = by_place[:1]
     grad = contextlib.nullcontext()
     if "grad" in case:
         grad = torch.set_grad_enabled(case["grad"])
     with grad:
-        return {"out": batch_norm(*arguments, **options)}
+        return {"out": batch_norm(*by_place, **by_name)}
 
 
 def normalize_and_gradients(batch_norm, case):
@@ -96,7 +101,9 @@ def normalize_under_no_grad(batch_norm, case):
 def observer(RunningStats, case, x):
     """A new module for batches such as x."""
     options = {"momentum": case["momentum"]} if "momentum" in case else {}
-    return RunningStats(x.shape[1], **options).to(x.dtype)
+    if case.get("by_place"):
+        return RunningStats(x.shape[1], *options.values()).to(x.dtype)
+    return RunningStats(num_features=x.shape[1], **options).to(x.dtype)
 
 
 def observe(RunningStats, case):
@@ -255,7 +262,7 @@ def batch_norm_layer(BatchNorm, case):
     if case.get("by_place"):
         layer = BatchNorm(channels, *options.values())
     else:
-        layer = BatchNorm(channels, **options)
+        layer = BatchNorm(num_features=channels, **options)
     layer.to(case["weight"].dtype)
     if case.get("frozen"):
         layer.requires_grad_(False)
@@ -325,27 +332,26 @@ def run_in_turn(BatchNorm, case):
 
 def run_with_a_state_loaded_in_eval(BatchNorm, case):
     """The outputs in eval before and after another state is loaded, after its
-    variance has grown, and after other buffers have taken the old ones' place;
+    each of its tensors has grown, and after others have taken their place;
     then the count after a batch in training. Whether eval counts is seen
     elsewhere."""
     layer, complaint = batch_norm_layer(BatchNorm, case)
     if complaint:
         return {"unfit": complaint}
     layer.eval()
-    before = layer(case["x"]).detach()
-    layer.load_state_dict(case["state"])
-    outs = [layer(case["x"]).detach()]
-    layer.running_var.mul_(4)
-    outs.append(layer(case["x"]).detach())
-    for factor in (1, 9):
-        state = {name: factor * value for name, value in case["state"].items()}
-        layer.load_state_dict(state, assign=True)
-        loaded = layer.num_batches_tracked.clone()
-        outs.append(layer(case["x"]).detach())
-    with torch.no_grad():
-        outs.append(layer(case["x"]))
-        layer.weight.mul_(3)  # as a step of an optimizer does
-        outs.append(layer(case["x"]))
+    with torch.set_grad_enabled(case["grad"]):
+        before = layer(case["x"]).detach()
+        layer.load_state_dict(case["state"])
+        outs = [layer(case["x"]).detach()]
+        for name in ("running_var", "running_mean", "weight", "bias"):
+            with torch.no_grad():  # one alone, as a step of an optimizer does
+                getattr(layer, name).mul_(4)
+            outs.append(layer(case["x"]).detach())
+        for factor in (1, 9):
+            state = {n: factor * value for n, value in case["state"].items()}
+            layer.load_state_dict(state, assign=True)
+            loaded = layer.num_batches_tracked.clone()
+            outs.append(layer(case["x"]).detach())
     in_eval = layer.num_batches_tracked - loaded
     layer.train()(case["x"])
     count = layer.num_batches_tracked - in_eval
@@ -510,11 +516,19 @@ def run_all_after_training(GroupNorm, InstanceNorm, LayerNorm, case):
 def gradients_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
     """Gradients of the three layers with respect to x and their parameters."""
     layers = layers_of_all(GroupNorm, InstanceNorm, LayerNorm, case)
+    channels = case["x"].shape[1]
+    bare = {
+        "group norm without affine": GroupNorm(2, channels, affine=False),
+        "instance norm without affine": InstanceNorm(channels),
+    }
+    if case["x_learns"]:
+        layers |= {name: one.to(case["x"].dtype) for name, one in bare.items()}
     found, unreached = {}, []
     for name, layer in layers.items():
         layer.train(case["training"])
-        x = case["x"].clone().requires_grad_()
-        leaves = {"x": x, **dict(layer.named_parameters())}
+        x = case["x"].clone().requires_grad_(case["x_learns"])
+        leaves = {"x": x} if case["x_learns"] else {}
+        leaves |= dict(layer.named_parameters())
         one = gradients_of(layer(x), case["upstream"], leaves)
         for leaf, gradient in one["gradients"].items():
             found[f"gradient of {leaf} of {name}"] = gradient
@@ -528,11 +542,11 @@ def states_of_all(GroupNorm, InstanceNorm, LayerNorm, case):
     groups, channels = case["num_groups"], case["num_channels"]
     shape = list(case["normalized_shape"])
     layers = {
-        "group norm": GroupNorm(groups, channels),
+        "group norm": GroupNorm(num_groups=groups, num_channels=channels),
         "group norm without affine": GroupNorm(groups, channels, affine=False),
-        "instance norm": InstanceNorm(channels),
+        "instance norm": InstanceNorm(num_features=channels),
         "instance norm with affine": InstanceNorm(channels, affine=True),
-        "layer norm": LayerNorm(shape),
+        "layer norm": LayerNorm(normalized_shape=shape),
     }
     begins = {"normalized_shape_after": shape}
     for name, layer in layers.items():
@@ -714,10 +728,16 @@ def predict_without_gradients(predict_one, case):
 
 
 def predict_twice(predict_one, case):
-    """A second answer must not depend on the first."""
+    """A second answer must not depend on the first, nor the modes afterwards."""
     model = model_of(case)
-    first, second = (predict_one(model, case["x"]) for _ in range(2))
-    return {"first": first.detach(), "second": second.detach()}
+    first = predict_one(model, case["x"])
+    model.train(not case["training"])
+    second = predict_one(model=model, x=case["x"])
+    return {
+        "first": first.detach(),
+        "second": second.detach(),
+        "training": modes_of(model),
+    }
 
 
 ERRORS = {

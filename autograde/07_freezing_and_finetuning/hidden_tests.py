@@ -164,7 +164,7 @@ def freezes_what_lies_under(draw: Draw) -> list[Case]:
         weights(draw, "nested", prefixes=["head.1"]),
         weights(draw, "nested", prefixes=["encoder.gain"]),
         weights(draw, "tied", prefixes=["body"]),
-        weights(draw, "wrapped", prefixes=["layer1"]),
+        weights(draw, "wrapped", prefixes=["layer1", "hollow"]),
     ]
 
 
@@ -288,7 +288,8 @@ def under(*layers: str) -> list[str]:
     "all, some or none of it",
     corners=[
         "values, gradients, other flags, the modes and what a layer was made "
-        "with stay; a `grad` of None stays None"
+        "with stay; a `grad` of None stays None",
+        "the optimizer may be another than SGD, and have settings of every kind",
     ],
 )
 def moves_again(draw: Draw) -> list[Case]:
@@ -345,6 +346,16 @@ def moves_again(draw: Draw) -> list[Case]:
             ["layer1.weight", "layer1.bias", "head.1.weight"],
             model="nested",
             frozen=["encoder.gain.scale"],
+        ),
+        after_unfreezing(
+            draw,
+            "hollow",
+            ["head.weight", "head.bias"],
+            model="wrapped",
+            frozen=["hollow.one", "hollow.two"],
+        ),
+        after_unfreezing(
+            draw, "layer2", without("layer2"), frozen=frozen, adam=True
         ),
     ]
 
@@ -488,7 +499,7 @@ def sgd(draw: Draw, model: str = "flat", **options: Any) -> Case:
 def optimizer_of_the_trainable(draw: Draw) -> list[Case]:
     return [
         sgd(draw, frozen=under("layer1", "layer2")),
-        sgd(draw, frozen=["head.bias", "layer10.weight"]),
+        sgd(draw, frozen=["head.bias", "layer10.weight"], by_place=True),
         sgd(draw, momentum=0.0, weight_decay=0.0),
         sgd(draw, frozen=FLAT[:-1]),
         sgd(draw, "wrapped", lr=0.0),
@@ -648,12 +659,14 @@ IMAGES = (5, 2, 6, 6)
         tolerance=0,
     ),
     says="after `net.train()` and three steps the frozen statistics are as before",
+    corners=["also in a `copy.deepcopy` of the net"],
 )
 def statistics_stay(draw: Draw) -> list[Case]:
     return [
         partly(draw, "rows", "block1"),
         partly(draw, "rows", "block1", "block2"),
         partly(draw, "rows alone", "block1", modes=["eval", "train(True)"]),
+        partly(draw, "rows", "block1", copied=True),
     ]
 
 
@@ -1117,17 +1130,20 @@ def once_in_their_modes_a(draw: Draw) -> list[Case]:
         "flags_of_requires_grad_in_b",
         "`x.requires_grad`",
         "check",
+        "number_of_calls",
     ),
     rtol=EXACT,
     atol=EXACT,
     says="every `requires_grad` is as it was, in turn and with frozen "
     "parameters, that of `x` too",
+    corners=["each call runs each model once, in eval mode, too"],
 )
 def flags_as_they_were(draw: Draw) -> list[Case]:
     return [
         pair(draw),
         pair(draw, "spare", "plain"),
         pair(draw, "plain", "spare"),
+        pair(draw, training={"a": False, "b": False}),
     ]
 
 
@@ -1290,11 +1306,16 @@ def filed(
     weight=3,
     rule=explained(lists_differ, on=("state", "loaded"), tolerance=0),
     says="what fits is loaded, parameters and buffers, and named",
-    corners=["also where a value is NaN, and a tensor without elements"],
+    corners=[
+        "also where a value is NaN, and a tensor without elements or one that is "
+        "not contiguous"
+    ],
 )
 def loads_what_fits(draw: Draw) -> list[Case]:
     diverged = filed(draw, BODY)
     diverged["file"]["encoder.0.weight"][1, 2] = torch.nan
+    turned = diverged["file"]["encoder2.weight"]
+    diverged["file"]["encoder2.weight"] = turned.T
     return [
         diverged,
         filed(draw, BODY),
@@ -1469,10 +1490,14 @@ def same_parameters(draw: Draw) -> list[Case]:
     ]
 
 
-def of_dtype(case: Case, dtype: torch.dtype) -> Case:
+def of_dtype(
+    case: Case, dtype: torch.dtype, counts: torch.dtype = torch.int32
+) -> Case:
     # a third, so that float64 holds what float32 does not
     file = {
-        key: value.to(dtype) / 3 if value.is_floating_point() else value.int()
+        key: value.to(dtype) / 3
+        if value.is_floating_point()
+        else value.to(counts)
         for key, value in case["file"].items()
     }
     return {**case, "file": file}
@@ -1486,12 +1511,15 @@ def of_dtype(case: Case, dtype: torch.dtype) -> Case:
     atol=0,
     says="the model keeps its dtypes, whatever the file has, and the file its "
     "own",
-    corners=["a float64 tensor in the file is rounded to the model's float32"],
+    corners=[
+        "a float64 tensor in the file is rounded to the model's float32; a count "
+        "may be a float there"
+    ],
 )
 def keeps_the_dtypes(draw: Draw) -> list[Case]:
     return [
         of_dtype(filed(draw, BODY), F64),
         of_dtype(filed(draw, BODY, model_dtype="float64"), F64),
-        of_dtype(filed(draw, BODY), torch.float16),
+        of_dtype(filed(draw, BODY), torch.float16, torch.float32),
         of_dtype(filed(draw, BODY[:4]), torch.bfloat16),
     ]

@@ -5,6 +5,7 @@ nothing here is secret. All models are small and, but for the last exercise, in
 float64, so that what must be equal is equal to the last bits.
 """
 
+import copy
 from collections import OrderedDict
 
 import torch
@@ -250,7 +251,8 @@ def held_by(optimizer, model):
             ids.append(id(parameter))
             name = first_name.get(id(parameter), "not of the model")
             held[name] = [
-                float(group[one]) for one in ("lr", "momentum", "weight_decay")
+                float(group.get(one, 0.0))
+                for one in ("lr", "momentum", "weight_decay")
             ]
     return {
         "settings of what the optimizer holds": held,
@@ -263,9 +265,11 @@ def held_by(optimizer, model):
 
 def optimizer_made(trainable_sgd, case):
     model = a_model(case)
-    optimizer = trainable_sgd(
-        model, case["lr"], case["momentum"], case["weight_decay"]
-    )
+    settings = {one: case[one] for one in ("lr", "momentum", "weight_decay")}
+    if case.get("by_place"):
+        optimizer = trainable_sgd(model, *settings.values())
+    else:
+        optimizer = trainable_sgd(model, **settings)
     data = held_by(optimizer, model)
     if any(p.requires_grad for p in model.parameters()):
         train(model, optimizer, case["x"], 3)
@@ -291,7 +295,12 @@ def trained_after_unfreezing(unfreeze, case):
         {"params": known[-1:], "lr": 0.02, "momentum": 0.5},
     ]
     groups = [group for group in groups if group["params"]]
-    optimizer = torch.optim.SGD(groups, lr=case["lr"], **SGD)
+    if case.get("adam"):
+        settings = {"betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.2}
+        optimizer = torch.optim.AdamW(groups, lr=case["lr"], **settings)
+    else:
+        settings = {**SGD, "nesterov": True}
+        optimizer = torch.optim.SGD(groups, lr=case["lr"], **settings)
     train(model, optimizer, case["x"], 2)
     for name, parameter in named(model):
         if name in case.get("frozen_later", ()):
@@ -306,7 +315,7 @@ def trained_after_unfreezing(unfreeze, case):
             one.copy_(other)
     before, settings = modes(model), settings_of_layers(model)
     values = copied(named(model))
-    names = unfreeze(model, case["prefix"], optimizer)
+    names = unfreeze(model, case["prefix"], optimizer=optimizer)
     untouched = all(values[name].equal(p) for name, p in named(model))
     data = held_by(optimizer, model)
     flags_then, gradients_then = flags(model), gradients(model)
@@ -518,7 +527,10 @@ def trained_partly(PartlyFrozen, case):
         if name in case.get("frozen_before", ()):
             parameter.requires_grad_(False)
     before = copied(model.state_dict().items())
-    net = PartlyFrozen(model, case["prefixes"])
+    net = PartlyFrozen(model, prefixes=case["prefixes"])
+    if case.get("copied"):
+        net = copy.deepcopy(net)
+        model = net.model
     for mode in case["modes"]:
         put_into(net, mode)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, **SGD)
@@ -794,7 +806,8 @@ def loaded(load_matching, case):
     if case["prefix"] is None:
         done, left = load_matching(model, file, case["head"])
     else:
-        done, left = load_matching(model, file, case["head"], case["prefix"])
+        options = {"head": case["head"], "prefix": case["prefix"]}
+        done, left = load_matching(model, file, **options)
     state = copied(model.state_dict().items())
     gradients_then = gradients(model)
     same = objects == [id(one) for one in model.parameters()]

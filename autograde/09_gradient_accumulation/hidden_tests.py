@@ -229,7 +229,16 @@ def of_one_class(case: Case) -> Case:
 
 def of_single_numbers(case: Case) -> Case:
     """The case with inputs of shape (N,)."""
-    return {**case, "batches": [(x[:, 0], y) for x, y in case["batches"]]}
+    (name,) = {"batches", "micro_batches"} & case.keys()
+    return {**case, name: [(x[:, 0], y) for x, y in case[name]]}
+
+
+def of_images(case: Case) -> Case:
+    """The case with samples of two dimensions, of which the model takes the mean over
+    the second."""
+    ramp = torch.tensor([-1.0, 0.5, 2.0], dtype=DOUBLE)
+    pairs = [(x[:, :, None] * ramp, y) for x, y in case["micro_batches"]]
+    return {**case, "micro_batches": pairs}
 
 
 def broken_batch(draw: Draw) -> Case:
@@ -494,6 +503,14 @@ def weighted(draw: Draw, *sizes: int, over: float = 1.0) -> Case:
     return window(draw, *sizes, weight=class_weights(draw) / over)
 
 
+def weighted_and_ignored(draw: Draw) -> Case:
+    as_class = draw.integer(0, 5)
+    case = window(
+        draw, 12, 9, 3, weight=class_weights(draw), ignore_index=as_class
+    )
+    return relabelled(case, as_class, 4, 1, 1)
+
+
 def some_ignored(draw: Draw) -> Case:
     return relabelled(window(draw, 9, 14, 4), -100, 2, 9, 3)
 
@@ -508,7 +525,7 @@ def some_ignored(draw: Draw) -> Case:
     corners=[
         "a pair may come twice",
         "the model may share weights, add two parameters up and read whole "
-        "numbers; logits are small or large",
+        "numbers, images, or `x` of shape (n,); logits are small or large",
     ],
 )
 def ragged_micro_batches(draw: Draw) -> list[Case]:
@@ -518,8 +535,8 @@ def ragged_micro_batches(draw: Draw) -> list[Case]:
         window(draw, 3, 5, loudness=1e8),
         draw.once(window, 16, 15, 1),
         window(draw, 1, 7, 3, 9),
-        window(draw, 8, 8),
-        window(draw, 5, 8, first_again=True),
+        of_images(window(draw, 8, 8)),
+        of_single_numbers(window(draw, 5, 8, first_again=True)),
         # class 0 alone in the last one
         relabelled(window(draw, 5, 3), 0, 0, 3),
     ]
@@ -599,10 +616,6 @@ def nothing_counts_in_one(draw: Draw) -> list[Case]:
     corners=["`ignore_index` may be a class, or beyond the last one"],
 )
 def weights_and_ignored_labels(draw: Draw) -> list[Case]:
-    as_class = draw.integer(0, 5)
-    case = window(
-        draw, 12, 9, 3, weight=class_weights(draw), ignore_index=as_class
-    )
     # The last class counts, and -1 as an index would be the last.
     last = window(draw, 5, 4, weight=class_weights(draw), ignore_index=-1)
     # Class 0 alone counts in the second.
@@ -610,7 +623,7 @@ def weights_and_ignored_labels(draw: Draw) -> list[Case]:
     return [
         relabelled(relabelled(last, 4, 3, 3), -1, 1, 2),
         relabelled(relabelled(zeros, 0, 0, 4), -100, 1, 2),
-        relabelled(case, as_class, 4, 1, 1),
+        draw.once(weighted_and_ignored),
         relabelled(weighted(draw, 10, 10), -100, 6, 1),
         relabelled(
             window(draw, 4, 7, num_classes=1, weight=class_weights(draw, 1)),
@@ -666,6 +679,7 @@ def loss_of_the_window(draw: Draw) -> list[Case]:
         draw.once(window, 20, 12),
         draw.once(some_ignored),
         draw.once(weighted, 5, 4, over=1e30),
+        draw.once(weighted_and_ignored),
         of_one_class(window(draw, 3, 5)),
     ]
 
@@ -866,7 +880,8 @@ def of_zero_losses(draw: Draw) -> Case:
         "a NaN in a batch is trained on, and shows in weights and loss; a loss of "
         "0 or a gradient of zeros is a step, too",
         "the model may share weights, add two parameters up, have parameters of "
-        "its own beside its layers, and read whole numbers; a pair may come twice",
+        "its own beside its layers, and read whole numbers, images, or `x` of shape "
+        "(n,); a pair may come twice",
         "without `max_norm` no gradient is too large",
     ],
 )
@@ -875,13 +890,13 @@ def full_windows(draw: Draw) -> list[Case]:
         draw.once(without_windows),
         draw.once(two_epochs),
         draw.once(with_weight_decay),
-        epochs(draw, [2] * 5, 5),
+        of_images(epochs(draw, [2] * 5, 5)),
         {**as_ids(epochs(draw, [4] * 2, 2)), "own": "sum"},
         epochs(draw, [4] * 2, 2, weight_decay=0.1, loudness=0.0),
         draw.once(of_zero_losses),
         draw.once(broken_epoch),
         epochs(draw, [4] * 2, 2, loudness=1e8, lr=1e-8),
-        {**epochs(draw, [4] * 3, 4), "first_again": True},
+        {**of_single_numbers(epochs(draw, [4] * 3, 4)), "first_again": True},
         {**epochs(draw, [4] * 4, 2), "own": True},
     ]
 
@@ -1211,13 +1226,14 @@ def network(
     old_gradients: bool = False,
     single: bool = False,
     sum_of_two: bool = False,
-    raises: bool = False,
+    raises: bool | str = False,
     num_samples: int = 16,
 ) -> Case:
     """A batch, and what the network that it goes through is like: with
     `other_mode` its first norm is in the other mode, `loudness` multiplies its
     logits, with `ids` it takes whole numbers alone; with `single` all is float32; with
-    `sum_of_two` its last weight is a sum; with `raises` it raises."""
+    `sum_of_two` its last weight is a sum; with `raises` it raises, on the whole batch if
+    that is `"too large"`."""
     shape = (3, 4, 4) if images else (5,)
     X = draw.normal(num_samples, *shape, std=2.0, dtype=DOUBLE)
     X = X.float() if single else X
@@ -1363,7 +1379,8 @@ def as_it_was(case: Case, seen: Result, expected: Result) -> str | None:
         "buffers may be others",
         "no attribute is left on it",
         "so also where the model raises, as batch norm in training does on single "
-        "rows: the error comes out, and the model is as it was",
+        "rows, or on all of `X`, as when memory is short: the error comes out, and "
+        "the model is as it was",
     ],
 )
 def model_as_it_was(draw: Draw) -> list[Case]:
@@ -1377,6 +1394,14 @@ def model_as_it_was(draw: Draw) -> list[Case]:
             old_gradients=True,
             raises=True,
             # larger than the others: it is shown only where these are as they were
+            num_samples=20,
+        ),
+        network(
+            draw,
+            "batch",
+            4,
+            old_gradients=True,
+            raises="too large",
             num_samples=20,
         ),
         network(draw, "group", 4, train=False),
@@ -1864,11 +1889,11 @@ def weight_and_bias(draw: Draw) -> list[Case]:
     "without_batch_norm",
     probe=probes.repaired,
     rule=same_dtype,
-    says="each layer keeps its dtype: float32, float64, and both in one model",
+    says="each layer keeps its dtype: bfloat16, float32, float64, and two in one model",
 )
 def dtype_is_kept(draw: Draw) -> list[Case]:
     return [
-        model(draw, "mlp", dtype="float32"),
+        model(draw, "mlp", dtype="bfloat16"),
         draw.once(model, "mlp", looks_at=OF_SEVERAL_CHECKS),
         draw.once(model, "mlp", affine=False, looks_at=("gaps",)),
         model(draw, "convnet", dtype="mixed"),

@@ -289,7 +289,8 @@ def gradients_of_a_window(accumulate_gradients, case):
     if case["first_again"]:
         micro_batches.append(micro_batches[0])
     given = list(micro_batches)
-    model = made(case, micro_batches[0][0].shape[1])
+    x = micro_batches[0][0]
+    model = made(case, 1 if x.dim() == 1 else x.shape[1])
     modes = modes_of(model)
     torch.default_generator.manual_seed(SEED)
     before = weights_of(model).clone()
@@ -363,7 +364,8 @@ def some_epochs(train_epoch, case):
     micro_batches, k = case["micro_batches"], case["accumulation_steps"]
     if case.get("first_again"):
         micro_batches = [*micro_batches, micro_batches[0]]
-    model = made(case, case["num_features"])
+    alone = bool(micro_batches) and micro_batches[0][0].dim() == 1
+    model = made(case, 1 if alone else case["num_features"])
     modes = modes_of(model)
     torch.default_generator.manual_seed(SEED)
     optimizer = torch.optim.SGD(groups_of(model, case), **case["sgd"])
@@ -454,6 +456,15 @@ class Loud(nn.Module):
         return self.loudness * self.gain * x
 
 
+class TooLarge(nn.Module):
+    """Raises as where memory is short, on more rows than a few."""
+
+    def forward(self, x):
+        if len(x) > 10:
+            raise torch.OutOfMemoryError("too many rows at once")
+        return x
+
+
 class ReadsIds(nn.Sequential):
     """Takes whole numbers alone."""
 
@@ -525,6 +536,8 @@ def plain_network(case):
         layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     last = SumOfTwo if case["sum_of_two"] else nn.Linear
     layers.append(last(width, case["num_classes"]))
+    if case["raises"] == "too large":
+        layers.append(TooLarge())
     if case["loudness"] != 1:
         layers.append(Loud(case["loudness"]))
     kind = ReadsIds if case["ids"] else nn.Sequential
@@ -582,8 +595,8 @@ def measured_gap(accumulation_gap, case):
     raised = False
     try:
         gap = accumulation_gap(model, case["X"], case["y"], case["num_micro"])
-    except ValueError:
-        # That of batch norm, which trains on no single row.
+    except (ValueError, torch.OutOfMemoryError):
+        # That of batch norm, which trains on no single row, or of too many rows.
         if not case["raises"]:
             raise
         gap, raised = 0.0, True

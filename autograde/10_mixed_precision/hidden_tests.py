@@ -207,6 +207,10 @@ def used_as_given(case: Case, seen: Result, expected: Result) -> str | None:
 def autocast_is_closed(
     case: Case, seen: Result, expected: Result
 ) -> str | None:
+    if case.get("breaks"):  # what is left after an error is up to the learner
+        if seen.data["came_out"]:
+            return None
+        return "The loader raised an error, and your code did not let it out."
     afters = [one["autocast_after"] for one in seen.data.get("history", [])]
     afters.append(seen.data.get("autocast_after", "off"))
     if set(afters) - {"off"}:
@@ -270,9 +274,11 @@ def model_of(
 
 def batch(draw: Draw, case: Case, size: int, kind: str = ".") -> tuple:
     """A batch; of kind "x" one whose gradient overflows, of kind "n" one with a
-    NaN, whose loss is NaN too, of kind "i" one of whole numbers."""
+    NaN, whose loss is NaN too, of kind "i" one of whole numbers, of kind "m" one of
+    images."""
     dtype = probes.DTYPES[case["weights_dtype"]]
-    x = draw.normal(size, case["num_features"], dtype=torch.float64)
+    inner = (3,) if kind == "m" else ()
+    x = draw.normal(size, case["num_features"], *inner, dtype=torch.float64)
     if kind == "x":
         x[draw.integer(0, size), 0] = draw.uniform(1, low=60, high=90).item()
     if kind == "n":
@@ -308,11 +314,12 @@ def bf16(
     as_generator: bool = False,
     kinds: str = "",
     fails_at: int | None = None,
+    regression: bool = False,
     **options: object,
 ) -> Case:
     """Batches of unequal size, the first ones of these kinds; "e" is one of no
     rows. `enabled` None leaves the argument out. `fails_at` is the batch whose
-    loss raises."""
+    loss raises. In a `regression` labels are fractions, and the loss is another."""
     low = enabled is None or enabled
     case = model_of(
         draw,
@@ -322,12 +329,15 @@ def bf16(
     )
     kinds = kinds.ljust(num_batches, ".")
     sizes = [0 if kind == "e" else draw.integer(5, 12) for kind in kinds]
+    batches = [
+        batch(draw, case, size, kind)
+        for size, kind in zip(sizes, kinds, strict=True)
+    ]
+    if regression:
+        batches = [(x, draw.normal(len(x), std=2.0)) for x, _ in batches]
     return {
         **case,
-        "batches": [
-            batch(draw, case, size, kind)
-            for size, kind in zip(sizes, kinds, strict=True)
-        ],
+        "batches": batches,
         "enabled": enabled,
         "fails_at": fails_at,
         "as_generator": as_generator,
@@ -397,12 +407,15 @@ def floats_returned(case: Case, seen: Result, expected: Result) -> str | None:
     weight=3,
     rule=in_low_precision,
     says="the linear layers compute in bfloat16, from float32 weights and inputs",
-    corners=["whole numbers, as ids of tokens, go into the model as they are"],
+    corners=[
+        "whole numbers, as ids of tokens, go into the model as they are, and so do "
+        "images"
+    ],
 )
 def layers_in_bf16(draw: Draw) -> list[Case]:
     return [
         draw.once(bf16),
-        bf16(draw, enabled=None),
+        bf16(draw, enabled=None, kinds="m"),
         bf16(draw, 1, mode="eval", kinds="i"),
         bf16(draw, 1, kinds="i", enabled=False),
     ]
@@ -472,6 +485,7 @@ def bf16_step_outside(draw: Draw) -> list[Case]:
     corners=[
         "however large the gradient is",
         "an empty batch makes one, too, and so does a loss of exactly 0",
+        "`loss_fn` may be that of a regression, and `y` hold fractions",
     ],
 )
 def bf16_updates(draw: Draw) -> list[Case]:
@@ -490,6 +504,7 @@ def bf16_updates(draw: Draw) -> list[Case]:
         draw.once(bf16, 2, loudness=30.0, lr=0.01),
         bf16(draw, 9, lr=1.0),
         bf16(draw, 2, num_classes=1, weight_decay=0.1),
+        bf16(draw, 2, regression=True),
         # moves the weights by less than bfloat16 can tell
         bf16(draw, 3, lr=1e-3),
     ]
@@ -955,12 +970,15 @@ def unscale_then_clip(draw: Draw) -> list[Case]:
     probe=probes.some_steps,
     rule=right_weights,
     says="parameters without a gradient, and several groups of parameters",
+    corners=[
+        "a parameter may get its first gradient late, or be a single number"
+    ],
 )
 def scaler_without_gradients(draw: Draw) -> list[Case]:
     return [
         scaled(draw, traps=True, weight_decay=0.1),
         scaled(draw, traps=True, unscale_first=True, max_norm=0.1),
-        scaled(draw, three_groups=True),
+        scaled(draw, "....", three_groups=True, turns=True),
     ]
 
 
@@ -1377,7 +1395,7 @@ def norm_returned(draw: Draw) -> list[Case]:
 )
 def short_gradients_stay(draw: Draw) -> list[Case]:
     return [
-        steps(draw, max_norm=50.0),
+        steps(draw, "mm", max_norm=50.0),
         steps(draw, max_norm=30.0, settings={"init_scale": 3.0}, lr=0.1),
         draw.once(steps, max_norm=1e4, settings={"init_scale": 2.0**16}),
         steps(draw, max_norm=0.5, loudness=0.0, weight_decay=0.1),
@@ -1467,7 +1485,9 @@ def scale_history(draw: Draw) -> list[Case]:
     rule=all_of_autocast,
     says="the layers compute in `dtype`, the loss is float32, and so are "
     "weights and gradients; without `dtype` all is as it came",
-    corners=["the inputs go into the model as they came"],
+    corners=[
+        "the inputs go into the model as they came, whole numbers and images, too"
+    ],
 )
 def step_in_autocast(draw: Draw) -> list[Case]:
     return [
@@ -1476,7 +1496,7 @@ def step_in_autocast(draw: Draw) -> list[Case]:
             for dtype in ("float16", "bfloat16")
         ),
         draw.once(steps),
-        steps(draw, weights_dtype="float32"),
+        steps(draw, "i", weights_dtype="float32"),
     ]
 
 
@@ -1626,14 +1646,17 @@ def epochs(
     *,
     overflows: tuple[int, ...] = (),
     nans: tuple[int, ...] = (),
+    kind: str = ".",
     num_epochs: int = 1,
     scheduled: bool | str = False,
     as_generator: bool = True,
+    breaks: bool = False,
     settings: dict | None = None,
     **options: object,
 ) -> Case:
     """Micro-batches of these sizes; `overflows` are those whose gradient does,
-    `nans` those whose loss is NaN.
+    `nans` those whose loss is NaN; the others are of one of the kinds of `batch`. If
+    it `breaks`, the loader raises where others end.
 
     A schedule of "warm-up" begins with a rate of 0. A loader that is no generator
     begins anew each time that it is asked for an iterator.
@@ -1646,7 +1669,7 @@ def epochs(
                 draw,
                 case,
                 size,
-                "x" if i in overflows else "n" if i in nans else ".",
+                "x" if i in overflows else "n" if i in nans else kind,
             )
             for i, size in enumerate(sizes)
         ],
@@ -1654,6 +1677,7 @@ def epochs(
         "num_epochs": num_epochs,
         "scheduled": scheduled,
         "as_generator": as_generator,
+        "breaks": breaks,
         "settings": {"init_scale": 1024.0, **(settings or {})},
     }
 
@@ -1779,7 +1803,7 @@ def windows_use_their_mean(draw: Draw) -> list[Case]:
         ),
         epochs(draw, [4] * 4, 4, settings={"init_scale": 500.0}, momentum=0.9),
         draw.once(epochs, [5, 3], 1, num_epochs=2),
-        epochs(draw, [2] * 18, 9, weight_decay=0.1),
+        epochs(draw, [2] * 18, 9, weight_decay=0.1, kind="m"),
         epochs(draw, [4, 5, 3], 2, loudness=1e9, lr=3e-9),
         epochs(draw, [4] * 3, 2, num_classes=1, weight_decay=0.1),
         epochs(draw, [4] * 4, 2, turns=True),
@@ -1922,8 +1946,9 @@ def schedule_of_made_steps(draw: Draw) -> list[Case]:
     says="forward pass and loss in autocast of `dtype`, all else outside; the "
     "loss is float32, weights and gradients too",
     corners=[
+        "the inputs go into the model as they came, whole numbers and images, too",
         "micro-batches are read outside of autocast, too, and before a window's "
-        "step at most one beyond that window"
+        "step at most one beyond that window",
     ],
 )
 def epoch_in_autocast(draw: Draw) -> list[Case]:
@@ -1935,7 +1960,14 @@ def epoch_in_autocast(draw: Draw) -> list[Case]:
             for dtype in ("float16", "bfloat16")
         ),
         draw.once(epochs, [4] * 4, 2),
-        epochs(draw, [4] * 4, 2, weights_dtype="float32", as_generator=False),
+        epochs(
+            draw,
+            [4] * 4,
+            2,
+            weights_dtype="float32",
+            as_generator=False,
+            kind="i",
+        ),
     ]
 
 
@@ -2064,6 +2096,7 @@ def epoch_disabled(draw: Draw) -> list[Case]:
     says="all else stays: autocast is off afterwards; modes, tensors and "
     "settings are as they were, and nothing deprecated is used",
     corners=[
+        "an error that the loader raises is not its end, and comes out",
         "call `model(...)`, not `model.forward(...)`, once for each batch",
         "the mode (train or eval) of each layer, what is frozen, hooks and "
         "the random state are not yours to change",
@@ -2077,6 +2110,7 @@ def epoch_leaves_the_rest(draw: Draw) -> list[Case]:
         *(epochs(draw, [3, 3, 2], 2, mode=mode) for mode in ("eval", "mixed")),
         draw.once(epochs, [3, 3, 2], 2, traps=True, weight_decay=0.1),
         draw.once(epochs, [4] * 3, 2, **low),  # type: ignore[arg-type]
+        epochs(draw, [3] * 3, 2, breaks=True),
     ]
 
 

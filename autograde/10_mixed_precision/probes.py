@@ -42,7 +42,8 @@ def name_of(dtype):
 
 
 class Watched(nn.Module):
-    """A classifier of rows that writes down how it is used.
+    """A classifier of rows that writes down how it is used. Of images it takes the
+    mean over their second dimension.
 
     Its middle layer is used twice. If `traps`, its first layer is frozen and one
     layer is never used. If `turns`, every second batch has a last layer of its
@@ -80,6 +81,7 @@ class Watched(nn.Module):
         rows = x.detach().double()
         poisoned = bool((rows[:, 0] > POISON).any())
         numbers = x if x.is_floating_point() else x.to(self.last.weight.dtype)
+        numbers = numbers.mean(2) if x.dim() == 3 else numbers
         first = self.first(numbers.clamp(-9, 9)).tanh()
         middle = self.middle(self.middle(first).tanh()).tanh()
         odd = self.turns and len(self.forwards) % 2
@@ -95,7 +97,7 @@ class Watched(nn.Module):
                 "rows": len(rows),
             }
         )
-        sums = rows.sum(1).tolist()
+        sums = rows.flatten(1).sum(1).tolist()
         self.forward_samples += sums
         if logits.requires_grad:
             logits.register_hook(self.came_back(sums, poisoned))
@@ -284,19 +286,26 @@ def as_sorted(numbers):
 # train_in_bf16
 
 
+class Unread(OSError, RuntimeError):
+    """What a loader raises, of a kind that many catch."""
+
+
 class Batches:
     """Yields batches, and notes whether autocast is on when one is asked for, and
-    how many were read beyond those that the next step needs: `needed()` of all."""
+    how many were read beyond those that the next step needs: `needed()` of all. If it
+    `breaks`, it raises where the others end."""
 
-    def __init__(self, batches, needed):
-        self.batches, self.autocast = batches, []
+    def __init__(self, batches, needed, breaks=False):
+        self.batches, self.autocast, self.breaks = batches, [], breaks
         self.needed, self.read_ahead = needed, 0
 
     def read(self):
         for num_read, pair in enumerate(self.batches, start=1):
             self.autocast.append(autocast_now())
             self.read_ahead = max(self.read_ahead, num_read - self.needed())
-            yield pair
+            yield [*pair]  # a list, as a `DataLoader` gives it
+        if self.breaks:
+            raise Unread("the next file cannot be read")
 
 
 class Anew:
@@ -328,7 +337,10 @@ def trained_in_bf16(train_in_bf16, case):
     def loss_fn(logits, y):
         if len(losses_made) == case["fails_at"]:
             raise LookupError("this loss fails")
-        loss = F.cross_entropy(logits, y)
+        if y.is_floating_point():
+            loss = F.mse_loss(logits.mean(1), y)
+        else:
+            loss = F.cross_entropy(logits, y)
         losses_made.append(name_of(loss.dtype))
         return loss
 
@@ -749,7 +761,7 @@ def epochs_in_windows(train_epoch_amp, case):
         one = bytes_of_one(model, *largest, case["autocast"])
     torch.default_generator.manual_seed(SEED)
     close_autocast()
-    history = []
+    history, came_out = [], False
     try:
         for _ in range(case["num_epochs"]):
             before = scaler.num_updates
@@ -757,14 +769,20 @@ def epochs_in_windows(train_epoch_amp, case):
             def needed(before=before):
                 return k * (scaler.num_updates - before + 1)
 
-            reader = Batches(micro_batches, needed)
+            reader = Batches(micro_batches, needed, case["breaks"])
             with saved_tensor_bytes([*model.parameters(), *tensors]) as saved:
                 loader = Anew(reader.read)
                 if case["as_generator"]:
                     loader = reader.read()
-                result = train_epoch_amp(
-                    model, optimizer, scaler, loader, k, **options
-                )
+                try:
+                    result = train_epoch_amp(
+                        model, optimizer, scaler, loader, k, **options
+                    )
+                except Unread:
+                    if not case["breaks"]:
+                        raise
+                    came_out = True
+                    break
             is_pair = isinstance(result, tuple) and len(result) == 2
             loss, skipped = result if is_pair else (None, None)
             history.append(
@@ -792,6 +810,7 @@ def epochs_in_windows(train_epoch_amp, case):
         left_on = close_autocast()
     return {
         "history": history,
+        "came_out": came_out,
         "scaled": sorted(set(scaler.scaled)),
         "steps": optimizer.steps,
         "left_on": left_on,

@@ -48,6 +48,7 @@ SPECIAL = {
     "bare": False,  # a model without parameters
     "inputs_with_gradient": False,
     "twice": False,  # evaluated, trained a little, evaluated again
+    "ids": False,  # a model that takes whole numbers alone
 }
 
 
@@ -89,6 +90,8 @@ def evaluation(
         draw.normal(n, *shape, num_features, std=2.0, dtype=numbers)
         for n in sizes
     ]
+    if special.get("ids"):
+        batches = [(4 * x).round().long() for x in batches]
     if not_finite:  # of one row
         batches[0][-1] = torch.nan
     return {
@@ -306,7 +309,7 @@ def outputs_of_eval(draw: Draw) -> list[Case]:
     "frozen models: one tensor in the dtype of the outputs",
     corners=[
         "what is NaN or infinite stays so; a batch may be empty, not all of them",
-        "a model may have no parameters",
+        "a model may have no parameters, or take whole numbers alone, as ids of tokens",
     ],
 )
 def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
@@ -316,7 +319,7 @@ def other_shapes_and_dtypes(draw: Draw) -> list[Case]:
         evaluation(draw, 6, 2, dtype="float32"),
         evaluation(draw, 3, 2, dtype="bfloat16"),
         evaluation(draw, 3, 0, 2),
-        evaluation(draw, 3, 2, frozen=True),
+        evaluation(draw, 3, 2, frozen=True, ids=True),
         evaluation(draw, 4, 4, flat=True),
         evaluation(draw, 5, 2, flat=True),
         evaluation(draw, 1),
@@ -619,7 +622,7 @@ def mean_loss_of_all(draw: Draw) -> list[Case]:
         labelled(draw, *[1] * 17),
         labelled(draw, 4, 4, 4, 4, 1),
         labelled(draw, 17),
-        labelled(draw, 6, 1, 9),
+        labelled(draw, 6, 1, 9, num_classes=2),
         labelled(draw, 7, 4, base=-40.0),
         labelled(draw, 1),
         not_a_number(draw, unlabelled(labelled(draw, 4, 3, 5), -100, 1, 1, 2)),
@@ -633,13 +636,14 @@ def mean_loss_of_all(draw: Draw) -> list[Case]:
     weight=2,
     rule=right_metrics("accuracy", "count"),
     says="the accuracy is that of all labels, and so is the count",
+    corners=["two classes, too"],
 )
 def accuracy_of_all(draw: Draw) -> list[Case]:
     return [
         labelled(draw, *[1] * 17),
         labelled(draw, 4, 4, 4, 4, 1),
         labelled(draw, 17),
-        labelled(draw, 12, 2, 5, 3),
+        labelled(draw, 12, 2, 5, 3, num_classes=2),
         labelled(draw, 6, 6, num_classes=6),
         labelled(draw, 20, 20, close=2e-3),
         labelled(draw, 9, 6, base=-40.0),
@@ -839,24 +843,28 @@ def epoch(
     frozen: bool = False,
     num_classes: int = 0,
     loudness: float = 1.0,
+    ids: bool = False,
 ) -> Case:
     """Batches of these sizes, for a new model and SGD with momentum. `loose`: the
-    optimizer also holds a parameter that is not the model's. `loudness` multiplies
-    the logits."""
+    optimizer also holds a parameter that is not the model's, and has two groups.
+    `loudness` multiplies the logits; with `ids` inputs are whole numbers."""
     num_features = draw.integer(3, 7)
     num_classes = num_classes or draw.integer(3, 6)
     width = num_features
     for size in shape:
         width *= size
     numbers = getattr(torch, dtype)
+    pairs = [
+        (
+            draw.normal(n, *shape, num_features, dtype=numbers),
+            draw.integers(0, num_classes, n),
+        )
+        for n in sizes
+    ]
+    if ids:
+        pairs = [((4 * x).round().long(), y) for x, y in pairs]
     return {
-        "pairs": [
-            (
-                draw.normal(n, *shape, num_features, dtype=numbers),
-                draw.integers(0, num_classes, n),
-            )
-            for n in sizes
-        ],
+        "pairs": pairs,
         "num_features": width,
         "num_classes": num_classes,
         "start": draw.normal(NUM_WEIGHTS, dtype=DOUBLE),
@@ -1043,7 +1051,8 @@ def trained_as_given(case: Case, seen: Result, expected: Result) -> str | None:
     says="the model is trained: one step on each batch's mean loss",
     corners=[
         "the optimizer may hold parameters that are not in the model, and "
-        "layers may be frozen: these have no gradient",
+        "layers may be frozen: these have no gradient; it may have several groups",
+        "`x` goes into the model as it came, images and whole numbers, too",
         "gradients may be large, and are not clipped",
     ],
 )
@@ -1055,7 +1064,7 @@ def weights_after_the_epoch(draw: Draw) -> list[Case]:
         epoch(draw, 3, 5, old_gradients=True, loose=True),
         epoch(draw, 4, 3, frozen=True),
         epoch(draw, 4, 3, shape=(2,), as_list=True),
-        epoch(draw, 5, 2, old_momentum=True),
+        epoch(draw, 5, 2, old_momentum=True, ids=True),
         # so large that no bound of a clipping nobody asked for is above it
         epoch(draw, 6, loudness=1e8),
     ]

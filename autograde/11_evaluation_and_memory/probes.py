@@ -155,7 +155,7 @@ class Recorded(nn.Module):
         self.block = nn.ModuleDict({"inner": inner, "drop": again})
         self.last = nn.Linear(WIDTH, num_outputs)
         self.fails_at, self.error = fails_at, None
-        self.failure, self.flat = failure, flat
+        self.failure, self.flat, self.reads_ids = failure, flat, False
         self.num_calls, self.reader = 0, None
         self.modes, self.grad_modes, self.rows = [], [], []
         self.samples, self.read_ahead = [], []
@@ -168,12 +168,15 @@ class Recorded(nn.Module):
         if len(self.rows) == self.fails_at:
             self.error = self.failure(BROKEN)
             raise self.error
+        if self.reads_ids and x.is_floating_point():
+            raise TypeError("this model reads whole numbers")
         self.modes.append(modes_of(self))
         self.grad_modes.append(torch.is_grad_enabled())
         self.rows.append(len(x))
         self.samples += x.detach().flatten(1).sum(1).tolist()
         if self.reader is not None:
             self.read_ahead.append(self.reader.num_read - len(self.rows))
+        x = x.to(self.last.weight.dtype) if self.reads_ids else x
         hidden = self.drop(self.first(x).tanh())
         flat = hidden.reshape(-1, WIDTH)
         inner = self.block["inner"]
@@ -284,6 +287,7 @@ def predicted(predict, case):
     if case["inputs_with_gradient"]:
         batches = [batch.clone().requires_grad_() for batch in batches]
     model = made(case, batches[0].shape[-1])
+    model.reads_ids = case["ids"]
     failure = KeyboardInterrupt if case["interrupted"] else OSError
     reader = Reader(batches, case["loader_fails_at"], failure)
     if case["twice"]:
@@ -383,7 +387,7 @@ def averaged(mean_metrics, case):
     options = {}
     if "ignore_index" in case:
         options["ignore_index"] = case["ignore_index"]
-    given = pairs if case["as_list"] else Reader(pairs).read()
+    given = pairs if case["as_list"] else Reader([*map(list, pairs)]).read()
     with (
         torch.set_grad_enabled(not case.get("no_grad", False)),
         Settings() as settings,
@@ -432,11 +436,12 @@ class Traced(torch.autograd.Function):
 
 
 class Watcher(nn.Module):
-    """A classifier that looks, at each batch, what is left of earlier ones."""
+    """A classifier that looks, at each batch, what is left of earlier ones. It takes
+    inputs as the loader gives them: of that dtype, with as many dimensions."""
 
     def __init__(self, num_features, num_classes, loudness):
         super().__init__()
-        self.loudness = loudness
+        self.loudness, self.takes = loudness, None
         self.first = nn.Linear(num_features, WIDTH)
         self.middle = nn.Identity()
         self.last = nn.Linear(WIDTH, num_classes)
@@ -457,13 +462,15 @@ class Watcher(nn.Module):
         }
 
     def forward(self, x):
+        if (x.dtype, x.dim()) != self.takes:
+            raise TypeError("the model takes inputs of another dtype or shape")
         for name, count in self.look().items():
             # one may be: whether a loop forgets its last batch is its business
             self.left_over[name].append(max(1, count))
         self.modes.append(modes_of(self))
         self.samples += x.detach().flatten(1).sum(1).tolist()
         self.inputs.append(weakref.ref(x.untyped_storage()))
-        flat = x.flatten(1)
+        flat = x.flatten(1).to(self.last.weight.dtype)
         logits = self.last(self.middle(self.first(flat).tanh()))
         logits = self.loudness * logits
         trace = Trace()
@@ -478,7 +485,7 @@ def fresh(pairs, seen):
     """Pairs of tensors that nobody else holds."""
     for x, y in pairs:
         seen.append(len(y))
-        yield x.clone(), y.clone()
+        yield [x.clone(), y.clone()]  # a list, as a `DataLoader` gives it
 
 
 def as_numbers(value):
@@ -535,6 +542,8 @@ def trained(train_and_log, case):
             parameter.copy_(case["start"][at : at + size].view_as(parameter))
             at += size
     model = model.to(getattr(torch, case["dtype"]))
+    for x, _ in pairs[:1]:
+        model.takes = x.dtype, x.dim()
     model.train(case["train"])
     model.middle.train(not case["train"])
     model.first.weight.requires_grad_(not case["frozen"])
@@ -545,7 +554,10 @@ def trained(train_and_log, case):
         for parameter in parameters:
             if parameter.requires_grad:
                 parameter.grad = torch.ones_like(parameter)
-    optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.5)
+    groups = [{"params": parameters}]
+    if case["loose"]:  # the last layer stands in the second group, too
+        groups = [{"params": parameters[:-3]}, {"params": parameters[-3:]}]
+    optimizer = torch.optim.SGD(groups, lr=0.3, momentum=0.5)
     if case["old_momentum"]:
         for parameter in model.parameters():
             if parameter.requires_grad:
@@ -613,7 +625,7 @@ def reported(class_report, case):
         pairs = [(x.clone().requires_grad_() * 1, y) for x, y in pairs]
     if case["strided"]:
         pairs = [(strided(x), y) for x, y in pairs]
-    given = pairs if case["as_list"] else Reader(pairs).read()
+    given = pairs if case["as_list"] else Reader([*map(list, pairs)]).read()
     with (
         torch.set_grad_enabled(not case["no_grad"]),
         Settings() as settings,

@@ -380,6 +380,11 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
             "measured",
             "The order changes when somebody asks for `len()` of the loader.",
         ),
+        (
+            "beside others",
+            "The order changes when other loaders, made later, are gone through "
+            "between the epochs.",
+        ),
         ("seeds differ", "Another `seed` gives the same order."),
         (
             "a large one differs",
@@ -412,7 +417,7 @@ def about_the_order(case: Case, seen: Result, expected: Result) -> str | None:
     "`seed` and the epochs before alone",
     corners=[
         "not on the global generators, on `batch_size`, on `len` of the loader "
-        "or on whether the validation loader is gone through",
+        "or on whether the validation loader, or another pair, is gone through",
         "each epoch leaves out other samples",
         "`seed` may be 0",
         "a dataset may look its index up in a dict, or make a file's name of "
@@ -1097,7 +1102,8 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
         (
             "again",
             "The same seed does not give the same order again when others "
-            "use the global generator.",
+            "use the global generator, or go through another such loader "
+            "between the epochs.",
         ),
         ("seeds differ", "Another `seed` gives the same order."),
         (
@@ -1127,7 +1133,8 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
     corners=[
         "in batches of `batch_size`, as PyTorch's own collating makes them; "
         "the last may be smaller",
-        "not on the batch size, the memory or the global generators",
+        "not on the batch size, the memory, the global generators or other loaders "
+        "that are gone through",
         "`seed` may be 0",
         "a dataset may look its index up in a dict, or make a file's name of "
         "it: indices are integers, and no tensors",

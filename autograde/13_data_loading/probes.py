@@ -304,13 +304,19 @@ def handed_out_by(loader, samples, form):
 def order_of_training(make_loaders, case):
     """Facts about the order of the samples, from several runs."""
 
-    def run(global_seed, validate, disturb, measure=False, **changes):
+    def run(
+        global_seed, validate, disturb, measure=False, beside=False, **changes
+    ):
         with torch.random.fork_rng(devices=[]):
             kept = random.getstate(), np.random.get_state()
             torch.manual_seed(global_seed)
             random.seed(global_seed)
             np.random.seed(global_seed)
             train, validation = two_loaders(make_loaders, case, **changes)
+            if beside:
+                later, _ = two_loaders(
+                    make_loaders, case, seed=case["other_seed"]
+                )
             epochs = []
             for _ in range(case["num_epochs"]):
                 if disturb:
@@ -318,6 +324,8 @@ def order_of_training(make_loaders, case):
                 if measure:
                     length_of(train)
                 epochs.append(flat(gone_through(train, case["form"])))
+                if beside:
+                    gone_through(later, case["form"])
                 if validate:
                     gone_through(validation, case["form"])
             random.setstate(kept[0])
@@ -344,6 +352,8 @@ def order_of_training(make_loaders, case):
         "others draw": run(case["global_seed"], False, True) == plain,
         "with validation": run(case["global_seed"], True, False) == plain,
         "measured": run(case["global_seed"], False, False, True) == plain,
+        "beside others": run(case["global_seed"], False, False, beside=True)
+        == plain,
         "places change": len(plain) < 9
         or all(len(set(place)) > 1 for place in zip(*plain, strict=False)),
         "others left out": len(plain) < 9
@@ -630,13 +640,21 @@ def epochs_without_workers(fitting_loader, case):
 
 def orders_of(fitting_loader, case, seed, global_seed, **changes):
     torch.manual_seed(global_seed)
+    """Those of a loader's epochs. Of two loaders, if the global seed is 2: another one,
+    made later, is gone through between its epochs."""
     epochs = []
     with workers_ended() as loaders:
         loader = fitting(fitting_loader, case, seed=seed, **changes)
         loaders.append(loader)
+        later = None
+        if global_seed == 2:
+            later = fitting(fitting_loader, case, seed=case["other_seed"])
+            loaders.append(later)
         for _ in range(case["num_epochs"]):
             torch.rand(global_seed)  # others draw, too
             epochs.append(flat(gone_through(loader, case["form"])))
+            if later is not None:
+                gone_through(later, case["form"])
     return epochs
 
 

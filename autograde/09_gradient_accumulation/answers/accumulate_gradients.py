@@ -27,7 +27,8 @@ def window_with_final_rescale(
         loss.backward()
         kept = y != ignore_index
         safe = torch.where(kept, y, torch.zeros_like(y))
-        w = torch.ones_like(x[:, 0]) if weight is None else weight[safe]
+        ones = torch.ones(len(y), dtype=torch.float64)
+        w = ones if weight is None else weight[safe]
         share += (w * kept).sum().item()
         total += loss.item()
     if share == 0:
