@@ -407,12 +407,13 @@ def joined(gpus: list[int]) -> str:
     ],
 )
 def in_the_order_of_the_list(draw: Draw) -> list[Case]:
-    again = "one GPU, in a second call: the first list has been written into"
+    again = "a second call: the first list has been written into"
     return [
         visible(joined(some_gpus(draw, 2, 4)), 4),
         visible(joined(some_gpus(draw, 3, 8)), 8),
         visible(joined(some_gpus(draw, 8, 8)), 8),
         {**visible(str(draw.integer(1, 4)), 4, again), "again": True},
+        {**visible(None, 4, f"None, and {again}"), "again": True},
         visible(joined(some_gpus(draw, 9)), 64, "numbers of two digits"),
         visible(f" {draw.integer(1, 4)} , 0", 4, "blanks around the entries"),
     ]

@@ -48,14 +48,14 @@ def environment(env_for, case):
     own |= {ORDER: "FASTEST_FIRST", VISIBLE: "63"}  # count for nothing
     if case.get("of_process"):
         own = environ
-    options = {"override": case["override"]} if "override" in case else {}
+    options = [case["override"]] if "override" in case else []
     gpus = case["gpus"]
     if case.get("as_range"):
         gpus = range(*gpus)
     asked_for = copy.copy(gpus)
     with mock.patch.dict(os.environ, own, clear=True):
         given = os.environ if case.get("of_process") else environ
-        made = env_for(gpus, given, **options)
+        made = env_for(gpus, given, *options)
         facts = {
             "environ": {**given},
             "os.environ": {**os.environ},

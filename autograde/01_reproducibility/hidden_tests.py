@@ -17,7 +17,12 @@ from . import probes
 
 LARGEST = 2**32 - 1
 WORKERS_S = 60.0  # starting processes takes its time on a busy machine
-NAMES = {"random": "`random`", "numpy": "NumPy", "torch": "PyTorch"}
+NAMES = {
+    "random": "`random`",
+    "numpy": "NumPy",
+    "torch": "PyTorch",
+    "gpus": "the GPUs",
+}
 
 
 def readable(rule: Rule) -> Rule:
@@ -268,11 +273,12 @@ def runs(
     training: bool = True,
     nothing_from: int = 0,
     tensors: bool = False,
+    ends: bool = False,
 ) -> Case:
     """The model is made in training mode, if `training`; the epoch number
     `nothing_from`, counted from 1, returns None. With `tensors` epochs return
-    tensors of one number."""
-    drawn = [a_seed(draw) for _ in range(seeds)]
+    tensors of one number. With `ends` the seeds are the largest and the smallest."""
+    drawn = [LARGEST, 0] if ends else [a_seed(draw) for _ in range(seeds)]
     return {
         "libraries": list(libraries),
         "num_epochs": num_epochs,
@@ -332,6 +338,8 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
             )
         if [one[1] for one in now] != [one[1] for one in should]:
             return "`epoch` runs without gradients: nothing can learn in it."
+        if [one[2] for one in now] != [one[2] for one in should]:
+            return "The model has another dtype than `make_model` gave it."
         if now != should:
             return "A parameter that `make_model` has frozen is not frozen."
     if data["gradients"] != wanted["gradients"]:
@@ -374,7 +382,7 @@ def about_epochs(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def initial_weights_are_seeded(draw: Draw) -> list[Case]:
     return [
-        runs(draw, "torch", num_epochs=0),
+        runs(draw, "torch", num_epochs=0, ends=True),
         runs(draw, "torch", num_epochs=2),
     ]
 
@@ -714,7 +722,7 @@ def nested_blocks(draw: Draw) -> list[Case]:
 
     return [
         nest("reproducible", "tuned"),
-        nest("tuned", "warning"),
+        nest("tuned", "warning", "tuned", "tuned"),
         nest("warning", "reproducible", "tuned", "warning"),
         nest("reproducible", made_before=True),
         nest("tuned", made_before=True),

@@ -220,17 +220,18 @@ def seeds_of_the_gpus(set_seed, case):
 
 def refused_seed(set_seed, case):
     """A good seed, then one to refuse: which generators has that touched?"""
-    set_seed(case["good"])
-    draw_from_all(case["draws"])
-    before = states()
-    raised = "nothing"
-    try:
-        set_seed(case["bad"])
-    except Exception as error:
-        raised = type(error).__name__
-        if isinstance(error, ValueError):
-            raised = "ValueError"
-    touched = differing(before, states())
+    with stand_in_gpus([case["good"]]) as gpus:
+        set_seed(case["good"])
+        draw_from_all(case["draws"])
+        before = {**states(), "gpus": list(gpus.states)}
+        raised = "nothing"
+        try:
+            set_seed(case["bad"])
+        except Exception as error:
+            raised = type(error).__name__
+            if isinstance(error, ValueError):
+                raised = "ValueError"
+        touched = differing(before, {**states(), "gpus": list(gpus.states)})
     return {"raised": raised, "touched": touched, "next": random.random()}
 
 
@@ -271,19 +272,31 @@ CUDNN = {  # PyTorch 2.11 has the first alone
     )
     if hasattr(torch.backends.cudnn, name)
 }
+ATTENTION = ("flash", "mem_efficient", "math", "cudnn")
 REDUCED = (
     "allow_bf16_reduced_precision_reduction",
     "allow_fp16_reduced_precision_reduction",
 )
 
 
+def attends(kernel):
+    return getattr(torch.backends.cuda, f"{kernel}_sdp_enabled")()
+
+
+def let_attend(kernel, enabled):
+    getattr(torch.backends.cuda, f"enable_{kernel}_sdp")(enabled)
+
+
 def further_settings():
     """What none of the exercises is about."""
     return {
         **{f"cuda.matmul.{name}": getattr(MATMUL, name) for name in REDUCED},
-        "the flash kernel of attention": (
-            torch.backends.cuda.flash_sdp_enabled()
-        ),
+        **{
+            f"the {name} kernel of attention": attends(name)
+            for name in ATTENTION
+        },
+        "the detection of anomalies": torch.is_anomaly_enabled(),
+        "mkldnn.enabled": torch.backends.mkldnn.enabled,
         "cudnn.benchmark_limit": torch.backends.cudnn.benchmark_limit,
         **{
             f"cudnn.{name}": getattr(torch.backends.cudnn, name)
@@ -320,14 +333,17 @@ def flags_kept(second=False):
     precision = torch.get_float32_matmul_precision()
     further = {name: getattr(cudnn, name) for name in CUDNN}
     reduced = [getattr(MATMUL, name) for name in REDUCED]
-    flash = torch.backends.cuda.flash_sdp_enabled()
+    attention = {name: attends(name) for name in ATTENTION}
+    onednn_on = torch.backends.mkldnn.enabled
     torch.set_num_threads(2 if second else 3)
     torch.set_float32_matmul_precision("medium" if second else "high")
     for name, values in CUDNN.items():
         setattr(cudnn, name, values[second])
     torch.backends.mkldnn.deterministic = second
     torch.utils.deterministic.fill_uninitialized_memory = not second
-    torch.backends.cuda.enable_flash_sdp(not second)
+    torch.backends.mkldnn.enabled = not second
+    for name in ATTENTION:
+        let_attend(name, not second)
     for name in REDUCED:
         setattr(MATMUL, name, not second)
     try:
@@ -337,7 +353,9 @@ def flags_kept(second=False):
             yield
     finally:
         torch.backends.mkldnn.deterministic = onednn
-        torch.backends.cuda.enable_flash_sdp(flash)
+        torch.backends.mkldnn.enabled = onednn_on
+        for name, enabled in attention.items():
+            let_attend(name, enabled)
         for name, value in zip(REDUCED, reduced, strict=True):
             setattr(MATMUL, name, value)
         os.environ.clear()
@@ -400,28 +418,31 @@ def one_run(seeded_run, seed, case):
 
     def make_model():
         calls.append("make_model")
-        model = nn.Linear(3, 2)
+        model = nn.Linear(3, 2).double()
         with torch.no_grad():
             model.bias.add_(sum(draw().values()))
         model.bias.requires_grad_(False)
         model.train(case["training"])
-        model.weight.grad = torch.ones(2, 3)
+        model.weight.grad = torch.ones_like(model.weight)
         made.append(model)
         initial.append([model.weight.tolist(), model.bias.tolist()])
         return model
 
     def mode_of(model):
         frozen = not model.bias.requires_grad
-        return [model.training, torch.is_grad_enabled(), frozen]
+        dtype = str(model.weight.dtype)
+        return [model.training, torch.is_grad_enabled(), dtype, frozen]
 
-    def epoch(model):
+    def epoch(net):
+        model = net
         calls.append("epoch")
         trained.append(bool(made) and model is made[-1])
         modes.append(mode_of(model))
         with torch.no_grad():
             model.weight.add_(torch.rand(2, 3))
         gradients.append(_listed(model.weight.grad))
-        model.weight.grad = torch.full((2, 3), 1.0 + calls.count("epoch"))
+        number = 1.0 + calls.count("epoch")
+        model.weight.grad = torch.full_like(model.weight, number)
         drawn = draw()
         nothing = case["nothing_from"] == calls.count("epoch")
         if case["tensors"]:  # as a loss has, its graph behind it
@@ -505,7 +526,7 @@ def refuses_put():
 def manager_of(reproducible, tuned, name):
     return {
         "reproducible": reproducible,
-        "warning": lambda: reproducible(warn_only=True),
+        "warning": lambda: reproducible(True),
         "raising": lambda: reproducible(warn_only=False),
         "tuned": tuned,
     }[name]()

@@ -470,6 +470,7 @@ def only_the_named_axes(draw: Draw) -> list[Case]:
         axes(draw.normal(1), 0),
         axes(draw.normal(1, 1), -1, 0),
         axes(draw.normal(1, 1, 1), 2, 1),
+        axes(draw.integers(0, 9, 1, 4, 1), 2),
         axes(draw.normal(1, 4, 1)),
         axes(draw.normal(1, 0, 1), 0),
         axes(draw.normal(1)[0]),
@@ -639,6 +640,7 @@ def views_of_x(draw: Draw) -> list[Case]:
         viewed(draw.normal(3, 4), "turned", [], []),
         viewed(draw.normal(3, 1), "plain", [1], [-1]),
         viewed(draw.normal(1, 1), "plain", [1], [0, 1]),
+        viewed(draw.normal(1)[0], "without axes", [0, 1], []),
         viewed(draw.normal(4, 1, 3), "a later part", [0, 3], [1]),
         viewed(draw.normal(3, 1, 4), "expanded", [2], [1]),
         viewed(draw.normal(1, 4), "expanded", [], []),
@@ -653,16 +655,26 @@ def views_of_x(draw: Draw) -> list[Case]:
     says="gradients pass through `add_axes` and `drop_axes`",
 )
 def gradients_through_axes(draw: Draw) -> list[Case]:
+    one_number = {
+        "x": draw.normal(1, 1),
+        "weights": draw.normal(1),
+        "dims": (0,),
+        "ones": (0, 1),
+        "leaf": False,
+    }
     return [
-        {
-            "x": draw.normal(3, 1, 4, 1),
-            "weights": draw.normal(12),
-            "dims": dims,
-            "ones": ones,
-            "leaf": leaf,
-        }
-        for dims, ones in (((0, 2), (1,)), ((-1,), (3, 1)), ((), ()))
-        for leaf in (True, False)
+        one_number,
+        *(
+            {
+                "x": draw.normal(3, 1, 4, 1),
+                "weights": draw.normal(12),
+                "dims": dims,
+                "ones": ones,
+                "leaf": leaf,
+            }
+            for dims, ones in (((0, 2), (1,)), ((-1,), (3, 1)), ((), ()))
+            for leaf in (True, False)
+        ),
     ]
 
 
@@ -748,10 +760,10 @@ def error_passes(case: Case, seen: Result, expected: Result) -> str | None:
     also=[leaves_state_alone],
     says="`default_dtype`: also after an error in the block, which reaches the "
     "caller",
-    corners=["an interrupt (Ctrl-C), too"],
+    corners=["an interrupt (Ctrl-C), `sys.exit()` and a `StopIteration`, too"],
 )
 def default_after_an_error(draw: Draw) -> list[Case]:
-    names = ("ValueError", "KeyError", "ZeroDivisionError", "KeyboardInterrupt")
+    names = ("ValueError", "StopIteration", "SystemExit", "KeyboardInterrupt")
     cases = [
         {
             "outside": outside,
@@ -943,7 +955,11 @@ def ends_of_the_range(draw: Draw) -> list[Case]:
     for target in (torch.uint8, torch.int8):
         wide = draw.normal(30, std=300.0).round()
         cases.append(cast(wide, target, "large numbers"))
-    return cases
+    far = torch.tensor(math.inf), torch.tensor(1000)
+    return [
+        *cases,
+        *(cast(x, torch.uint8, "one large number without axes") for x in far),
+    ]
 
 
 @check(
@@ -989,7 +1005,8 @@ def nan_is_zero(draw: Draw) -> list[Case]:
             x = draw.integers(1, 90, 40).to(dtype)
             x[draw.permutation(40)[: draw.integer(3, 20)]] = math.nan
             cases.append(cast(x, target, "NaNs"))
-    return cases
+    nan = torch.tensor(math.nan)
+    return [*cases, cast(nan, torch.int16, "a NaN without axes")]
 
 
 @check(
@@ -1267,7 +1284,8 @@ def arrays_of_awkward_tensors(draw: Draw) -> list[Case]:
 def arrays_of_any_shape(draw: Draw) -> list[Case]:
     cases = [*in_every_layout(draw), *in_every_layout(draw, copy=True)]
     for options in ({}, {"copy": True}):
-        one, none = draw.normal(1)[0], draw.normal(0, 3)
+        one = draw.normal(1, dtype=torch.float64)[0]
+        none = draw.integers(0, 9, 0, 3)
         cases.append(crossing(one, words="no dimensions", **options))
         cases.append(crossing(none, words="no elements", **options))
     return cases
@@ -1283,8 +1301,8 @@ def arrays_from_elsewhere(draw: Draw) -> list[Case]:
     where = "a tensor on another device"
     low = draw.normal(5).bfloat16()
     return [
-        crossing(draw.normal(3, 4), words=where),
-        crossing(draw.normal(4), words=where, copy=True),
+        crossing(draw.normal(3, 4), "leaf", words=where),
+        crossing(numbers(draw, torch.float64, 4), words=where, copy=True),
         crossing(draw.integers(0, 99, 4), words=where),
         crossing(low, words=f"{where}, bfloat16"),
     ]
@@ -1341,7 +1359,8 @@ def arrays_of_their_own(draw: Draw) -> list[Case]:
         crossing(numbers(draw, dtype, 2, 3), copy=True) for dtype in dtypes
     ]
     one = crossing(draw.normal(1)[0], words="no dimensions", copy=True)
-    return [*plain, *in_every_layout(draw, copy=True), one]
+    low = crossing(draw.normal(2, 3).bfloat16(), copy=True)
+    return [*plain, *in_every_layout(draw, copy=True), one, low]
 
 
 @check(
@@ -1448,7 +1467,7 @@ def tensors_of_any_array(draw: Draw) -> list[Case]:
         *("every second", "in Fortran order", "read-only"),
         "a field of records",
     )
-    none, one = draw.normal(0, 3), draw.normal(1)[0]
+    none, one = draw.normal(0, 3), draw.normal(1, dtype=torch.float64)[0]
     whole = draw.integers(0, 99, 5)
     cases = [array(table, layout) for layout in layouts]
     cases += [array(table, layout, copy=True) for layout in layouts]
@@ -1586,7 +1605,7 @@ def reorder_gives_a_view(draw: Draw) -> list[Case]:
         (named(draw.normal(2, 3, 4, 5), "NCHW", "NCHW"), "plain"),
         (named(draw.normal(2, 3, 4), "HWC", "CHW"), "turned"),
         (named(draw.normal(2, 3), "ab", "ba"), "turned"),
-        (named(draw.normal(2, 3), "ab", "ba"), "plain"),
+        (named(draw.integers(0, 9, 2, 3), "ab", "ba"), "plain"),
         (named(draw.normal(2, 3, 8), "abc", "cab"), "every second"),
         (named(draw.normal(2, 1, 3, 2, 4), "abcde", "daebc"), "plain"),
     ]
@@ -1655,7 +1674,7 @@ def sums_over_names(draw: Draw) -> list[Case]:
 )
 def nothing_to_sum(draw: Draw) -> list[Case]:
     return [
-        summing(draw.normal(2, 3), "ab", ""),
+        summing(draw.normal(2, 3).half(), "ab", ""),
         summing(draw.normal(2, 1, 4, 3), "NCHW", ""),
         summing(draw.normal(1)[0], "", ""),
         summing(draw.normal(0, 2), "ab", "", "no numbers"),
