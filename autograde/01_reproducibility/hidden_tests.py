@@ -789,7 +789,7 @@ def whole_epochs(draw: Draw) -> list[Case]:
     return [
         loading(draw, 13, leave_out_workers=True),
         loading(draw, 12, batch_size=5, has_rng=False),
-        loading(draw, 7, num_workers=2),
+        loading(draw, 7, num_workers=3, batch_size=2),
         loading(draw, 10, batch_size=16),
     ]
 
@@ -1182,7 +1182,9 @@ def gpus_come_back(draw: Draw) -> list[Case]:
     return [
         {
             "seed": a_seed(draw),
+            "other_seed": a_seed(draw),
             "states": [draw.integer(1, 10**9) for _ in range(count)],
+            "ending": ending,
         }
-        for count in (1, 3)
+        for count, ending in ((1, None), (3, "an error"))
     ]

@@ -939,17 +939,22 @@ def nested_isolated(isolated, case):
 
 
 def isolated_on_gpus(isolated, case):
-    """The generators of stand-in GPUs in the block and after it."""
+    """The generators of stand-in GPUs in the block, with another one in it, and
+    after it."""
     with (
         stand_in_gpus(case["states"]) as gpus,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # fork_rng's, about several GPUs
         before = states()
-        with isolated(case["seed"]):
+        with contextlib.suppress(Failed), isolated(case["seed"]):
             inside = list(gpus.states)
             gpus.states = [state + 1 for state in gpus.states]
             drawn = one_draw_each()
+            with isolated(case["other_seed"]):
+                pass
+            if case["ending"] is not None:
+                raise ENDINGS[case["ending"]]()
         return {
             "inside": inside,
             "after": list(gpus.states),

@@ -166,6 +166,9 @@ def named(nonfinite_entries, case):
     torch.default_generator.manual_seed(SEED)
     arguments = () if case["name"] is None else (case["name"],)
     names = nonfinite_entries(tree, *arguments)
+    first = list(names) if isinstance(names, list) else names
+    nonfinite_entries([])  # which changes no list that came before
+    kept = names == first
     same = before == signature(tree)
     for leaf, value, version, graph in zip(
         leaves, values, versions, graphs, strict=True
@@ -174,7 +177,8 @@ def named(nonfinite_entries, case):
         same &= torch.equal(leaf.isnan(), value.isnan())
         same &= leaf.requires_grad == graph
     return {
-        "names": names,
+        "names": first,
+        "kept": kept,
         "same": same,
         "unseeded": torch.initial_seed() == SEED,
         "values": values,
@@ -222,6 +226,8 @@ class Watched(nn.Module):
 
     def forward(self, x):
         self.modes.append([layer.training for layer in self.modules()])
+        if not x.is_floating_point():  # so that a cast or a flat view shows
+            x = x.sum(2) // 2
         x = x.to(self.head.weight.dtype)
         self.rows.append(x.detach().sum().item())
         if self.extra.endswith("Error") and len(x) == 1:
@@ -270,7 +276,9 @@ def loss_of(kind, scale):
             large = 1e200 if output.dtype == torch.float64 else 1e30
             factor = large if y.abs().max() > 50 else 1.0
             return (output.clamp(-10, 10).sum() + output.sum()) * factor
-        return scale * (output - y.to(output.dtype)).pow(2).mean()
+        if not y.is_floating_point():  # so that a cast shows
+            y = (y // 2).to(output.dtype)
+        return scale * (output - y).pow(2).mean()
 
     return loss_function, counts
 
@@ -391,10 +399,12 @@ def is_number(value):
 
 def value_and_gradient(function, x, *others):
     """The function's value, and the gradient of its weighted sum. The weights
-    are the case's, so that every entry's gradient shows."""
+    are the case's, so that every entry's gradient shows. A second call comes
+    before the gradient of the first."""
     leaf = x.clone().requires_grad_()
     before = leaf.detach().clone()
     out = function(leaf, *others)
+    function(before + 1, *others)
     fact = {
         "value": out.detach().clone() if torch.is_tensor(out) else out,
         "written": not torch.equal(leaf.detach(), before),
@@ -424,6 +434,8 @@ def of_entropy(root, lengths, entropy, known_mse, case):
 
 def of_known_mse(root, lengths, entropy, known_mse, case):
     target = case["target"].clone()
+    if case.get("strided"):  # no view of one dimension holds its entries
+        target = target.mT.contiguous().mT
     fact = value_and_gradient(known_mse, strided(case["x"], case), target)
     same = torch.equal(target.isnan(), case["target"].isnan())
     return {**fact, "target_written": target._version > 0 or not same}

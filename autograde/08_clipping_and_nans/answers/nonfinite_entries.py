@@ -146,8 +146,9 @@ def entries_by_real_and_imaginary(data, name="batch"):
 
 @wrong(
     breaks=hidden_tests.nan_and_infinities,
-    tells="You compare with NaN by `==`. NaN equals nothing, itself included, so "
-    "nothing is ever found. Use `torch.isfinite`.",
+    tells="You look for NaN by `==` or `is`. NaN equals nothing, itself included, and no "
+    "entry of a tensor is the object `math.nan`: nothing is found. Use "
+    "`torch.isfinite` and `math.isfinite`.",
 )
 def entries_equal_to_nan(data, name="batch"):
     if isinstance(data, dict):
@@ -321,8 +322,8 @@ def entries_seen_once(data, name="batch"):
 
 @wrong(
     breaks=hidden_tests.nan_and_infinities,
-    tells="You look for NaN and infinity by `is`. It asks whether two names mean "
-    "one object, and no entry of a tensor is the object `math.nan`. Use "
+    tells="You look for NaN by `==` or `is`. NaN equals nothing, itself included, and no "
+    "entry of a tensor is the object `math.nan`: nothing is found. Use "
     "`torch.isfinite` and `math.isfinite`.",
 )
 def entries_that_are_the_object_nan(data, name="batch"):
