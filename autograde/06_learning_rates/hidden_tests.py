@@ -70,6 +70,17 @@ def with_an_infinite_target(case: Case) -> Case:
     return {**case, "batches": [*others, (x, y)]}
 
 
+def in_pairs(case: Case) -> Case:
+    """The case whose samples, and their targets, are two rows each."""
+    return {
+        **case,
+        "batches": [
+            (torch.stack([x, -x], 1), torch.stack([y, 2 * y], 1))
+            for x, y in case["batches"]
+        ],
+    }
+
+
 def number(draw: Draw, low: float, high: float) -> float:
     return draw.uniform(1, low=low, high=high, dtype=torch.float64).item()
 
@@ -150,7 +161,7 @@ def short_plans(draw: Draw) -> list[Case]:
         schedule(draw, num_epochs=draw.integer(3, 6), step_size=1),
         schedule(draw, num_epochs=3, step_size=3),
         schedule(draw, num_epochs=4, step_size=draw.integer(6, 20)),
-        schedule(draw, sizes=(4,), num_epochs=5, step_size=3),
+        schedule(draw, sizes=(4,), num_epochs=5, step_size=3, gamma=0.0),
         schedule(draw, num_epochs=12, step_size=1, gamma=0.01),
     ]
 
@@ -252,7 +263,7 @@ def one_step_for_each(case: Case, seen: Result, expected: Result) -> str | None:
 def one_step_per_batch(draw: Draw) -> list[Case]:
     lrs = [0.05, 0.02, 0.01]
     return [
-        schedule(draw, gamma=1.0, sizes=(3, 3, 1)),
+        in_pairs(schedule(draw, gamma=1.0, sizes=(3, 3, 1))),
         schedule(draw, gamma=1.0, old_gradients=True, dtype=torch.float32),
         schedule(draw, gamma=1.0, train_between=False, as_list=False),
         schedule(draw, gamma=1.0, frozen_bias=True),
@@ -842,7 +853,7 @@ def weights_unless(sentence: str, *parts: str) -> Rule:
 def as_in_the_gradient(draw: Draw) -> list[Case]:
     return [
         decay(draw),
-        decay(draw, optimizer="momentum", decoupled=False),
+        in_pairs(decay(draw, optimizer="momentum", decoupled=False)),
         decay(draw, optimizer="Adam", decoupled=False),
         decay(draw, optimizer="RMSprop", lrs=[0.01, 0.01]),
         without_error(decay(draw)),
@@ -868,6 +879,7 @@ def as_in_adamw(draw: Draw) -> list[Case]:
         decay(draw, optimizer="AdamW", decoupled=True),
         decay(draw, lrs=[0.4, 0.6], weight_decay=3.0, decoupled=True),
         without_error(decay(draw, decoupled=True)),
+        with_a_bad_target(decay(draw, 1, decoupled=True), math.inf),
     ]
 
 

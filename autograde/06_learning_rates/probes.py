@@ -107,7 +107,7 @@ class Watched(nn.Sequential):
 
 def trained(train_in_steps, case):
     """Trains a small network, and notes the rates at every step."""
-    width = case["batches"][0][0].shape[1]
+    width = case["batches"][0][0].shape[-1]
 
     def network():
         layers = nn.Linear(width, 4), nn.Tanh(), nn.Linear(4, 2)
@@ -392,7 +392,7 @@ def hooks_of(optimizer):
 
 def decayed(decayed_step, case):
     """Some steps with weight decay."""
-    width = case["batches"][0][0].shape[1]
+    width = case["batches"][0][0].shape[-1]
     model = made(lambda: Network(width, case["parts"]), case["start"])
     model.train(case["train"])
     model.norm.train(case["train_norm"])
@@ -427,17 +427,18 @@ def decayed(decayed_step, case):
     if case["old_gradients"]:
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
-    options = {"decoupled": case["decoupled"]} if "decoupled" in case else {}
+    by_place = [case["decoupled"]] if "decoupled" in case else []
+    by_name = {"decoupled": one for one in by_place}
     losses, stayed, buffers_kept = [], True, True
     hooks = hooks_of(optimizer)
     for (X, y), side in zip(case["batches"], case["side_used"], strict=True):
         model.side_is_used = side
         still = values_of(model)
-        losses.append(
-            decayed_step(
-                model, optimizer, X, y, case["weight_decay"], **options
-            )
-        )
+        given = model, optimizer, X, y, case["weight_decay"]
+        if losses:
+            losses.append(decayed_step(*given, **by_name))
+        else:
+            losses.append(decayed_step(*given, *by_place))
         later = zip(
             optimizer.param_groups, case.get("later_lrs", ()), strict=False
         )
