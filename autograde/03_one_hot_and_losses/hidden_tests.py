@@ -1217,11 +1217,15 @@ def changed(case: Case, change: Callable[[Tensor], Tensor]) -> Case:
 
 
 def with_padding(case: Case, *ignored: int) -> Case:
-    """The case with the first `ignored[i]` labels of batch i set to -100."""
+    """The case with `ignored[i]` labels of batch i set to -100: from its beginning
+    on, or every other one first, so that it begins with one that counts."""
     batches = []
-    for (logits, labels), count in zip(case["batches"], ignored, strict=True):
+    for i, (logits, labels) in enumerate(case["batches"]):
+        order = list(range(len(labels)))
+        if i % 2 == 0:
+            order = order[1::2] + order[::2]
         padded = labels.clone()
-        padded[:count] = IGNORED
+        padded[order[: ignored[i]]] = IGNORED
         batches.append((logits, padded))
     return {"batches": batches}
 

@@ -184,9 +184,12 @@ def mean_and_list(mean_loss, case):
 def mean_of_generator(mean_loss, case):
     """The mean, and whether padding counts as in a list, rightly or not."""
     mean = _mean(mean_loss(pair for pair in case["batches"]))
+    padded = [
+        (logits.clone(), labels.clone()) for logits, labels in case["padded"]
+    ]
     once, listed = (
         _mean(mean_loss(batches))["mean"]
-        for batches in ((pair for pair in case["padded"]), case["padded"])
+        for batches in ((pair for pair in padded), case["padded"])
     )
     numbers = isinstance(once, float) and isinstance(listed, float)
     apart = numbers and abs(once - listed) > 1e-5  # not where one is NaN

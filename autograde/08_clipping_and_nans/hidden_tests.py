@@ -2326,18 +2326,31 @@ def first_of_several(draw: Draw) -> list[Case]:
     ]
 
 
+def in_three_dimensions(case: Case) -> Case:
+    """The run with batches of three dimensions, and whole numbers in `y`."""
+    pairs = [
+        [torch.stack([x, 2 * x], 1), torch.stack([4 * y, 9 * y], 1).long()]
+        for x, y in case["batches"]
+    ]
+    return {**case, "batches": pairs}
+
+
 @check(
     "diagnose",
     probe=probes.diagnosed,
     rule=trained_for_real,
     weight=2,
     says="the run is followed step by step, with its learning rate and lr / 100",
+    corners=[
+        "batches may have three dimensions, and `y` may hold whole numbers"
+    ],
 )
 def followed_step_by_step(draw: Draw) -> list[Case]:
     return [
         draw.once(run, lr=0.5),
         draw.once(run, (0, "norm"), (1, "idle"), lr=0.5, old_gradients=True),
         run(draw, (0, "norm"), lr=0.5, train=False),
+        in_three_dimensions(run(draw, lr=0.5, num_steps=3)),
         draw.once(run, lr=20.0, **STEEP),
         draw.once(with_a_length),
     ]
