@@ -605,7 +605,10 @@ def looks_into_x(case: Case, seen: Result, expected: Result) -> str | None:
         if not isinstance(seen.data[name], Tensor):
             return f"{function} returns no tensor."
         if not seen.data[f"written through ({name})"]:
-            return f"What {function} returns has memory of its own, {form}."
+            return (
+                f"What is written into what {function} returns does not arrive in "
+                f"x, {form}."
+            )
     if not seen.data["x is as it was"]:
         return f"x has changed, {form}."
     for name in ("added", "dropped"):

@@ -427,8 +427,8 @@ def decayed(decayed_step, case):
     if case["old_gradients"]:
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
-    by_place = [case["decoupled"]] if "decoupled" in case else []
-    by_name = {"decoupled": one for one in by_place}
+    by_name = {"decoupled": case["decoupled"]} if "decoupled" in case else {}
+    by_place = list(by_name.values())
     losses, stayed, buffers_kept = [], True, True
     hooks = hooks_of(optimizer)
     for (X, y), side in zip(case["batches"], case["side_used"], strict=True):

@@ -997,13 +997,13 @@ def told_off_rightly(case: Case, seen: Result, expected: Result) -> str | None:
     ):
         if off_by(one, other, start) > EXACT:
             return (
-                "A call that has to raise changed something: after the next step the "
-                "weights are wrong. Refuse first, divide then."
+                "Before and after a call that has to raise, the weights are not those "
+                "of the steps that count. Refuse first, divide then, and divide once."
             )
     if not near(seen.data["scale"], expected.data["scale"], EXACT):
         return (
-            "After a second `step` that raised, `update` does not set the scale as "
-            "the first one asks for."
+            "After a second `step` the scale, a float, is not the one that `update` "
+            "sets by the first."
         )
     return None
 

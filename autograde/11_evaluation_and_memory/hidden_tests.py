@@ -229,7 +229,8 @@ def passes_once(case: Case, seen: Result, expected: Result) -> str | None:
     if seen.data["rows"] != expected.data["rows"]:
         return (
             rows_went_through(case, seen, expected)
-            or "The batches did not go through one by one."
+            or "The batches did not go through the model one by one, each once. An "
+            "empty one does, too."
         )
     if seen.data["read_ahead"] > 1:
         return (

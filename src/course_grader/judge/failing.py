@@ -266,18 +266,25 @@ def _case(
 
 def _raised(seen: Result, text: str) -> str:
     said = one_line(text, LONGEST_TEXT)
-    name = builtin_name(seen)
+    name = exception_name(seen)
     return f"raises {name}: {said}" if said else f"raises {name}"
 
 
-def builtin_name(seen: Result) -> str:
-    """The most special builtin exception type: a learner's own class names
-    never go to feedback."""
+_OF_LIBRARIES = frozenset(
+    {"UnpicklingError", "JSONDecodeError", "OutOfMemoryError"}
+)
+"""Exception types that `torch.load`, `json` and PyTorch raise."""
+
+
+def exception_name(seen: Result) -> str:
+    """The most special exception type of Python's or of a library that learners
+    meet: a learner's own class names never go to feedback."""
     import builtins
 
     for name in seen.raised:
         value = getattr(builtins, name, None)
-        if isinstance(value, type) and issubclass(value, BaseException):
+        builtin = isinstance(value, type) and issubclass(value, BaseException)
+        if builtin or name in _OF_LIBRARIES:
             return name
     return "an exception"
 

@@ -48,7 +48,7 @@ from course_grader.judge.failing import (
     LONGEST_TEXT,
     Failure,
     Shows,
-    builtin_name,
+    exception_name,
     failing_case,
     size,
     subject_of,
@@ -539,7 +539,7 @@ def _judged(
         expectations.passed[key] = seen
         return None
     if seen.raised and not expected.raised:
-        name = builtin_name(seen)
+        name = exception_name(seen)
         line = "" if run.where is None else learner_line(*run.where)
         at = f" at your line `{line}`" if line else ""
         whose = "Your code" if run.where else "Using what your cell defines"
@@ -678,7 +678,8 @@ class _Telling:
                 and earlier < step
                 and isinstance(notes[-1].expected, torch.Tensor)
             ):
-                subject = subject_of((key,), self.words).removesuffix(",")
+                where = [one for one in notes[-1].path if isinstance(one, str)]
+                subject = subject_of(where, self.words)
                 return (
                     f"Step {earlier + 1} is to blame: "
                     f"{subject[:1].lower()}{subject[1:]} went wrong there."
@@ -842,7 +843,7 @@ def complaint_of(
             return f"Your code raised nothing where it must raise {asked}."
         if not set(seen.raised) & set(check.raises):
             return (
-                f"Your code raised {builtin_name(seen)} where it must raise "
+                f"Your code raised {exception_name(seen)} where it must raise "
                 f"{asked}."
             )
         kept: Rule
@@ -851,7 +852,7 @@ def complaint_of(
             if complaint:
                 return f"{complaint.rstrip('.')}{_AT_A_REFUSAL}."
     elif seen.raised:
-        return f"Your code raised {builtin_name(seen)}."
+        return f"Your code raised {exception_name(seen)}."
     elif check.rule is not None:
         complaint = _asked(check.rule, case, seen, expected)
         if complaint:
@@ -928,7 +929,7 @@ def _raised_as(asked: Collection[str], result: Result) -> str:
     if not result.raised:
         return ""
     return (
-        builtin_name(result)
+        exception_name(result)
         if set(asked).isdisjoint(result.raised)
         else "as asked"
     )
