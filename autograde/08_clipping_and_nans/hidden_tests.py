@@ -2389,7 +2389,7 @@ def kept(case: Case, seen: Result, expected: Result) -> str | None:
     says="model, batches and settings are afterwards as they were",
     corners=[
         "what a model keeps from one batch to the next is in its `state_dict()`",
-        "anomaly mode stays on where it was on",
+        "anomaly mode stays on where it was on; no gradient is NaN in such a run",
         "no seed is set",
     ],
 )
