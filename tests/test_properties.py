@@ -43,7 +43,7 @@ ITS_OWN = {
     "08": ("nonfinite_is_refused", "the_rest_is_left_alone"),
     "10": ("misuse_raises",),
     "11": ("evaluation_leaves_the_rest", "training_leaves_the_rest"),
-    "12": ("leaves_the_dict_alone", "everything_else_raises"),
+    "12": ("leaves_the_dict_alone", "everything_else_raises", "only_the_rest"),
 }
 """Checks whose property is a matter of numbers: what must be as before, or is compared
 with itself."""
