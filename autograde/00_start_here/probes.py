@@ -457,10 +457,9 @@ def parts(TokenRNN, case):
     names = {name: list(one.shape) for name, one in model.named_parameters()}
     decay = model.decay
     is_tensor = isinstance(decay, torch.Tensor)
-    with contextlib.suppress(Exception):  # judged elsewhere
-        model(
-            torch.zeros(1, 1, dtype=torch.int64)
-        )  # an entry may come with a call
+    token = torch.zeros(1, 1, dtype=torch.int64)
+    with contextlib.suppress(Exception):  # what it gives is judged elsewhere
+        model(token)  # an entry may come with the first call
     extra = set(model.state_dict()) - set(names) - {"decay"}
     options = "padding_idx", "max_norm", "scale_grad_by_freq", "sparse"
     chosen = [

@@ -609,13 +609,15 @@ def epochs_without_workers(fitting_loader, case):
         facts = about(loader, case["values"], case["num_epochs"], case["form"])
     with torch.random.fork_rng(devices=[]):
         epochs = [
-            orders_of(fitting_loader, case, seed, 1)
+            orders_of(fitting_loader, case, seed)
             for seed in (case["seed"], *other_seeds(case))
         ]
         with as_in_another_process():
-            again = orders_of(fitting_loader, case, case["seed"], 2)
+            again = orders_of(
+                fitting_loader, case, case["seed"], beside_others=True
+            )
         cut, roomy = (
-            orders_of(fitting_loader, case, case["seed"], 1, **changes)
+            orders_of(fitting_loader, case, case["seed"], **changes)
             for changes in (
                 {"batch_size": case["batch_size"] + 1},
                 {
@@ -638,16 +640,17 @@ def epochs_without_workers(fitting_loader, case):
     return facts
 
 
-def orders_of(fitting_loader, case, seed, global_seed, **changes):
+def orders_of(fitting_loader, case, seed, beside_others=False, **changes):
+    """Those of a loader's epochs. Beside others the global seed is another one, and a
+    loader that is made later is gone through between the epochs."""
+    global_seed = 2 if beside_others else 1
     torch.manual_seed(global_seed)
-    """Those of a loader's epochs. Of two loaders, if the global seed is 2: another one,
-    made later, is gone through between its epochs."""
     epochs = []
     with workers_ended() as loaders:
         loader = fitting(fitting_loader, case, seed=seed, **changes)
         loaders.append(loader)
         later = None
-        if global_seed == 2:
+        if beside_others:
             later = fitting(fitting_loader, case, seed=case["other_seed"])
             loaders.append(later)
         for _ in range(case["num_epochs"]):
