@@ -281,7 +281,7 @@ r"""
 
 `SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a
 `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and either may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own,
-and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
+and begins at its own first rate; a warm-up before it rises to that one.) Here the rate rises for four batches, then falls along a cosine.
 """
 
 

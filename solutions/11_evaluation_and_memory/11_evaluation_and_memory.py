@@ -523,7 +523,7 @@ figure
 # %% [markdown]
 r"""
 The worst one keeps nothing but losses: each of them holds its graph, and the graph holds inputs and activations.
-After a backward pass without `retain_graph` the graph lets go of these where that pass went through it (another head's loss keeps its own part), and what is left are its
+After a backward pass without `retain_graph` or `create_graph` the graph lets go of these where that pass went through it (another head's loss keeps its own part), and what is left are its
 nodes, the outputs you keep, and inputs that require a gradient themselves. (A function of your own that writes a tensor to `ctx.x` keeps it: call `ctx.save_for_backward`.)
 
 **A traceback holds tensors too.** After an out-of-memory error in a notebook, the error keeps every frame it

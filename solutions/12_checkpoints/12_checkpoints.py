@@ -9,7 +9,7 @@ you saved.
 **After this chapter you can**
 
 - write a checkpoint that no kill and no full disk can spoil, and read files without
-  unpickling objects;
+  unpickling objects of unknown classes;
 - stop a run after any step and go on, with the same result to the last bit, and say what
   has to be saved for that;
 - load weights that were saved from a wrapper, by another version or for another device, and
@@ -280,7 +280,7 @@ and has no pickle at all.
 | what is saved | because without it |
 |---|---|
 | model | you begin again |
-| optimizer | moments and step counts are empty: the first steps of Adam are too large, those of SGD with momentum too small |
+| optimizer | moments and step counts are empty: the first steps of Adam are too large, those of SGD with momentum (without dampening) too small |
 | scheduler | the schedule starts over |
 | gradient scaler | the scale starts over: steps are skipped, or small gradients lost |
 | random states of torch, NumPy, Python, **and of each GPU** | dropout, augmentation and orders differ |
@@ -1582,7 +1582,7 @@ r"""
 ## 7 · Recap
 
 - State dicts and plain values, written under another name in the same folder, then `os.replace`. Against a power cut: `os.fsync` before it.
-- `torch.load` with its defaults unpickles no objects; weights of strangers come as safetensors. `float(metric)` and `tolist()` for NumPy's random
+- `torch.load` with its defaults unpickles no objects of unknown classes; weights of strangers come as safetensors. `float(metric)` and `tolist()` for NumPy's random
   state keep the file readable. `map_location` says where tensors go; random states must stay on the CPU.
 - Resume: make all, load all, set the random states (in mid-epoch after the done batches have been skipped), go on with the *next* step. Model, optimizer,
   scheduler, scaler, the random states (on a GPU its own too), the order of the epoch, and what you have logged.

@@ -367,7 +367,7 @@ def test_the_ratio_of_groups():
 
 
 def test_warm_up_and_past_the_end():
-    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and either may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate whatever came before.) Here the rate rises for four batches, then falls along a cosine.
+    """`SequentialLR` puts one schedule behind another. (Not `ReduceLROnPlateau`, which it refuses. Behind another, a `ChainedScheduler` or a `SequentialLR` raises when its turn comes; in front, a `SequentialLR` changes over a step early, and either may begin at its second rate. `MultiplicativeLR` goes on from the last rate of the warm-up. `OneCycleLR` has a warm-up of its own, and begins at its own first rate; a warm-up before it rises to that one.) Here the rate rises for four batches, then falls along a cosine.
 
     `CosineAnnealingLR` is periodic. Who trains longer than planned climbs the other side of the cosine:
     """
@@ -452,7 +452,7 @@ def test_warm_up_and_past_the_end():
     seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 1.0, 10))
     assert seen == pytest.approx([one / 25 for one in rise])  # its first rate
     seen = behind_a_rise(lambda o: lr_scheduler.OneCycleLR(o, 3.0, 10))
-    assert seen[4] == pytest.approx(3 / 25)
+    assert seen == pytest.approx([3 / 25 * one for one in rise])
 
     def behind_fifths(o):
         rise = lr_scheduler.LambdaLR(o, lambda n: (n + 1) / 5)

@@ -402,7 +402,7 @@ class Keep(torch.autograd.Function):
 
 @pytest.mark.parametrize("backward", [False, True, "retain_graph"])
 def test_a_list_of_losses(backward):
-    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` the graph lets go of these where that pass went through it (another head's loss keeps its own part), and what is left are its nodes, the outputs you keep, and inputs that require a gradient themselves.
+    """each of them holds its graph, and the graph holds inputs and activations. After a backward pass without `retain_graph` or `create_graph` the graph lets go of these where that pass went through it (another head's loss keeps its own part), and what is left are its nodes, the outputs you keep, and inputs that require a gradient themselves.
 
     After a backward pass through them the inputs are free (unless they require a gradient) and the nodes remain
 
@@ -415,6 +415,11 @@ def test_a_list_of_losses(backward):
             loss.backward(retain_graph=backward == "retain_graph")
         del x
         assert (seen() is None) == (saves and backward is True)
+    x = torch.randn(3, requires_grad=True) * 1
+    seen, loss = watch(x), Keep.apply(x, True).sum()
+    torch.autograd.grad(loss, x, create_graph=True)
+    del x
+    assert seen() is not None
     asking = torch.randn(8, 6, requires_grad=True)
     seen, loss = watch(asking), network()(asking).sum()
     if backward:

@@ -228,7 +228,7 @@ def test_what_load_reads_by_default(there):
 
     A NumPy scalar is an object of NumPy's, not a number. `float(metric)` makes one of all three.
 
-    `torch.load` with its defaults unpickles no objects
+    `torch.load` with its defaults unpickles no objects of unknown classes
 
     `float(metric)` and `tolist()` for NumPy's random state keep the file readable.
     """
@@ -292,7 +292,7 @@ def test_objects_need_their_class(there):
 
 @pytest.mark.parametrize("kind", ["adam", "sgd"])
 def test_what_empty_moments_do(kind):
-    """moments and step counts are empty: the first steps of Adam are too large, those of SGD with momentum too small"""
+    """moments and step counts are empty: the first steps of Adam are too large, those of SGD with momentum (without dampening) too small"""
 
     def length_of_next_step(empty):
         torch.manual_seed(0)
