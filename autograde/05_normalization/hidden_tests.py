@@ -1552,8 +1552,8 @@ def gradients_of_three(draw: Draw) -> list[Case]:
     probe=probes.run_all,
     rtol=0.0,
     atol=1e-3,
-    says="float32 with a mean of 1000 and a spread of 1 keeps its digits: "
-    "right to 0.001",
+    says="contiguous float32 with a mean of 1000 and a spread of 1 keeps its "
+    "digits: right to 0.001",
 )
 def keeps_digits_of_all(draw: Draw) -> list[Case]:
     return [{"x": draw.normal(3, 4, 6, 5, mean=1000.0)}]

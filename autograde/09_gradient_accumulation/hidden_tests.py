@@ -1874,6 +1874,7 @@ def any_number_of_channels(draw: Draw) -> list[Case]:
     corners=[
         "otherwise each keeps both, every digit; a weight may be negative",
         "so where the batch norm was in eval, too",
+        "no case has a batch norm with `bias=False`",
     ],
 )
 def weight_and_bias(draw: Draw) -> list[Case]:

@@ -445,9 +445,7 @@ def loss_in_float32(draw: Draw) -> list[Case]:
     weight=2,
     rule=weights_keep_their_dtype,
     says="weights and gradients are float32 all the time",
-    corners=[
-        "what autocast leaves in float32 has a gradient of float32 digits"
-    ],
+    corners=["your code rounds no gradient to bfloat16"],
 )
 def float32_weights(draw: Draw) -> list[Case]:
     return [bf16(draw, turns=True), draw.once(bf16, traps=True)]

@@ -229,7 +229,7 @@ assert four[:2].stride() == four[2:].stride()
 r"""
 **The same shape, another order in memory.** Convolutions are often faster where the channels of a pixel lie side by side. In
 PyTorch that is a matter of strides alone: `memory_format=torch.channels_last` keeps the shape (N, C, H, W). Give it to
-model and images: convolutions and most layers beside them pass it on. `view` may then refuse what it took before: use `reshape`. A batch of images
+model and images: convolutions and most layers beside them pass it on. (`nn.GroupNorm` may lose digits with it: chapter 05.) `view` may then refuse what it took before: use `reshape`. A batch of images
 that you permute from (N, H, W, C) has these strides already.
 """
 

@@ -139,7 +139,7 @@ $$g \leftarrow g \cdot \min\left(1, \frac{\text{max\_norm}}{\lVert g \rVert + 10
 
 (The $10^{-6}$ avoids 0 / 0. It matters only where `max_norm` and the norm are both tiny. Where all is float16, 1 / norm is
 infinite below a norm of some 1.5e-5: nothing is clipped, and `max_norm=0` makes all NaN.)
-The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than the largest `lr` times `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
+The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer, in the norm that is clipped, than the largest `lr` times `max_norm`. Under Adam that is not so: it divides gradients by their own size, so a first step has nearly the same length with and without
 clipping, as long as they stay large beside its `eps`. What clipping bounds there is the weight of one batch in Adam's averages. Choose `max_norm` from the log: a little above the usual
 norms, so that it acts on the outliers. If it acts at every step, you have normalized the gradient. At any other place in the loop the call does something else, without an error:
 """
@@ -253,7 +253,7 @@ r"""
 ## 4 · Where NaN comes from
 
 Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or, in 2.13, its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$,
-$0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.) In a forward
+$0 \cdot \infty$, $\infty / \infty$. (In a matrix product, a complex product or a layer norm both may happen inside one operation.) In a forward
 pass one sees it in the loss. Harder to see are those of the *backward* pass: the value is fine, and the
 slope of one operation is infinite. (Of the six below two have a slope that PyTorch sets to 0, and `x * log(x)` has no value either.)
 """
@@ -334,7 +334,7 @@ r"""
 ### Forward: hooks
 
 A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.) The module to blame is the one whose *inputs are finite and whose output is
-not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it
+not*. A forward hook on every module that is called sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it
 writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.) (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
 forward *pre*-hook sees it before.)
 """

@@ -4,8 +4,8 @@ r"""
 
 A batch of 256 does not fit, eight of 32 do. `backward()` *adds* to `.grad`, so one can
 run the eight one after another and step once. The gradient is then that of the 256, up to
-rounding, if the parts are weighted rightly and no layer and no loss looks at the whole batch, draws random numbers
-or, as spectral norm, changes with each pass. The usual loop does not weight them rightly.
+rounding, if the parts are weighted rightly, no hook clips their gradients, and no layer and no loss looks at the whole batch, draws
+random numbers or, as spectral norm, changes with each pass. The usual loop does not weight them rightly.
 
 **After this chapter you can**
 
@@ -154,7 +154,7 @@ r"""
 The first two lines lie on each other. The third would have needed an eighth of the learning
 rate. With Adam you would not see it: Adam divides the gradient by its own size, so a constant
 factor drops out as long as the gradient is large beside `eps`, nothing clips it, and nothing else is added to it, as Adam's
-`weight_decay` is. That is why we test accumulation with SGD.
+`weight_decay` is by default. That is why we test accumulation with SGD.
 """
 
 # %% cell="adam_hides"

@@ -277,7 +277,7 @@ Without `unscale_` nothing fails: nearly every gradient is cut to `max_norm` / s
 | backward | clear the gradients |
 
 All parts of a window must have the same scale, so `update()` waits. And an overflow in one part makes the sum
-infinite: the whole window is skipped.
+infinite or NaN: the whole window is skipped.
 """
 
 # %% [markdown]
@@ -320,7 +320,7 @@ the loss of bfloat16 scores is bfloat16, so keep it inside, or call `.float()` o
 
 Autocast makes its 16-bit copy of a trained weight once per block and keeps it until the *outermost* block ends: a layer that is
 used twice is converted once. (A frozen one is converted each time, and so are a view as `w.T`, a computed one, as with weight norm, and
-any under `inference_mode`.) In a block around the whole loop a layer that is not compiled goes on with old copies: the compiler leaves some alone, as an `nn.LSTM` and what stands in the same `forward`, and its backend `"eager"` all.
+any under `inference_mode`.) In a block around the whole loop a layer that is not compiled goes on with old copies: the compiler leaves some alone, as an `nn.GRU` and what stands in the same `forward`, and its backend `"eager"` all.
 """
 
 # %% cell="stale_weights"
@@ -451,7 +451,7 @@ print("warning:", str(caught[0].message).partition(". ")[0])
 r"""
 ## 4 · Measure it on this machine
 
-One training step of a multilayer perceptron, in each precision. `tf32` is no autocast: the inputs of float32 matrix
+Forward and backward pass of a multilayer perceptron, in each precision. `tf32` is no autocast: the inputs of float32 matrix
 products are rounded to 10 bits of fraction, on NVIDIA GPUs since 2020, after
 `torch.set_float32_matmul_precision("high")`. On a GPU `torch.cuda.is_bf16_supported(including_emulation=False)` tells
 whether bfloat16 is built in. Without the argument it is True as well where bfloat16 is emulated, and slow, as on a T4. Convolutions by cuDNN round to
@@ -503,7 +503,7 @@ left.set(ylabel=f"peak, {memory.counted} (MiB)")
 left.set_title(f"Memory: bf16 {peak_mib['bf16'] / peak_mib['fp32']:.2f} x")
 bars = right.bar(precisions, list(step_ms.values()), color=PALETTE[1])
 right.bar_label(bars, fmt="%.3g")
-right.set(ylabel="time of a step (ms)")
+right.set(ylabel="time of both passes (ms)")
 right.set_title(f"Time: bf16 {step_ms['bf16'] / step_ms['fp32']:.2f} x")
 figure
 
@@ -771,7 +771,7 @@ Write your answer where it says `YOUR CODE HERE`, then run the cell below it: it
 attempted*, *try again* or how many pass. These visible checks are few. When your notebook is
 graded, hidden ones look at everything that folds open under *All that is checked*.
 
-Everything is checked on the CPU, which knows autocast and the scaler as a GPU does. In float64, which
+Everything is checked on the CPU, which has autocast and the scaler, too. In float64, which
 autocast leaves alone, the weights must be right to five digits; in 16 bit to two. Besides, the model writes down in
 which dtype its layers compute, and where autocast is on.
 """
@@ -812,7 +812,7 @@ copies of the first step.
 <details><summary>Help: the loss is bfloat16</summary>
 
 Then it is computed after the block, from bfloat16 logits. Autocast takes most of PyTorch's losses to float32, cross-entropy among them, but only while it is
-on. A formula of your own stays bfloat16 even then: give it `logits.float()`.
+on. A formula of your own may stay bfloat16 even then: give it `logits.float()`.
 </details>
 """
 
@@ -1128,7 +1128,7 @@ with autocast, a scaler and windows that overflow.
 </details>
 <details><summary>Hint 2: no test for infinity</summary>
 
-`scaler.scale(part).backward()` for each micro-batch, then `scaler.step(optimizer)` once. An inf in one part makes the sum inf, and the
+`scaler.scale(part).backward()` for each micro-batch, then `scaler.step(optimizer)` once. An inf in one part makes the sum inf or NaN, and the
 scaler skips the step by itself.
 </details>
 <details><summary>Hint 3: was it skipped?</summary>

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -164,7 +165,7 @@ def test_the_offset():
 
 
 def test_channels_last():
-    """Give it to model and images: convolutions and most layers beside them pass it on. `view` may then refuse what it took before: use `reshape`. A batch of images that you permute from (N, H, W, C) has these strides already."""
+    """Give it to model and images: convolutions and most layers beside them pass it on. (`nn.GroupNorm` may lose digits with it: chapter 05.) `view` may then refuse what it took before: use `reshape`. A batch of images that you permute from (N, H, W, C) has these strides already."""
     plain = torch.randn(2, 3, 4, 5)
     x = plain.to(memory_format=torch.channels_last)
     assert x.shape == plain.shape
@@ -182,6 +183,11 @@ def test_channels_last():
     permuted = torch.zeros(2, 4, 5, 3).permute(0, 3, 1, 2)
     assert permuted.stride() == x.stride()
     assert permuted.is_contiguous(memory_format=torch.channels_last)
+    far = 1000 + torch.randn(4, 64, 8, 8)
+    exact = F.group_norm(far.double(), 8)
+    order = far.contiguous(memory_format=torch.channels_last)
+    assert (F.group_norm(far, 8) - exact).abs().max() < 1e-3
+    assert (F.group_norm(order, 8) - exact).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("n", [8, 9])

@@ -401,6 +401,29 @@ def test_track_running_stats_set_later(layer, shape):
     assert len(list(layer(4).buffers())) == 3
 
 
+@pytest.mark.parametrize(
+    "how", ["as it is", "contiguous", "float64", "compiled"]
+)
+def test_group_norm_of_channels_last(how):
+    """on a CPU, for float32 images in `channels_last` order (chapter 02), PyTorch 2.13 computes `nn.GroupNorm` with too few digits: with a mean of 1000 and a spread of 1 its result is off by 0.1 or more.
+
+    Call it with `x.contiguous()`, or in float64. A compiled layer keeps its digits.
+    """
+    x = 1000 + torch.randn(4, 64, 8, 8)
+    exact = F.group_norm(x.double(), 8)
+    x = x.contiguous(memory_format=torch.channels_last)
+    layer = nn.GroupNorm(8, 64)
+    if how == "contiguous":
+        x = x.contiguous()
+    if how == "float64":
+        x, layer = x.double(), layer.double()
+    if how == "compiled":
+        layer = torch.compile(layer, backend="inductor")
+    off = (layer(x) - exact).abs().max().item()
+    assert (off > 0.1) == (how == "as it is")
+    assert off < 1e-3 or how == "as it is"
+
+
 def test_layer_norm_of_a_square():
     """Where two dimensions have the same size, nothing can warn you, and the last is used."""
     x = torch.randn(2, 4, 4)

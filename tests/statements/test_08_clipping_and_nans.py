@@ -148,7 +148,7 @@ def test_what_is_added_to_the_norm(foreach):
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
 def test_a_step_of_sgd_is_bounded(scale):
-    """The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer than the largest `lr` times `max_norm`.
+    """The direction stays, the length is bounded, and with plain SGD a step is, up to rounding, never longer, in the norm that is clipped, than the largest `lr` times `max_norm`.
 
     If it acts at every step, you have normalized the gradient.
     """
@@ -184,7 +184,7 @@ def test_clipping_and_the_first_step_of_adam(optimizer):
 
     What clipping bounds there is the weight of one batch in Adam's averages.
 
-    with plain SGD a step is, up to rounding, never longer than the largest `lr` times `max_norm`. Under Adam that is not so
+    with plain SGD a step is, up to rounding, never longer, in the norm that is clipped, than the largest `lr` times `max_norm`. Under Adam that is not so
     """
     lengths, averages = [], []
     for bound in (math.inf, 1.0):
@@ -339,7 +339,7 @@ def test_autocast_keeps_gradients_of_float32_weights(dtype):
 
 @pytest.mark.parametrize("dtype", [*HALF, *FULL])
 def test_overflow_is_infinity_and_then_nan(dtype):
-    r"""Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or, in 2.13, its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$, $0 \cdot \infty$, $\infty / \infty$. (In a matrix product or a layer norm both may happen inside one operation.)"""
+    r"""Overflow itself does not give NaN but infinity (float8 differs by kind: infinity, NaN or, in 2.13, its largest number), and the NaN comes one step of arithmetic later: $\infty - \infty$, $0 \cdot \infty$, $\infty / \infty$. (In a matrix product, a complex product or a layer norm both may happen inside one operation.)"""
     over = torch.tensor(1e9)
     assert over.to(torch.float8_e4m3fnuz).isnan()
     assert over.to(torch.float8_e5m2) == math.inf
@@ -359,6 +359,8 @@ def test_overflow_is_infinity_and_then_nan(dtype):
             assert (rows @ signs[:, None]).isnan()
         assert (rows * signs)[0].tolist() == [math.inf, -math.inf]
         assert F.layer_norm(rows * signs.sign(), (2,)).isnan().all()
+    z = torch.tensor(1e30 + 1e30j)
+    assert (z * z).isnan()
 
 
 @pytest.mark.parametrize("dtype", [*HALF, *FULL])
@@ -488,7 +490,7 @@ class Container(nn.Module):
 
 @pytest.mark.parametrize("own_fault", [True, False])
 def test_a_forward_hook_finds_the_place(own_fault):
-    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)
+    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module that is called sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)
 
     `module.register_forward_hook(hook)` calls `hook(module, inputs, output)` when the module has finished.
 

@@ -127,7 +127,7 @@ def test_parts_are_added(parts):
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
 def test_adam_hides_the_factor(optimizer):
-    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, nothing clips it, and nothing else is added to it, as Adam's `weight_decay` is.
+    """With Adam you would not see it: Adam divides the gradient by its own size, so a constant factor drops out as long as the gradient is large beside `eps`, nothing clips it, and nothing else is added to it, as Adam's `weight_decay` is by default.
 
     If all are full and nothing is clipped, AdamW, and Adam without weight decay, hide it while gradients are large beside `eps`.
     """
@@ -156,6 +156,9 @@ def test_adam_hides_the_factor(optimizer):
     in_gradient = optimizer is torch.optim.Adam
     assert (apart(optimizer, 0.1) > 1e-3) == in_gradient
     assert (apart(optimizer, 0.1) < 1e-5) == (not in_gradient)
+    assert not torch.optim.Adam(mlp().parameters()).defaults[
+        "decoupled_weight_decay"
+    ]
     steps = []
     for factor in (1.0, 0.125):
         weight = nn.Parameter(torch.zeros(1))
@@ -544,7 +547,7 @@ def test_dropout_draws_numbers():
     ],
 )
 def test_layers_that_keep_the_update(make, at_least):
-    """The gradient is then that of the 256, up to rounding, if the parts are weighted rightly and no layer and no loss looks at the whole batch, draws random numbers or, as spectral norm, changes with each pass.
+    """The gradient is then that of the 256, up to rounding, if the parts are weighted rightly, no hook clips their gradients, and no layer and no loss looks at the whole batch, draws random numbers or, as spectral norm, changes with each pass.
 
     *Correct*, for layers and losses that look at one sample at a time, draw nothing and do not change from pass to pass.
     """
@@ -560,6 +563,24 @@ def test_layers_that_keep_the_update(make, at_least):
         )
     off = error(*found[::-1])
     assert off > at_least if at_least else off < 1e-12
+
+
+def test_a_hook_that_clips_parts():
+    """if the parts are weighted rightly, no hook clips their gradients, and"""
+    found = []
+    for k in (1, 4):
+        torch.manual_seed(5)
+        model = mlp(torch.float64)
+        for one in model.parameters():
+            one.register_hook(lambda g: g.clamp(-0.001, 0.001))
+        found.append(
+            accumulated(
+                model,
+                [32 // k] * k,
+                lambda z, t, k=k: F.cross_entropy(z, t) / k,
+            )
+        )
+    assert error(*found[::-1]) > 0.1
 
 
 @pytest.mark.parametrize(
