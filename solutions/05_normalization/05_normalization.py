@@ -292,8 +292,8 @@ r"""
   instance norm.
 - A batch of one: batch norm is instance norm.
 
-One warning: on a CPU, for float32 images in `channels_last` order (chapter 02), PyTorch 2.13 computes `nn.GroupNorm` with too few digits: with a mean of
-1000 and a spread of 1 its result is off by 0.1 or more. Call it with `x.contiguous()`, or in float64. A compiled layer keeps its digits.
+One warning: on a CPU, for float32 images in `channels_last` order (chapter 02; volumes too), PyTorch 2.13 computes `nn.GroupNorm` with too few digits: with a mean of
+1000 and a spread of 1 its result may be off by more than 0.1. Call it with `x.contiguous()`, or in float64. A compiled layer keeps its digits.
 """
 
 # %% [markdown]
