@@ -30,13 +30,14 @@ from course_grader.judge.compare import (
 )
 from course_grader.judge.failing import (
     Failure,
+    Shows,
     _match,
     _returned,
     _returned_by,
     failing_case,
     subject_of,
 )
-from course_grader.judge.judging import _agreeing, _kind
+from course_grader.judge.judging import _agreeing, _kind, judge_exercise
 from course_grader.judge.kernels import ProbeRun, Traced
 from course_grader.judge.patterns import pattern
 from course_grader.judge.reference import (
@@ -238,7 +239,43 @@ def test_wrong_values_accuse_once(mini: Course, warm: WarmProcess) -> None:
     ]
     text = page(SubmissionReport("03_mini", 1, (report,)), None, student="Ada")
     assert text.count("has wrong values") == 1
-    assert "2 more checks fail in the same way" in text
+    assert "2 more checks fail" in text
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_known_mistake_accuses_once(
+    mini: Course, warm: WarmProcess, running: bool
+) -> None:
+    """It is one mistake, in however many ways its checks fail; whether these are
+    told at once or in the end."""
+    source = "def double(x, times=1):\n    return x.mul_(2**times)"
+
+    def follows(tells: str) -> list[str]:
+        grading = load_grading(mini, "03_mini")
+        expected = reference_expectations(warm, grading, 4, ["double"])
+        with (
+            prepared_kernel(warm, grading) as kernel,
+            kernel.probing(grading.probes_source) as probing,
+        ):
+            probing.run_cell(source, "double")
+            report = judge_exercise(
+                grading,
+                "double",
+                expected,
+                lambda: probing,
+                lambda *_: tells,
+                shows=Shows(grading, 4),
+                tell=(lambda _: None) if running else None,
+            )
+        assert report.misconception == tells
+        lost = [one for one in report.checks if one.message]
+        assert [one.name for one in lost] == ["keeps", "refuses"]
+        for one in lost:
+            assert (one.case is None) == bool(one.follows)
+        return [one.follows for one in report.checks]
+
+    assert follows("You wrote `mul_` alone.") == ["", "", "keeps"]
+    assert follows("") == ["", "", ""]
 
 
 def test_what_was_changed_in_place_is_told_with_its_call(

@@ -898,6 +898,18 @@ def killed_after_a_save(draw: Draw) -> Case:
     return running(draw, stop("step", 7), plan={"save_every": 5})
 
 
+def killed_in_an_evaluation(draw: Draw) -> Case:
+    """The checkpoint before the first kill comes at the end of an epoch."""
+    return running(
+        draw,
+        stop("step", 6),
+        stop("evaluate", 4),
+        plan={"save_every": 5},
+        evaluation_draws=3,
+        meter=True,
+    )
+
+
 def all_torn(draw: Draw) -> Case:
     """The new checkpoints have lower numbers than the broken ones."""
     return looked_into(
@@ -1006,12 +1018,7 @@ def killed_in_a_step(draw: Draw) -> list[Case]:
 def random_numbers_go_on(draw: Draw) -> list[Case]:
     return [
         draw.once(killed),
-        running(
-            draw,
-            stop("step", 5),
-            stop("evaluate", 4),
-            evaluation_draws=3,
-        ),
+        draw.once(killed_in_an_evaluation),
         # both normal generators hold a number in reserve
         running(draw, stop("step", draw.integer(5, 7)), plan={"save_every": 3}),
         draw.once(finished),
@@ -1034,14 +1041,7 @@ def only_what_is_left(draw: Draw) -> list[Case]:
     return [
         draw.once(killed),
         draw.once(killed_after_a_save),
-        # the checkpoint comes at the end of an epoch
-        running(
-            draw,
-            stop("step", 6),
-            plan={"save_every": 5},
-            evaluation_draws=3,
-            meter=True,
-        ),
+        draw.once(killed_in_an_evaluation),
         draw.once(finished),
         running(draw, END, plan={"num_epochs": 1}),
     ]
@@ -1067,6 +1067,7 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
     low = [-1.5 * (1 + rank) for rank in draw.permutation(8).tolist()]
     zero = [low[0], 0.0, low[1], low[2]]  # which is a metric like others
     close = [0.5, 0.5 + draw.integer(1, 9) / 2**30, 0.5, 0.25]
+    close[2] = close[1]
     return [
         running(draw, metrics=low),
         running(draw, metrics=[*close, *close]),
@@ -1079,7 +1080,6 @@ def the_best_is_kept(draw: Draw) -> list[Case]:
         ),
         draw.once(killed_late),
         running(draw, stop("evaluate", 3), metrics=[*zero, *zero]),
-        running(draw, stop("step", 9), metrics=[*equal, *equal], forks=True),
         draw.once(killed_after_a_save),
         draw.once(finished),
     ]
@@ -1111,31 +1111,18 @@ def always_whole(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def killed_while_writing(draw: Draw) -> list[Case]:
     share = 0.1 * draw.integer(3, 8)
+    often = {"num_epochs": 3, "save_every": 2, "keep": 1}
     return [
         looked_into(
             draw,
-            stop("write", 8, share=share),
-            plan={"num_epochs": 3, "keep": 1},
-        ),
-        looked_into(
-            draw,
             stop("write", 4, share=share),
-            stop("write", 6, share=share),
-            plan={"num_epochs": 3, "save_every": 2},
-        ),
-        *(
-            looked_into(
-                draw,
-                stop("file", 6, nth=nth),
-                plan={"num_epochs": 3, "save_every": 2, "keep": 1},
-            )
-            for nth in range(3)
+            stop("write", 8, share=share),
+            plan=often,
         ),
         looked_into(
-            draw,
-            stop("copy", 6),
-            plan={"num_epochs": 3, "save_every": 2, "keep": 1},
+            draw, *(stop("file", 6, nth=nth) for nth in range(3)), plan=often
         ),
+        looked_into(draw, stop("copy", 6), plan=often),
     ]
 
 
@@ -1165,7 +1152,6 @@ def newest_whole_one(draw: Draw) -> list[Case]:
         ),
         running(draw, stop("step", 8, "empty"), plan=often),
         running(draw, stop("step", 9, "date"), plan=often),
-        running(draw, stop("step", 7, "tear all"), plan=often),
         draw.once(all_torn),
         running(draw, stop("step", draw.integer(2, 4))),
     ]

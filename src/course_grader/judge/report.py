@@ -73,8 +73,9 @@ class CheckReport:
         max_points: its share of the exercise's points, not rounded.
         message: what went wrong, in the learner's terms; empty if it passed.
         case: the smallest case on which it failed; None if none is shown.
-        follows: it fails as another check before it does, whose name this is:
-            one fault, told there. Empty if it has a fault of its own.
+        follows: it fails as another check before it does, whose name this is, or
+            one known mistake explains them both: one fault, told there. Empty if it
+            has a fault of its own.
     """
 
     name: str
