@@ -1060,7 +1060,6 @@ def clipped_updates(draw: Draw) -> list[Case]:
         # at this rate one sees a step of so small a gradient
         batches(draw, 3, max_norm=1e-9, lr=1e6, scale=1e30),
         draw.once(batches, 2, max_norm=1e9),
-        batches(draw, 3, max_norm=1.5),
         batches(draw, 2, max_norm=0.0, weight_decay=0.2),
         batches(draw, 2, max_norm=0.2, scale=1e60),
         # a gradient of exactly 0 is good, and a step on it decays
@@ -1105,9 +1104,8 @@ def bad_inputs(draw: Draw) -> list[Case]:
     return [
         draw.once(with_bad_inputs),
         spoilt(draw, batches(draw, 4), (0, "y", NAN), (2, "x", INF)),
-        spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "x", -INF)),
         spoilt(draw, batches(draw, 3, mode="eval"), (2, "y", INF)),
-        spoilt(draw, batches(draw, 2), (0, "x", NAN), (1, "x", NAN)),
+        spoilt(draw, batches(draw, 2), (0, "x", -INF), (1, "x", NAN)),
         spoilt(draw, batches(draw, 3), (1, "x", 1e7), (2, "x", NAN)),
         spoilt(
             draw,
@@ -1166,7 +1164,6 @@ def bad_gradients(draw: Draw) -> list[Case]:
     return [
         draw.once(with_a_bad_gradient),
         spoilt(draw, batches(draw, 3), (0, "row", 0.0), (2, "row", 0.0)),
-        spoilt(draw, batches(draw, 3), (draw.integer(0, 3), "row", 0.0)),
     ]
 
 
@@ -1240,7 +1237,6 @@ def optimizer_as_before(draw: Draw) -> list[Case]:
             batches(draw, 3, momentum=0.9, loss="ratio"),
             (draw.integer(1, 3), "y", 0.0),
         ),
-        batches(draw, 3, adam=True, lr=0.01),
     ]
 
 
@@ -1277,11 +1273,6 @@ def buffers_of_any_layer(draw: Draw) -> list[Case]:
     return [
         spoilt(draw, batches(draw, 3, **counts), (1, "row", 0.0)),
         spoilt(draw, batches(draw, 2, mode="eval", **counts), (1, "row", 0.0)),
-        spoilt(
-            draw,
-            batches(draw, 3, loss="ratio", **counts),
-            (draw.integer(0, 3), "y", 0.0),
-        ),
         spoilt(draw, batches(draw, 3, extra="assigns"), (1, "row", 0.0)),
         spoilt(draw, batches(draw, 3, extra="shares"), (1, "row", 0.0)),
         spoilt(
@@ -1346,10 +1337,8 @@ def no_gradient_left(case: Case, seen: Result, expected: Result) -> str | None:
 )
 def gradients_are_cleared(draw: Draw) -> list[Case]:
     return [
-        batches(draw, 2, old_gradients=True, max_norm=1e9),
         spoilt(draw, batches(draw, 3, max_norm=1e9), (2, "row", 0.0)),
         draw.once(with_a_bad_gradient),
-        batches(draw, 3, weight_decay=0.3),
         spoilt(
             draw,
             batches(draw, 2, old_gradients=True, momentum=0.5),
@@ -1381,7 +1370,6 @@ def other_loaders(draw: Draw) -> list[Case]:
     return [
         batches(draw, 3, as_generator=True),
         spoilt(draw, batches(draw, 4, as_generator=True), (1, "x", NAN)),
-        whole,
         {**whole, "as_generator": True},
         batches(draw, 0),
     ]
@@ -2066,7 +2054,6 @@ def broken_state(draw: Draw) -> list[Case]:
     both = spoilt_entry(draw, run(draw, (0, "norm")), 0, 1, "running_var", NAN)
     return [
         spoilt_entry(draw, first, draw.integer(0, 2), 2, "weight", value),
-        spoilt_entry(draw, with_norm, 1, 1, "running_mean", -INF),
         spoilt_entry(draw, with_norm, 1, 1, "running_var", INF),
         spoilt_entry(draw, both, 1, 0, "weight", NAN),
         *mixed,
@@ -2123,7 +2110,6 @@ def twice_broken(draw: Draw) -> Case:
 )
 def broken_layers(draw: Draw) -> list[Case]:
     return [
-        zero_row(draw, run(draw, (0, "ratio"))),
         # the loss is finite all the same
         zero_row(draw, run(draw, (1, "ratio"), loss="forgiving", num_steps=3)),
         draw.once(with_a_ratio),
@@ -2251,7 +2237,6 @@ STEEP = {"activation": "leaky", "num_steps": 16}
 def rates_too_large(draw: Draw) -> list[Case]:
     return [
         draw.once(run, lr=20.0, **STEEP),
-        run(draw, lr=40.0, **STEEP),
         run(draw, lr=10.0, train=False, **STEEP),
         with_faults(draw, run(draw, lr=20.0, **STEEP), (15, "x", NAN)),
         zero_row(draw, run(draw, (1, "ratio"), lr=2.0)),
@@ -2285,7 +2270,6 @@ def healthy_runs(draw: Draw) -> list[Case]:
         with_faults(
             draw, run(draw, (0, "norm"), (0, "ratio")), (0, "row", 0.0)
         ),
-        zero_row(draw, run(draw)),
         zero_row(draw, run(draw, (draw.integer(0, 2), "ratio"))),
         zero_row(draw, run(draw, (0, "loud"), (1, "ratio"))),
         overflowing(draw, run(draw, num_steps=1)),
