@@ -1580,13 +1580,9 @@ def disabled_scaler(case: Case, seen: Result, expected: Result) -> str | None:
                     "finite."
                 )
             return None  # nothing is right after it
+    # in the words of the other checks: wrong weights are one fault
     complaint = right_weights(case, seen, expected)
-    if complaint:
-        return (
-            f"With a scaler that is disabled: {complaint[:1].lower()}"
-            + (complaint[1:])
-        )
-    return in_low_precision(case, seen, expected)
+    return complaint or in_low_precision(case, seen, expected)
 
 
 @check(
