@@ -21,6 +21,7 @@ from course_grader.chapter.grading import Grading, load_grading
 from course_grader.checks import Result
 from course_grader.course import Course, CourseError
 from course_grader.feedback import page
+from course_grader.feedback.learner import _first_open
 from course_grader.grading.submission import grade_submission, prepare
 from course_grader.judge.compare import (
     Difference,
@@ -37,7 +38,12 @@ from course_grader.judge.failing import (
     failing_case,
     subject_of,
 )
-from course_grader.judge.judging import _agreeing, _kind, judge_exercise
+from course_grader.judge.judging import (
+    _agreeing,
+    _kind,
+    _of_one_fault,
+    judge_exercise,
+)
 from course_grader.judge.kernels import ProbeRun, Traced
 from course_grader.judge.patterns import pattern
 from course_grader.judge.reference import (
@@ -48,7 +54,9 @@ from course_grader.judge.reference import (
 from course_grader.judge.report import (
     CheckReport,
     ExerciseReport,
+    FailingCase,
     SubmissionReport,
+    Verdict,
     half_points,
 )
 from course_grader.judge.warming import WarmProcess
@@ -276,6 +284,22 @@ def test_a_known_mistake_accuses_once(
 
     assert follows("You wrote `mul_` alone.") == ["", "", "keeps"]
     assert follows("") == ["", "", ""]
+
+
+def test_of_one_mistake_the_check_that_shows_a_case_leads() -> None:
+    whole = CheckReport("whole", "it is whole", Verdict.PASSED, 1, 1)
+    lost = replace(whole, name="lost", verdict=Verdict.FAILED, points=0)
+    shown = replace(lost, name="shown", case=FailingCase("double(1)"))
+    other = replace(shown, name="other")
+
+    def follows(*reports: CheckReport) -> list[str]:
+        return [one.follows for one in _of_one_fault(reports)]
+
+    assert follows(lost, whole, shown, other) == ["shown", "", "", "shown"]
+    assert follows(whole, lost) == ["", ""]
+    first = _first_open(_of_one_fault([lost, whole, shown]))
+    assert first is not None
+    assert first.name == "shown"
 
 
 def test_what_was_changed_in_place_is_told_with_its_call(

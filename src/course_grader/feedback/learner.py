@@ -90,7 +90,7 @@ class ExerciseView:
 
     @property
     def following(self) -> Sequence[CheckReport]:
-        """The checks that fail as another one before them."""
+        """The checks whose fault is told at another one."""
         return [one for one in self.report.checks if one.follows]
 
     @property
@@ -312,8 +312,11 @@ def _next_step(report: ExerciseReport) -> str:
 
 
 def _first_open(checks: Sequence[CheckReport]) -> CheckReport | None:
-    """The first check that was tried and not passed, else one not attempted."""
-    open_ones = [c for c in checks if c.verdict is not Verdict.PASSED]
+    """The first check that was tried and not passed, else one not attempted; none
+    whose fault is told at another."""
+    open_ones = [
+        c for c in checks if c.verdict is not Verdict.PASSED and not c.follows
+    ]
     tried = [c for c in open_ones if c.verdict is not Verdict.NOT_ATTEMPTED]
     return next(iter(tried or open_ones), None)
 

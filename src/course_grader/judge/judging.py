@@ -337,26 +337,24 @@ def judge_exercise(
         losses_of[check.name] = lost
         if tell is not None:
             tell(reports)
+    if tell is None:
+        # no verdict hangs on what is shown: all of them stand by now
+        reports = [
+            telling.told(one, lost) if (lost := losses_of[one.name]) else one
+            for one in reports
+        ]
     all_passed = all(one.verdict is Verdict.PASSED for one in reports)
     none_tried = all(one.verdict is Verdict.NOT_ATTEMPTED for one in reports)
+    if not none_tried:
+        reports = [_tried(one) for one in reports]
     complete = len(seen) == sum(
         len(expected.cases[one.name]) for one in grading.checks_of(exercise_id)
     )
     misconception = ""
     if recognise and complete and not all_passed and not none_tried:
-        lost_checks = losses([_tried(one) for one in reports])
-        misconception = recognise(exercise_id, seen, lost_checks)
-    if tell is None:
-        # no verdict hangs on what is shown: all of them stand by now
-        telling.one_fault = bool(misconception)
-        reports = [
-            telling.told(one, lost) if (lost := losses_of[one.name]) else one
-            for one in reports
-        ]
-    elif misconception:
+        misconception = recognise(exercise_id, seen, losses(reports))
+    if misconception:
         reports = _of_one_fault(reports)
-    if not none_tried:
-        reports = [_tried(one) for one in reports]
     return ExerciseReport(
         exercise=exercise_id,
         title=exercise.title,
@@ -474,12 +472,13 @@ def answers(prober: Prober, check: Check, cases: Sequence[Case]) -> Answered:
 
 
 def _of_one_fault(reports: Sequence[CheckReport]) -> list[CheckReport]:
-    """Reports that were told before it was known that one fault explains them
-    all: the first that failed leads."""
-    lost = [one.name for one in reports if one.verdict is not Verdict.PASSED]
+    """Reports of which one mistake explains all that failed: the first one that
+    shows a case leads, or the first one if none does."""
+    lost = [one for one in reports if one.verdict is not Verdict.PASSED]
+    lead = next((one for one in lost if one.case is not None), lost[0])
     return [
-        replace(one, case=None, follows=lost[0])
-        if one.name in lost[1:]
+        replace(one, case=None, follows=lead.name)
+        if one.verdict is not Verdict.PASSED and one is not lead
         else one
         for one in reports
     ]
@@ -602,11 +601,7 @@ def _kind(sentence: str, found: Difference | None, case: Case) -> str:
 
 class _Telling:
     """Words and cases for the failed checks of one exercise: each fault is told
-    once, with its smallest case.
-
-    Attributes:
-        one_fault: it is known that one fault explains all that failed.
-    """
+    once, with its smallest case."""
 
     def __init__(
         self,
@@ -618,8 +613,7 @@ class _Telling:
         self.shows = shows
         self.prober = prober
         self.words = _words_of(grading, exercise_id)
-        self.one_fault = False
-        self.roots: dict[object, str] = {}
+        self.roots: dict[tuple[Verdict, str], str] = {}
         self.cases_left = MOST_CASES
         self.alone: ProbeRun | None = None
         """The last traced call."""
@@ -641,7 +635,7 @@ class _Telling:
             lost: the cases on which it failed, in order.
         """
         one = self._smallest(lost)
-        fault = None if self.one_fault else (one.verdict, one.kind)
+        fault = one.verdict, one.kind
         root = self.roots.setdefault(fault, report.name)
         case, subject = None, ""
         self.alone = None

@@ -73,9 +73,9 @@ class CheckReport:
         max_points: its share of the exercise's points, not rounded.
         message: what went wrong, in the learner's terms; empty if it passed.
         case: the smallest case on which it failed; None if none is shown.
-        follows: it fails as another check before it does, whose name this is, or
-            one known mistake explains them both: one fault, told there. Empty if it
-            has a fault of its own.
+        follows: the name of the check where its fault is told: one before it that
+            fails in the same way, or the one that leads where one known mistake
+            explains all. Empty if the fault is told here.
     """
 
     name: str
