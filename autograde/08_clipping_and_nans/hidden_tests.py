@@ -2059,7 +2059,7 @@ def broken_state(draw: Draw) -> list[Case]:
         *mixed,
         with_faults(
             draw,
-            spoilt_entry(draw, first, 0, 0, "weight", NAN),
+            spoilt_entry(draw, first, 0, 0, "weight", -INF),
             (0, "x", NAN),
         ),
     ]

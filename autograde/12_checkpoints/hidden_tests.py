@@ -166,6 +166,7 @@ def goes_into_the_file(
 def into_a_buffer(draw: Draw) -> list[Case]:
     return [
         saving(draw, kind="BytesIO", header=0),
+        saving(draw, kind="BytesIO", header=draw.integer(3, 40)),
         saving(
             draw,
             kind="BytesIO",
@@ -276,7 +277,10 @@ def nearly_whole(draw: Draw) -> Case:
     "after the next save no other file is there",
 )
 def rename_fails(draw: Draw) -> list[Case]:
-    return [draw.once(nearly_whole)]
+    return [
+        saving(draw, limits=[(0.5, False), (4.0, False)]),
+        draw.once(nearly_whole),
+    ]
 
 
 def nothing_lost(case: Case, seen: Result, expected: Result) -> str | None:
@@ -338,6 +342,7 @@ def arrives_whole(case: Case, seen: Result, expected: Result) -> str | None:
 def own_file_system(draw: Draw) -> list[Case]:
     return [
         saving(draw),
+        saving(draw, as_path=False),
         # of a name alone the folder is "", which stands for another in `tempfile`
         saving(draw, as_path=False, relative=True),
     ]
@@ -362,7 +367,7 @@ def written_beside(case: Case, seen: Result, expected: Result) -> str | None:
     says="a checkpoint may have a name like that of your unfinished file",
 )
 def under_any_name(draw: Draw) -> list[Case]:
-    return [saving(draw)]
+    return [saving(draw), saving(draw, as_path=False)]
 
 
 def only_the_checkpoint(
@@ -392,7 +397,10 @@ def only_the_checkpoint(
 )
 def leaves_only_the_checkpoint(draw: Draw) -> list[Case]:
     # what is left behind is shorter than the next checkpoint, or longer
-    return [saving(draw, left=[700, 12_000], as_path=False)]
+    return [
+        saving(draw, left=[700, 12_000]),
+        saving(draw, left=[12_000], as_path=False),
+    ]
 
 
 @check(
