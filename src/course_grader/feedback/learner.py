@@ -82,11 +82,19 @@ class ExerciseView:
         return self.report.max_points - self.points
 
     @property
-    def told(self) -> Sequence[CheckReport]:
-        """The checks in the order in which they are read: faults first, then
-        what passed."""
-        own = [one for one in self.report.checks if not one.follows]
-        return sorted(own, key=lambda one: one.verdict is Verdict.PASSED)
+    def faults(self) -> Sequence[CheckReport]:
+        """The checks that failed, each for a fault of its own."""
+        return [
+            one
+            for one in self.report.checks
+            if one.verdict is not Verdict.PASSED and not one.follows
+        ]
+
+    @property
+    def passed(self) -> Sequence[CheckReport]:
+        return [
+            one for one in self.report.checks if one.verdict is Verdict.PASSED
+        ]
 
     @property
     def following(self) -> Sequence[CheckReport]:
