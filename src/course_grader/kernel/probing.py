@@ -48,8 +48,8 @@ _detach, _clone, _reshape, _copy, _view, _numel = (
     _base.numel,
 )
 _equal, _empty, _bytes_of = torch.equal, torch.empty, np.ndarray.tobytes
-_rng_state, _numpy_state = torch.get_rng_state, np.random.get_state
-_python_state, _same_array = random.getstate, np.array_equal
+_rng_state = torch.get_rng_state
+_numpy_draw, _python_draw = np.random.random_sample, random.random
 _numpy_errors = np.geterr
 _without_overrides = torch._C.DisableTorchFunction
 _zip, _isinstance = zip, isinstance
@@ -245,35 +245,37 @@ def _seed() -> None:
 
 
 @dataclass(frozen=True)
-class _RandomState:
-    """The global random state; reading it takes longer than many a call."""
+class _Draws:
+    """What tells where the global random generators stand: PyTorch's state, and of
+    NumPy's and Python's, whose states take longer to read than many a call, the next
+    number."""
 
     torch: torch.Tensor
-    keys: Any
-    position: int
-    python: tuple[Any, ...]
+    numpy: float
+    python: float
 
     @classmethod
-    def now(cls) -> _RandomState:
-        numpy: Any = _numpy_state(legacy=True)
-        return cls(_rng_state(), numpy[1], numpy[2], _python_state())
+    def now(cls) -> _Draws:
+        """Takes a number of two generators; the next call seeds them."""
+        return cls(_rng_state(), _numpy_draw(), _python_draw())
 
-    def moved(self, to: _RandomState) -> list[str]:
-        """Of which libraries two states differ."""
+    def moved(self, to: _Draws) -> list[str]:
+        """Of which libraries the generators stand elsewhere."""
         differs = {
             "torch": not _equal(self.torch, to.torch),
-            "numpy": self.position != to.position
-            or not _same_array(self.keys, to.keys),
+            "numpy": self.numpy != to.numpy,
             "random": self.python != to.python,
         }
         return [name for name, one in differs.items() if one]
 
 
 @functools.cache
-def _seeded() -> _RandomState:
+def _seeded() -> _Draws:
     """What every call begins with."""
     _seed()
-    return _RandomState.now()
+    draws = _Draws.now()
+    _seed()
+    return draws
 
 
 def _settings() -> dict[str, Any]:
@@ -363,13 +365,13 @@ class _Before:
                 for _, value in self.tensors
             ]
         self.settings = settings
-        self.random = _seeded()
+        self.draws = _seeded()
 
     def changes(self) -> dict[str, Any]:
         settings = _settings()
         return {
             "inputs_changed": self._inputs_changed(),
-            "rng_changed": self.random.moved(_RandomState.now()),
+            "rng_changed": self.draws.moved(_Draws.now()),
             "state_changed": [
                 name
                 for name in settings
