@@ -244,6 +244,14 @@ def test_a_stale_notebook_is_shown_as_a_diff(mini: Course) -> None:
             "between its questions",
         ),
         ("return float(x.sum() / x.numel())", "return two", "uses 'two'"),
+        ("two = 2", "for double in range(2):\n    pass", "gives 'double' to"),
+        ("two = 2", "Tensor = list", "gives 'Tensor' to something else"),
+        (
+            '# %% check="mean"\n',
+            '# %%\nprint(two)\n\n# %% check="mean"\ntwo = 3\n',
+            "gives 'two' to something else",
+        ),
+        ('# %% check="mean"\n', '# %% check="mean"\ntwo = 3\n', None),
         ("# 03 · Mini", "Mini", "open with '# '"),
         ("def mean(x: Tensor)", "def mean(x: Tensor", "not plain Python"),
         (

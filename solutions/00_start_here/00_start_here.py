@@ -72,7 +72,7 @@ Each exercise is *core*, *more* or *hard*. Short of time? Do the core ones.
 
 | it says | it means |
 |---|---|
-| `to_device: not attempted` | the `raise NotImplementedError()` still stands |
+| `to_device: not attempted` | the `raise NotImplementedError()` still stands, or your cell has not been run since the kernel started |
 | `to_device: try again · the device of x is 'cpu', expected 'meta'` | what was seen, and what was expected |
 | `to_device: 4 of 4 visible checks pass; hidden ones count` | what is visible is right; the hidden ones ask for more |
 

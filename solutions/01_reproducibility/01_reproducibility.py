@@ -208,7 +208,8 @@ r"""
 ## 2 · The trick, in its shortest correct form
 
 **Seed** three generators with one number, before the model is made. PyTorch's own covers the
-CPU and every GPU.
+CPU and every GPU. (NumPy's and the CPU's are of one kind. With one number they draw the same whole numbers where the range is a power of two, up to 2²⁴: `np.random.randint(2)` and
+`torch.randint(2, ())` flip one coin. Where two draws must not depend on each other, make both with one library.)
 """
 
 # %% cell="shortest_seed"
@@ -245,7 +246,7 @@ generator held by the dataset it does not know. `worker_init_fn` runs in the wor
 from `get_worker_info()`. (Its `dataset` may be a `Subset`, as of `random_split`: a generator set there nobody reads; it
 belongs to `info.dataset.dataset`.)
 
-Every pass through a loader, even without workers, draws a base seed before the order: from the loader's
+Every pass through a loader, even without workers, draws a base seed, with `shuffle=True` before the order: from the loader's
 generator, else from the global one. With `persistent_workers=True` it is drawn once, so from the second
 epoch on the order is another one than with workers that end with the epoch. Chapter 13 gives the generator
 to the sampler, and the loader another.
@@ -397,25 +398,26 @@ small steps they may still be near the last bit. Steps that are nearly too large
 
 ## 4 · Measure it on this machine
 
-What does determinism cost? One training step of a convolution, with each of the settings.
+What does determinism cost? One training step of a convolution, with each of the settings. (`benchmark` gets sizes of its own, of the same area: cuDNN keeps what it
+chose for a set of sizes, whatever the flag says later.)
 """
 
 # %%
 torch.manual_seed(4)
-batch = torch.randn(8, 16, 32, 32, device=device)
-convolution = nn.Conv2d(16, 32, 3).to(device)
+convolution = nn.Conv2d(16, 32, 3, padding=1).to(device)
 
 
-def one_step():
-    convolution.zero_grad()
-    convolution(batch).square().mean().backward()
+def timed(height, benchmark=False, deterministic=False, everywhere=False):
+    batch = torch.randn(8, 16, height, 1024 // height, device=device)
 
+    def one_step():
+        convolution.zero_grad()
+        convolution(batch).square().mean().backward()
 
-def timed(benchmark=False, deterministic=False, everywhere=False):
     now = cudnn.benchmark, cudnn.deterministic
     cudnn.benchmark, cudnn.deterministic = benchmark, deterministic
     torch.use_deterministic_algorithms(everywhere, warn_only=True)
-    timing = measure_time(one_step, warmup=3, repeats=7)
+    timing = measure_time(one_step, warmup=30, repeats=7)
     torch.use_deterministic_algorithms(False)
     cudnn.benchmark, cudnn.deterministic = now
     return timing
@@ -423,10 +425,10 @@ def timed(benchmark=False, deterministic=False, everywhere=False):
 
 # %% cell="measure_settings"
 timings = {
-    "default": timed(),
-    "benchmark": timed(benchmark=True),
-    "deterministic": timed(deterministic=True),
-    "everywhere": timed(deterministic=True, everywhere=True),
+    "default": timed(32),
+    "benchmark": timed(16, benchmark=True),
+    "deterministic": timed(32, deterministic=True),
+    "everywhere": timed(32, deterministic=True, everywhere=True),
 }
 for setting, timing in timings.items():
     print(f"{setting:14}", timing)
@@ -697,16 +699,16 @@ r"""
 > **"With `benchmark = False` no nondeterministic algorithm is used."** *Wrong* (needs a GPU; from the
 > documentation).
 
-It makes the *choice* deterministic: every run picks the same algorithm. That one may itself be
+It makes the *choice* deterministic: every run picks the same algorithm, unless it has been tuned for these sizes before. That one may itself be
 nondeterministic, unless `deterministic = True` forbids it.
 """
 
 # %% [markdown] cell="claim_002_13"
 r"""
 > **"In benchmark mode each forward pass differs a little, by chance."** *Half the story* (needs a GPU;
-> from the documentation).
+> from the documentation and PyTorch's source).
 
-Within a process the winner is kept for each set of sizes, and used from then on. It is *between* runs
+A thread keeps the winner for each set of sizes, and uses it from then on, also when the flag is off again. So set the flag before the first convolution. It is *between* runs
 that the clock may prefer another algorithm, which rounds differently.
 """
 
@@ -724,7 +726,7 @@ r"""
 stop. A good first step in an old project: it lists what would have to go.
 
 **Memory that nobody wrote.** While the switch is on, `torch.empty`, outside of compiled code, is filled with NaN, with the
-largest integer, or with True. Reading memory before writing it is then seen, and repeats. It costs a little time:
+largest integer, or with True (a few types, such as those of four bits, raise an error). Reading memory before writing it is then seen, and repeats. It costs a little time:
 `torch.utils.deterministic.fill_uninitialized_memory = False` turns it off.
 """
 
@@ -748,7 +750,7 @@ is installed here.)
 
 **TF32.** On NVIDIA cards since Ampere, convolutions and cuDNN's recurrent layers round float32 inputs to 10 bits by default, matrix products do not. That is
 not random. It repeats, and differs from a CPU. `torch.backends.cudnn.conv.fp32_precision = "ieee"`
-(and `rnn` for `conv`) asks for full float32 there, `"tf32"` for speed. Such names came with PyTorch 2.9; `allow_tf32` is the older one. After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead, and passes the same to `flags`, which by default puts TF32 on.
+(and `rnn` for `conv`) asks for full float32 there, `"tf32"` for speed. Such names came with PyTorch 2.9; `allow_tf32` is the older one. After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, among others, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead, and passes the same to `flags`, which by default puts TF32 on.
 
 **The size of the batch.** Another number of rows may mean another kernel, which adds in another order. So a sample alone and the same sample
 in a batch can differ in the last bits, with all seeds and switches set.
@@ -953,7 +955,7 @@ def reproducible(warn_only: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def tuned() -> Iterator[None]:
-    """Inside: cuDNN picks the fastest kernel for each set of sizes."""
+    """Inside: cuDNN picks the fastest kernel for each new set of sizes."""
     ### BEGIN SOLUTION
     backend = torch.backends.cudnn
     flags_before = backend.benchmark, backend.deterministic
@@ -1022,8 +1024,8 @@ class Jittered(Dataset):
 
 # %% [markdown] task="make_loader" title="Order and noise under one seed" level="hard" minutes=24 builds_on="sections 1 and 2"
 r"""
-Write `make_loader(dataset, batch_size, seed, num_workers)`, a shuffling `DataLoader` whose order and
-workers' noise depend on `seed` alone, and `isolated(seed)`, a context manager for whatever draws on the side.
+Write `make_loader(dataset, batch_size, seed, num_workers)`, a shuffling `DataLoader` whose order depends on `seed` alone and whose
+workers' noise comes again with it, and `isolated(seed)`, a context manager for whatever draws on the side.
 
 ```python
 >>> numbers = Jittered(torch.arange(6.0, dtype=torch.float64))
@@ -1040,7 +1042,7 @@ True
 - Every epoch has another order. The same seed gives the same orders again, with any number of workers (of epochs that are read to
   their end) and whatever others draw from the global generators. The loader leaves these as they are.
 - Some datasets have an attribute `rng`, a NumPy `Generator` from which the samples draw, as in `Jittered`.
-  Each worker of each epoch draws other numbers from it, and the same seed gives them again.
+  Each worker of each epoch draws other numbers from it, and the same seed gives them again (to as many workers, and batches of the same size).
 - In the main process the dataset keeps its `rng`: with `num_workers=0` the samples draw from it, and that
   is all that happens to it.
 - Inside `isolated(seed)`, `random`, NumPy's global generator and PyTorch, every GPU included, have just been
@@ -1075,7 +1077,7 @@ The generator is made, or seeded, at the start of each epoch. Make it once, with
 def make_loader(
     dataset: Dataset, batch_size: int, seed: int, num_workers: int = 0
 ) -> DataLoader:
-    """A loader whose order, and whose workers' noise, depend on `seed` alone."""
+    """A loader whose order, and whose workers' noise, come again with `seed`."""
 
     ### BEGIN SOLUTION
     def start_worker(worker_id: int) -> None:

@@ -705,11 +705,11 @@ def one_hot(
 
 # %% check="one_hot"
 with visible_check("one_hot"):
-    labels = torch.tensor([2, 0])
-    got = one_hot(labels, 3)
+    classes = torch.tensor([2, 0])
+    got = one_hot(classes, 3)
     expect("the shape", tuple(got.shape), (2, 3))
     expect("the row of label 2", got[0], torch.tensor([0.0, 0.0, 1.0]))
-    expect("labels afterwards", labels, torch.tensor([2, 0]))
+    expect("labels afterwards", classes, torch.tensor([2, 0]))
 
 # %% grade="one_hot" points=5
 
@@ -808,13 +808,13 @@ def cross_entropy(
 
 # %% check="cross_entropy"
 with visible_check("cross_entropy"):
-    logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    scores = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     target, ignored = torch.tensor([0, 1]), torch.tensor([0, -100])
-    first = -logits[0].log_softmax(0)[0]
-    expect("the loss of row 0", cross_entropy(logits[:1], target[:1]), first)
-    both = cross_entropy(logits, target, reduction="none")
+    first = -scores[0].log_softmax(0)[0]
+    expect("the loss of row 0", cross_entropy(scores[:1], target[:1]), first)
+    both = cross_entropy(scores, target, reduction="none")
     expect("with reduction none, the shape", tuple(both.shape), (2,))
-    expect("with row 1 ignored", cross_entropy(logits, ignored), first)
+    expect("with row 1 ignored", cross_entropy(scores, ignored), first)
 
 # %% grade="cross_entropy" points=15
 
@@ -885,8 +885,8 @@ with visible_check("class_mse"):
     scores = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 3.0]])
     got = class_mse(scores, torch.tensor([0, 2]))
     expect("the error for labels 0, 2", got, torch.tensor(4 / 6))
-    rows = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    expect("the error for the same rows", class_mse(scores, rows), got)
+    encoded = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    expect("the error for the same rows", class_mse(scores, encoded), got)
 
 # %% grade="class_mse" points=5
 

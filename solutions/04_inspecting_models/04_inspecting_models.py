@@ -1108,9 +1108,9 @@ def seconds_for(num_batches: int, rate: str) -> float | None:
 
 # %% check="progress"
 with visible_check("progress"):
-    screen = io.StringIO()
-    expect("pairs", list(progress(["a", "b"], screen)), [(0, "a"), (1, "b")])
-    expect("2/2 on the screen", "2/2" in screen.getvalue(), True)
+    shown = io.StringIO()
+    expect("pairs", list(progress(["a", "b"], shown)), [(0, "a"), (1, "b")])
+    expect("2/2 on the screen", "2/2" in shown.getvalue(), True)
     expect("10 at 2.00s/it", seconds_for(10, "2.00s/it"), 20.0)
 
 # %% grade="progress" points=4

@@ -1308,10 +1308,10 @@ def predict_one(
 
 # %% check="predict_one"
 with visible_check("predict_one"):
-    model = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
-    got = predict_one(model, torch.tensor([1.0, -2.0]))
+    net = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
+    got = predict_one(net, torch.tensor([1.0, -2.0]))
     expect("the output", got, torch.tensor([1.0, -2.0]), atol=1e-4)
-    expect("the mode afterwards", model.training, True)
+    expect("the mode afterwards", net.training, True)
 
 # %% grade="predict_one" points=5
 

@@ -902,8 +902,8 @@ class PartlyFrozen(nn.Module):
 with visible_check("partly_frozen"):
     layers = OrderedDict(norm=nn.BatchNorm1d(2), head=nn.Linear(2, 1))
     a_model = nn.Sequential(layers)
-    net = PartlyFrozen(a_model, ["norm"]).train()
-    net(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    partly = PartlyFrozen(a_model, ["norm"]).train()
+    partly(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
     expect("the running mean", a_model.norm.running_mean, torch.zeros(2))
     expect("the norm's gradient", a_model.norm.weight.grad, None)
     expect("the head's gradient there?", a_model.head.bias.grad is None, False)
@@ -974,13 +974,13 @@ def backward_into_a(a: nn.Module, b: nn.Module, x: Tensor, y: Tensor) -> float:
 # %% check="one_of_two"
 with visible_check("one_of_two"):
     a_model, b_model = nn.Linear(1, 1), nn.Linear(1, 1)
-    x, y = torch.tensor([[1.0], [2.0]]), torch.tensor([[0.0], [1.0]])
-    value, seen = backward_into_b(a_model, b_model, x, y)
-    expect("the features", seen, a_model(x).detach())
+    samples, goals = torch.tensor([[1.0], [2.0]]), torch.tensor([[0.0], [1.0]])
+    value, seen = backward_into_b(a_model, b_model, samples, goals)
+    expect("the features", seen, a_model(samples).detach())
     expect("a's gradient", a_model.weight.grad, None)
     expect("b's gradient there?", b_model.weight.grad is not None, True)
     b_model.zero_grad()
-    expect("the loss", backward_into_a(a_model, b_model, x, y), value)
+    expect("the loss", backward_into_a(a_model, b_model, samples, goals), value)
     expect("a's gradient there?", a_model.weight.grad is not None, True)
     expect("b's gradient", b_model.weight.grad, None)
 

@@ -202,7 +202,7 @@ def arrows_figure(max_norm=2.0, angle=20):
     )
     off = torch.atan2(by_value[1], by_value[0]).item() - turn
     axes.set_title(
-        f"Clipping by value turns the step by {math.degrees(off):.0f}°"
+        f"Clipping by value turns the step by {round(math.degrees(off))}°"
     )
     axes.set(xlabel="first entry", ylabel="second entry", aspect="equal")
     axes.set(xlim=(-0.2, 5.5), ylim=(-0.2, 5.5))
@@ -310,12 +310,12 @@ slope there. Behind a softmax both give NaN gradients.
 """
 
 # %% cell="entropy_slopes"
-for name, entropy in (
-    ("xlogy", lambda p: -torch.xlogy(p, p).sum()),
+for name, formula in (
+    ("xlogy", lambda p: 0 - torch.xlogy(p, p).sum()),
     ("entr", lambda p: torch.special.entr(p).sum()),
 ):
     scores = torch.tensor([1e4, 0.0], requires_grad=True)
-    value = entropy(scores.softmax(0))
+    value = formula(scores.softmax(0))
     value.backward()
     print(f"{name:5}: value {value:.1f}, slopes {scores.grad.tolist()}")
     assert value == 0
@@ -335,7 +335,7 @@ r"""
 
 A NaN spreads to nearly everything that is computed from it. (A comparison or an `argmax` hides it.) The module to blame is the one whose *inputs are finite and whose output is
 not*. A forward hook on every module that is called sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it
-writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.) (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
+writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Leave out a module, too, that is there to make one. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.) (A module that writes into its input is not blamed: the hook sees the input as it is afterwards. A
 forward *pre*-hook sees it before.)
 """
 
@@ -959,8 +959,8 @@ def nonfinite_entries(data, name: str = "batch") -> list[str]:
 # %% check="nonfinite_entries"
 with visible_check("nonfinite_entries"):
     bad, good = torch.tensor([1.0, math.nan]), torch.ones(2, 2)
-    data = {"x": good, "y": bad, "meta": [2, math.inf, "nan"]}
-    expect("of a dict", nonfinite_entries(data), ["batch.y", "batch.meta[1]"])
+    batch = {"x": good, "y": bad, "meta": [2, math.inf, "nan"]}
+    expect("of a dict", nonfinite_entries(batch), ["batch.y", "batch.meta[1]"])
     expect("of a tensor", nonfinite_entries(bad, "loss"), ["loss"])
     expect("of a good one", nonfinite_entries(good, "loss"), [])
 
@@ -1142,16 +1142,16 @@ def known_mse(prediction: Tensor, target: Tensor) -> Tensor:
 
 # %% check="safe_gradients"
 with visible_check("safe_gradients"):
-    x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
-    (slope,) = torch.autograd.grad(root(x).sum(), x)
-    expect("root", root(x).detach(), torch.tensor([0.0, 1.0, 2.0]))
-    expect("the slope of root", slope, torch.tensor([0.0, 0.5, 0.25]))
-    (slope,) = torch.autograd.grad(lengths(0 * x), x)
-    expect("the gradient of lengths at 0", slope, torch.zeros(3))
+    given = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
+    (gradient,) = torch.autograd.grad(root(given).sum(), given)
+    expect("root", root(given).detach(), torch.tensor([0.0, 1.0, 2.0]))
+    expect("the slope of root", gradient, torch.tensor([0.0, 0.5, 0.25]))
+    (gradient,) = torch.autograd.grad(lengths(0 * given), given)
+    expect("the gradient of lengths at 0", gradient, torch.zeros(3))
     flat = entropy(torch.zeros(2))
     expect("entropy of two equal classes", flat, torch.tensor(2.0).log())
     target = torch.tensor([1.0, math.nan, 4.0])
-    expect("known_mse", known_mse(x, target).item(), 0.5)
+    expect("known_mse", known_mse(given, target).item(), 0.5)
 
 # %% grade="safe_gradients" points=8
 

@@ -844,9 +844,9 @@ with visible_check("train_in_bf16"):
     torch.manual_seed(0)
     model, dtypes = nn.Linear(3, 2), []
     model.register_forward_hook(lambda *of: dtypes.append(of[2].dtype))
-    sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     pairs = [(torch.randn(4, 3), torch.tensor([0, 1, 1, 0]))] * 3
-    losses = train_in_bf16(model, sgd, F.cross_entropy, pairs)
+    losses = train_in_bf16(model, optimizer, F.cross_entropy, pairs)
     expect("how many losses", len(losses), 3)
     expect("the layer's outputs", dtypes, [torch.bfloat16] * 3)
     expect("the weight's dtype", model.weight.dtype, torch.float32)
@@ -998,12 +998,12 @@ class LossScaler:
 with visible_check("loss_scaler"):
     torch.manual_seed(1)
     weight = nn.Parameter(torch.tensor([1.0]))
-    sgd = torch.optim.SGD([weight], lr=0.5)
+    optimizer = torch.optim.SGD([weight], lr=0.5)
     scaler, seen = LossScaler(init_scale=8.0, growth_interval=2), []
     for factor in (1.0, math.inf, 1.0, 1.0):
-        sgd.zero_grad()
+        optimizer.zero_grad()
         scaler.scale(factor * weight.sum()).backward()
-        scaler.step(sgd)
+        scaler.step(optimizer)
         scaler.update()
         seen.append((weight.item(), scaler.get_scale()))
     good = [(0.5, 8.0), (0.5, 4.0), (0.0, 4.0), (-0.5, 8.0)]
@@ -1085,9 +1085,9 @@ with visible_check("clipped_step"):
     direct = F.cross_entropy(model(X), y)
     true = torch.autograd.grad(direct, tuple(model.parameters()))
     true_norm = torch.cat([one.flatten() for one in true]).norm().item()
-    sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    loss, norm = clipped_step(model, sgd, scaler, X, y, 0.1)
+    loss, norm = clipped_step(model, optimizer, scaler, X, y, 0.1)
     expect("the loss", loss, direct.item())
     expect("the norm", norm, true_norm)
     moved = [one - before[name] for name, one in model.state_dict().items()]
@@ -1188,10 +1188,10 @@ with visible_check("train_epoch_amp"):
         moves.zero_grad()
         F.cross_entropy(direct(X[part]), y[part]).backward()
         moves.step()
-    sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     parts = zip(X.split(4), y.split(4), strict=True)
-    _, skipped = train_epoch_amp(model, sgd, scaler, parts, 2)
+    _, skipped = train_epoch_amp(model, optimizer, scaler, parts, 2)
     expect("the bias", model.bias.detach(), direct.bias.detach())
     expect("windows skipped", skipped, 0)
 

@@ -566,9 +566,9 @@ def seconds_of_an_epoch(workers):
 spent = {workers: seconds_of_an_epoch(workers) for workers in (0, 1, 2, 4)}
 figure, axes = new_figure(figsize=(6, 2.4))
 rows = [f"{workers} workers" for workers in spent]
-waits, works = zip(*spent.values(), strict=True)
-axes.barh(rows, works, color=PALETTE[0], label="the model works")
-axes.barh(rows, waits, left=works, color=PALETTE[1], label="it waits for data")
+waits, steps = zip(*spent.values(), strict=True)
+axes.barh(rows, steps, color=PALETTE[0], label="the model works")
+axes.barh(rows, waits, left=steps, color=PALETTE[1], label="it waits for data")
 axes.invert_yaxis()
 axes.set(xlabel="one epoch (s)")
 axes.set_title(f"Waiting: from {waits[0]:.2f} s to {min(waits):.2f} s")
@@ -576,9 +576,9 @@ axes.legend(loc="lower right")
 figure
 
 # %% cell="measure_beside_reference"
-for workers, (waits, works) in spent.items():
+for workers, (waits, steps) in spent.items():
     name = f"13_data_loading/{workers}_workers_epoch_s"
-    beside_reference(name, waits + works, unit="s", device="cpu")
+    beside_reference(name, waits + steps, unit="s", device="cpu")
 
 # %% [markdown]
 r"""

@@ -1084,8 +1084,8 @@ with visible_check("data_parallel"):
     out.sum().backward()
     rows = torch.tensor([11.0, 11.0]).double()
     expect("the bias's gradient", model[1].bias.grad, rows)
-    names = list(plain_state_dict(nn.DataParallel(nn.Linear(1, 1))))
-    expect("the names", names, ["weight", "bias"])
+    kept = list(plain_state_dict(nn.DataParallel(nn.Linear(1, 1))))
+    expect("the names", kept, ["weight", "bias"])
 
 # %% grade="data_parallel" points=9
 

@@ -1158,10 +1158,10 @@ with visible_check("fit"), tempfile.TemporaryDirectory() as place:
             a_run = kind()
             with contextlib.suppress(Killed):
                 ended.append((fit(a_run, Path(place, name)), a_run.parts))
-    (at_once, parts_at_once), (resumed, parts_resumed) = ended
-    expect("the log", resumed[0], at_once[0], rtol=0, atol=0)
-    expect("the best epoch", resumed[1]["epoch"], at_once[1]["epoch"])
-    for key, weight in parts_at_once["model"].state_dict().items():
+    (whole, parts_whole), (resumed, parts_resumed) = ended
+    expect("the log", resumed[0], whole[0], rtol=0, atol=0)
+    expect("the best epoch", resumed[1]["epoch"], whole[1]["epoch"])
+    for key, weight in parts_whole["model"].state_dict().items():
         got = parts_resumed["model"].state_dict()[key]
         expect(key, got, weight, rtol=0, atol=0)
 

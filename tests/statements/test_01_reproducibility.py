@@ -78,9 +78,13 @@ BY_SOURCE = {
         "`use_deterministic_algorithms(True)` also stops that where the choice would change the numbers",
         "`use_deterministic_algorithms` covers the operations that PyTorch lists, outside of compiled code, and, in the calling thread, the choices of the compiler's tuner that change the numbers.",
     ],
+    "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cudnn/Conv_v8.cpp": [
+        "cuDNN keeps what it chose for a set of sizes, whatever the flag says later.",
+        "A thread keeps the winner for each set of sizes, and uses it from then on, also when the flag is off again. So set the flag before the first convolution.",
+    ],
     "https://docs.pytorch.org/docs/stable/notes/randomness.html": [
         "the one keeps cuDNN to deterministic kernels, the other lets every run choose the same of them.",
-        "It makes the *choice* deterministic: every run picks the same algorithm. That one may itself be nondeterministic, unless `deterministic = True` forbids it.",
+        "It makes the *choice* deterministic: every run picks the same algorithm, unless it has been tuned for these sizes before. That one may itself be nondeterministic, unless `deterministic = True` forbids it.",
         "The search is made anew for every new set of sizes.",
         "It is *between* runs that the clock may prefer another algorithm, which rounds differently.",
         "On what your loader's workers draw it has some code and a link to another page",
@@ -325,7 +329,7 @@ def is_filled(tensor):
     ],
 )
 def test_memory_that_nobody_wrote(dtype):
-    """While the switch is on, `torch.empty`, outside of compiled code, is filled with NaN, with the largest integer, or with True.
+    """While the switch is on, `torch.empty`, outside of compiled code, is filled with NaN, with the largest integer, or with True (a few types, such as those of four bits, raise an error).
 
     `torch.utils.deterministic.fill_uninitialized_memory = False` turns it off.
     """
@@ -333,6 +337,9 @@ def test_memory_that_nobody_wrote(dtype):
     torch.use_deterministic_algorithms(True)
     try:
         assert is_filled(torch.empty(100, dtype=dtype))
+        for small in (torch.float4_e2m1fn_x2, torch.int4, torch.uint4):
+            with pytest.raises(NotImplementedError):
+                torch.empty(100, dtype=small)
         torch.utils.deterministic.fill_uninitialized_memory = False
         torch.full((100,), 0, dtype=dtype)  # leaves its memory behind
         assert not is_filled(torch.empty(100, dtype=dtype))
@@ -515,11 +522,12 @@ def test_workers_import_the_script(tmp_path, method):
 
 @pytest.mark.slow
 def test_two_names_for_one_setting():
-    """After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead, and passes the same to `flags`, which by default puts TF32 on."""
+    """After `"ieee"` there, what reads `allow_tf32` raises an error: `cudnn.flags(...)`, among others, and in 2.13 `torch.export`. Who needs these sets `torch.backends.cudnn.allow_tf32 = False` instead, and passes the same to `flags`, which by default puts TF32 on."""
     export = "torch.export.export(torch.nn.Conv2d(1, 1, 1), (torch.ones(1, 1, 2, 2),))"
     lines = [
         "cudnn.allow_tf32",
         "cudnn.flags(enabled=True, deterministic=True).__enter__()",
+        "cudnn.set_flags(_enabled=True)",
     ]
     if torch.__version__.startswith("2.13."):
         lines.append(export)
@@ -569,7 +577,7 @@ def draw_once(worker_id):
 
 
 def test_when_the_base_seed_is_drawn():
-    """Every pass through a loader, even without workers, draws a base seed before the order: from the loader's generator, else from the global one. With `persistent_workers=True` it is drawn once, so from the second epoch on the order is another one than with workers that end with the epoch.
+    """Every pass through a loader, even without workers, draws a base seed, with `shuffle=True` before the order: from the loader's generator, else from the global one. With `persistent_workers=True` it is drawn once, so from the second epoch on the order is another one than with workers that end with the epoch.
 
     `worker_init_fn(worker_id)` runs in the worker when it starts: in every epoch, unless `persistent_workers=True` keeps the workers.
     """
@@ -843,3 +851,39 @@ def test_what_convolutions_round():
         assert off(conv2d, images, kernels) < 1e-5
     finally:
         torch.backends.cudnn.allow_tf32 = True
+
+
+@pytest.mark.parametrize("power", [1, 3, 8, 24])
+def test_one_coin_of_two_libraries(power):
+    """NumPy's and the CPU's are of one kind. With one number they draw the same whole numbers where the range is a power of two, up to 2²⁴: `np.random.randint(2)` and `torch.randint(2, ())` flip one coin."""
+
+    def draws(end):
+        np.random.seed(2021)
+        torch.manual_seed(2021)
+        return [
+            (np.random.randint(end), torch.randint(end, ()).item())
+            for _ in range(100)
+        ]
+
+    assert all(one == other for one, other in draws(2**power))
+    assert sum(one == other for one, other in draws(100)) < 10
+    assert sum(one == other for one, other in draws(2**30)) < 10
+
+
+def test_a_sampler_that_draws_at_once():
+    """draws a base seed, with `shuffle=True` before the order"""
+    generator = torch.Generator()
+
+    class AtOnce(torch.utils.data.Sampler):
+        def __iter__(self):
+            return iter(torch.randperm(10, generator=generator).tolist())
+
+    first = torch.randperm(10, generator=generator.manual_seed(1)).tolist()
+    orders = []
+    for options in ({"sampler": AtOnce()}, {"shuffle": True}):
+        loader = DataLoader(
+            range(10), batch_size=None, generator=generator, **options
+        )
+        generator.manual_seed(1)
+        orders.append([int(one) for one in loader])
+    assert orders[0] == first != orders[1]

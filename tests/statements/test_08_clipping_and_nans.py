@@ -490,7 +490,7 @@ class Container(nn.Module):
 
 @pytest.mark.parametrize("own_fault", [True, False])
 def test_a_forward_hook_finds_the_place(own_fault):
-    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module that is called sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)
+    """The module to blame is the one whose *inputs are finite and whose output is not*. A forward hook on every module that is called sees both (inputs given by keyword only with `with_kwargs=True`; the output of an `nn.RNN` is a tuple), and the first name it writes down is the place. (A mask of −∞ is no fault: leave it out of the inputs. Leave out a module, too, that is there to make one. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)
 
     `module.register_forward_hook(hook)` calls `hook(module, inputs, output)` when the module has finished.
 
@@ -658,7 +658,7 @@ def test_anomaly_mode_and_compiled_code():
 
 
 def test_a_mask_is_no_fault():
-    """(A mask of −∞ is no fault: leave it out of the inputs. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)"""
+    """(A mask of −∞ is no fault: leave it out of the inputs. Leave out a module, too, that is there to make one. Hunt in an uncompiled model: a compiled one may not hear a hook that comes later.)"""
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     layer.self_attn.in_proj_weight.data.mul_(1e25)
     mask = nn.Transformer.generate_square_subsequent_mask(3)
@@ -677,6 +677,27 @@ def test_a_mask_is_no_fault():
     layer.self_attn.register_forward_hook(hook, with_kwargs=True)
     layer(torch.randn(1, 3, 4), src_mask=mask)
     assert finite == {"all": False, "but the mask": True, "output": False}
+
+    class Masked(nn.Module):
+        def forward(self, scores):
+            return scores.masked_fill(mask.isinf(), -math.inf)
+
+    class Log(nn.Module):
+        def forward(self, shares):
+            return shares.log()
+
+    layers = {"mask": Masked(), "share": nn.Softmax(-1), "log": Log()}
+    blamed = []
+    for name, one in layers.items():
+        one.register_forward_hook(
+            lambda module, inputs, output, name=name: (
+                blamed.append(name)
+                if inputs[0].isfinite().all() and not output.isfinite().all()
+                else None
+            )
+        )
+    nn.Sequential(*layers.values())(torch.randn(3, 3))
+    assert blamed == ["mask", "log"]
 
 
 def test_set_detect_anomaly_does_not_warn():

@@ -21,6 +21,7 @@ from course_grader.chapter.notebook import source_notebook, write
 from course_grader.chapter.readme import with_table
 from course_grader.chapter.refusals import (
     refuse_leaks,
+    refuse_taken_names,
     refuse_unknown_names,
 )
 from course_grader.chapter.release import for_nbgrader, released_notebook
@@ -49,6 +50,7 @@ def build_chapter(
     """
     grading = load_grading(course, name)
     refuse_unknown_names(grading)
+    refuse_taken_names(grading.chapter)
     refuse_unshown_claims(read_claims(course), grading.chapter)
     for cell in grading.chapter.cells:
         if cell.role is Role.TASK:

@@ -13,6 +13,7 @@ from course_grader.chapter.grading import Grading
 from course_grader.chapter.source import (
     BEGIN_SOLUTION,
     END_SOLUTION,
+    Cell,
     Chapter,
     Role,
 )
@@ -91,6 +92,40 @@ def refuse_unknown_names(grading: Grading) -> None:
             )
 
 
+def refuse_taken_names(chapter: Chapter) -> None:
+    """Refuses a cell after which another one does not run again as before, for it has
+    given a name of that one to something else: no cell may do so with a function, a
+    class, an import or what a set-up cell makes, and no visible check with what a
+    cell of the text takes from the cells above it. Whoever solves an exercise goes
+    back to the section that it builds on.
+
+    Raises:
+        CourseError: naming both cells and the name.
+    """
+    code = [one for one in chapter.cells if not one.markdown]
+    owner: dict[str, Cell] = {}
+    for cell in code:
+        whole = cell.role is Role.SETUP
+        for name in _bound(cell.source) if whole else _defined(cell.source):
+            owner.setdefault(name, cell)
+    taken, made = dict(owner), set(owner)
+    for cell in code:
+        mine = _bound(cell.source)
+        if cell.role is Role.READING:
+            for name in _used(cell.source) & made - mine:
+                taken.setdefault(name, cell)
+        made |= mine
+    for cell in code:
+        of = taken if cell.role is Role.CHECK else owner
+        for name in sorted(_bound(cell.source) - _defined(cell.source)):
+            if of.get(name, cell) is not cell:
+                raise CourseError(
+                    f"{chapter.name}: the cell {cell.id} gives {name!r} to "
+                    f"something else, and the cell {of[name].id} would not run "
+                    "again. Take another name."
+                )
+
+
 def _squeezed(line: str) -> str:
     return re.sub(r"\s+", "", line)
 
@@ -129,6 +164,16 @@ def _bound(source: str) -> set[str]:
         symbol.get_name()
         for symbol in table.get_symbols()
         if symbol.is_assigned() or symbol.is_imported()
+    }
+
+
+def _defined(source: str) -> set[str]:
+    """Names of functions, classes and imports of a cell's top level."""
+    table = symtable.symtable(source, "cell", "exec")
+    return {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_namespace() or symbol.is_imported()
     }
 
 
