@@ -159,22 +159,24 @@ def _shared_with_solutions(chapter: Chapter) -> set[str]:
 
 def _bound(source: str) -> set[str]:
     """Names that a cell binds at its top level."""
-    table = symtable.symtable(source, "cell", "exec")
     return {
-        symbol.get_name()
-        for symbol in table.get_symbols()
-        if symbol.is_assigned() or symbol.is_imported()
+        one.get_name()
+        for one in _top_level(source)
+        if one.is_assigned() or one.is_imported()
     }
 
 
 def _defined(source: str) -> set[str]:
     """Names of functions, classes and imports of a cell's top level."""
-    table = symtable.symtable(source, "cell", "exec")
     return {
-        symbol.get_name()
-        for symbol in table.get_symbols()
-        if symbol.is_namespace() or symbol.is_imported()
+        one.get_name()
+        for one in _top_level(source)
+        if one.is_namespace() or one.is_imported()
     }
+
+
+def _top_level(source: str) -> list[symtable.Symbol]:
+    return symtable.symtable(source, "cell", "exec").get_symbols()
 
 
 def _used(source: str) -> set[str]:
