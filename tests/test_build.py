@@ -246,6 +246,8 @@ def test_a_stale_notebook_is_shown_as_a_diff(mini: Course) -> None:
         ("return float(x.sum() / x.numel())", "return two", "uses 'two'"),
         ("two = 2", "for double in range(2):\n    pass", "gives 'double' to"),
         ("two = 2", "Tensor = list", "gives 'Tensor' to something else"),
+        ("two = 2", "def mean(x):\n    pass", "gives 'mean' to something"),
+        ("two = 2", "import torch", None),
         (
             '# %% check="mean"\n',
             '# %%\nprint(two)\n\n# %% check="mean"\ntwo = 3\n',

@@ -2188,7 +2188,10 @@ def broken_gradients(draw: Draw) -> list[Case]:
         zero_row(draw, run(draw, (draw.integer(0, 2), "choice"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "roots"))),
         zero_row(draw, run(draw, (draw.integer(0, 2), "log"))),
-        zero_row(draw, run(draw, (0, "own roots"), num_steps=3)),
+        # in the last step, too
+        with_faults(
+            draw, run(draw, (0, "own roots"), num_steps=3), (2, "row", 0.0)
+        ),
     ]
 
 

@@ -208,7 +208,7 @@ r"""
 ## 2 · The trick, in its shortest correct form
 
 **Seed** three generators with one number, before the model is made. PyTorch's own covers the
-CPU and every GPU. (NumPy's and the CPU's are of one kind. With one number they draw the same whole numbers where the range is a power of two, up to 2²⁴: `np.random.randint(2)` and
+CPU and every GPU. (NumPy's and the CPU's are of one kind. With one number they draw the same whole numbers of 32 or 64 bits where the range is a power of two, up to 2²⁴: `np.random.randint(2)` and
 `torch.randint(2, ())` flip one coin. Where two draws must not depend on each other, make both with one library.)
 """
 

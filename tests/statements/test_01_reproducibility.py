@@ -855,7 +855,7 @@ def test_what_convolutions_round():
 
 @pytest.mark.parametrize("power", [1, 3, 8, 24])
 def test_one_coin_of_two_libraries(power):
-    """NumPy's and the CPU's are of one kind. With one number they draw the same whole numbers where the range is a power of two, up to 2²⁴: `np.random.randint(2)` and `torch.randint(2, ())` flip one coin."""
+    """NumPy's and the CPU's are of one kind. With one number they draw the same whole numbers of 32 or 64 bits where the range is a power of two, up to 2²⁴: `np.random.randint(2)` and `torch.randint(2, ())` flip one coin."""
 
     def draws(end):
         np.random.seed(2021)

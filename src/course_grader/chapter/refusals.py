@@ -117,11 +117,13 @@ def refuse_taken_names(chapter: Chapter) -> None:
         made |= mine
     for cell in code:
         of = taken if cell.role is Role.CHECK else owner
-        for name in sorted(_bound(cell.source) - _defined(cell.source)):
-            if of.get(name, cell) is not cell:
+        for name in sorted(_bound(cell.source)):
+            other = of.get(name, cell)
+            again = _imported(cell.source) & _imported(other.source)
+            if other is not cell and name not in again:
                 raise CourseError(
                     f"{chapter.name}: the cell {cell.id} gives {name!r} to "
-                    f"something else, and the cell {of[name].id} would not run "
+                    f"something else, and the cell {other.id} would not run "
                     "again. Take another name."
                 )
 
@@ -168,11 +170,13 @@ def _bound(source: str) -> set[str]:
 
 def _defined(source: str) -> set[str]:
     """Names of functions, classes and imports of a cell's top level."""
-    return {
-        one.get_name()
-        for one in _top_level(source)
-        if one.is_namespace() or one.is_imported()
-    }
+    top = _top_level(source)
+    made = {one.get_name() for one in top if one.is_namespace()}
+    return made | _imported(source)
+
+
+def _imported(source: str) -> set[str]:
+    return {one.get_name() for one in _top_level(source) if one.is_imported()}
 
 
 def _top_level(source: str) -> list[symtable.Symbol]:
